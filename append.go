@@ -119,6 +119,14 @@ type pendingEntry struct {
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
+// given returns a copy of the message as it was appended: its results are whole.
+func (a pendingEntry) given() Message {
+	if a.original != nil {
+		return a.original.msg.clone()
+	}
+	return a.msg.clone()
+}
+
 // isDecision reports whether a row does not tell all about a.
 func (a pendingEntry) isDecision() bool { return a.msg.Key == "" || a.original != nil }
 
@@ -660,7 +668,7 @@ func (m *Message) check(deep bool) error {
 		m.Parts[i] = p
 	}
 	if m.Role == RoleTool && len(m.Parts) == 0 {
-		return &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result"}
+		return &MessageError{Role: m.Role, Part: -1, Reason: "tool message without a result; make it with Result"}
 	}
 	return checkCallIDs(m.Parts)
 }
@@ -710,7 +718,7 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 		return p, "" // not Text(q): converting it to a Part again would allocate
 	case Reasoning:
 		if role != RoleAssistant {
-			return nil, "reasoning belongs in an assistant message"
+			return nil, "reasoning belongs in an assistant message; leave it out"
 		}
 		was := q
 		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
@@ -726,7 +734,7 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 		was := q
 		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
 		if q.Name == "" {
-			return nil, "tool call without a name"
+			return nil, "tool call without a name; set ToolCall.Name"
 		}
 		if q.ID == "" {
 			q.ID, q.Minted = NewCallID(), true
@@ -737,7 +745,7 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 		return q, ""
 	case ToolResult:
 		if role != RoleTool {
-			return nil, "a tool result belongs in a tool message"
+			return nil, "a tool result belongs in a tool message; make it with Result"
 		}
 		return checkResult(p, q, deep)
 	case Media:
@@ -785,9 +793,9 @@ func checkMedia(m Media) (_ Part, reason string) {
 	m.MIME, m.URL = text.Valid(m.MIME), text.Valid(m.URL)
 	switch {
 	case m.Data == "" && m.URL == "":
-		return nil, "media with neither Data nor URL"
+		return nil, "media with neither Data nor URL; set one of them"
 	case m.Data != "" && m.MIME == "":
-		return nil, "media with Data but no MIME type"
+		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
 	case !isBase64(m.Data):
 		return nil, "media Data is not standard base64 with padding; see NewMedia"
 	}
@@ -799,9 +807,9 @@ func checkOpaque(o Opaque) (_ Part, reason string) {
 	o.Format, o.JSON = text.Valid(o.Format), text.Valid(o.JSON)
 	switch {
 	case o.Format == "":
-		return nil, "opaque block without a Format"
+		return nil, "opaque block without a Format; set it to the name of the provider's format"
 	case !strictjson.Valid([]byte(o.JSON)):
-		return nil, "opaque block whose JSON is not valid"
+		return nil, "opaque block whose JSON is not valid; give it as the provider sent it"
 	}
 	return o, ""
 }

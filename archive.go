@@ -260,7 +260,7 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return nil, (&reading{}).add(rec)
 	}
-	r, err := decodeState(rec.Data, nil)
+	r, err := decodeState(rec.Data)
 	if err == nil {
 		err = r.checkPast(rec.Upto)
 	}
@@ -449,7 +449,11 @@ func (o *originals) saved(ctx context.Context) map[ID]*Entry {
 			ids = append(ids, e.id)
 		}
 	}
-	for x, err := range o.h.Archive(ctx, rangesOf(ids)...) {
+	l, err := o.h.openLog()
+	if err != nil {
+		return nil
+	}
+	for x, err := range l.archive(ctx, rangesOf(ids)...) {
 		if _, isDamaged := errors.AsType[*DamageError](err); err != nil && !isDamaged {
 			break
 		}

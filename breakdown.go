@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"sort"
 	"strings"
 )
 
 // A Breakdown shows what fills the window of a request, in tokens. The fields
 // from System to Ephemeral add up to [Estimate].Tokens; together with Free and
-// Reserve they add up to Window.
+// Reserve they add up to Window. The Tokens of an [Entry] and of an [Exchange] are raw
+// tokens, which usage reports do not correct: they add up to [Snapshot.Tokens].
 type Breakdown struct {
 	System    int // system messages
 	Tools     int // the tools of SetTools, and Limits.Tools, or what usage reports have shown to be sent besides
@@ -28,6 +30,8 @@ type Breakdown struct {
 	Free    int // of the window; negative if the request is too large
 	Reserve int // Limits.Reserve, for the answer
 	Window  int // Limits.Window; if it is 0, so are Free and Reserve
+
+	High, Low, Soft int // Limits, with their defaults; 0: there is none
 }
 
 // kinds returns the fields that add up to the estimate, in their order.
@@ -50,7 +54,7 @@ func (b Breakdown) String() string {
 			all = append(all, kind{names[i], *n})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b kind) int { return cmp.Compare(b.tokens, a.tokens) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].tokens > all[j].tokens })
 	texts := make([]string, len(all))
 	for i, k := range all {
 		texts[i] = k.name + " " + grouped(k.tokens)
@@ -66,8 +70,8 @@ func (b Breakdown) String() string {
 }
 
 // Breakdown returns the parts of the request for this snapshot, with the limits
-// and the estimate in force when the snapshot was made. A snapshot that belongs to
-// no History has no Window.
+// and the estimate in force when the snapshot was made. A snapshot from [Load] has the
+// limits that SetLimits or SetModel had set. Others that belong to no History have none.
 //
 // Messages with several kinds of content are counted again, so it takes time
 // linear in the view. If the Tokenizer panics, the message is counted by its
@@ -100,6 +104,7 @@ func (s *Snapshot) Breakdown() Breakdown {
 	}
 	b.Tools = clampInt(int64(b.Tools) + scale.Overhead)
 	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
+	b.High, b.Low, b.Soft = clampInt(s.setting.high), clampInt(s.setting.low), clampInt(s.setting.soft)
 	if w := s.setting.window; w > 0 {
 		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
 		b.Free = clampInt(w - s.setting.reserve - scale.Tokens())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // addUp checks that the kinds add up to the estimate, and with what is free and
@@ -49,7 +50,7 @@ func TestBreakdown_Kinds(t *testing.T) {
 	require.NoError(t, h.Pin(5))
 	want := convo.Breakdown{
 		System: 5, Tools: 50, User: 6, Assistant: 2 + 5, Reasoning: 6, Calls: 6, Results: 4 + 10, Media: 60, Ephemeral: 4,
-		Pinned: 5, Free: 900 - 158, Reserve: 100, Window: 1000,
+		Pinned: 5, Free: 900 - 158, Reserve: 100, Window: 1000, High: 900, Low: 450, Soft: 675,
 	}
 	got := h.Snapshot().Breakdown()
 	assert.Equal(t, want, got)
@@ -75,6 +76,27 @@ func TestBreakdown_Kinds(t *testing.T) {
 	addUp(t, loose.Breakdown(), loose.Tokens())
 	assert.Equal(t, convo.Breakdown{}, new(convo.Snapshot).Breakdown())
 	assert.Equal(t, "empty", convo.Breakdown{}.String())
+}
+
+// A snapshot that Load made has the limits that its record holds, if SetLimits or SetModel
+// set them.
+func TestBreakdown_Load(t *testing.T) {
+	store := &convotest.MemStore{}
+	h, err := convo.Open(t.Context(), store, "k", windowOf(1000, nil))
+	require.NoError(t, err)
+	defer h.Close()
+	mustAppend(t, h, convo.User("Hello."))
+	require.NoError(t, h.Save(t.Context()))
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 2000, Reserve: -1, Tools: 70, High: 1500}))
+	require.NoError(t, h.Save(t.Context()))
+	for seq, want := range map[uint64]convo.Breakdown{1: {}, 2: {Window: 2000, High: 1500, Low: 750, Soft: 1125, Tools: 70}} {
+		s, err := convo.Load(t.Context(), store, "k", seq)
+		require.NoError(t, err)
+		got := s.Breakdown()
+		want.User, want.Free = got.User, max(want.Window-got.User-want.Tools, 0)
+		assert.Positive(t, got.User)
+		assert.Equal(t, want, got, "record %d", seq)
+	}
 }
 
 // After usage reports, changes of model and of limits, and compactions too, the
@@ -124,4 +146,34 @@ func TestBreakdown_Panic(t *testing.T) {
 	b := h.Snapshot().Breakdown()
 	addUp(t, b, h.Tokens().Tokens)
 	assert.Zero(t, b.Calls)
+}
+
+// The raw tokens of the entries add up to Snapshot.Tokens, and a Breakdown to the estimate,
+// after a usage report and in a snapshot that was read from JSON.
+func TestBreakdown_AndEntries(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 10_000}}, smallTalk(20)...)
+	raw := h.Snapshot().Tokens()
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 2 * raw}))
+	for name, s := range map[string]*convo.Snapshot{"as it was": h.Snapshot(), "from JSON": decoded(t, h).Snapshot()} {
+		entries, exchanges := 0, 0
+		for _, e := range s.All() {
+			entries += e.Tokens
+		}
+		for x := range s.Exchanges() {
+			exchanges += x.Tokens
+		}
+		assert.Equal(t, raw, s.Tokens(), name)
+		assert.Equal(t, raw, entries, name)
+		assert.Equal(t, raw, exchanges, name)
+		b := s.Breakdown()
+		assert.Equal(t, 2*raw, b.Tools+b.User+b.Assistant, name)
+	}
+}
+
+// smallTalk returns n smallTalk with their answers.
+func smallTalk(n int) (msgs []convo.Message) {
+	for i := range n {
+		msgs = append(msgs, convo.User("a question of some words "+itoa(i)), convo.Assistant("an answer of a few more words than that"))
+	}
+	return msgs
 }

@@ -20,7 +20,7 @@ type breaker struct {
 type breakerError struct{ cause error }
 
 func (e *breakerError) Error() string {
-	return fmt.Sprintf("%v, the last of which was: %s; History.Compact calls it anyway", ErrBreaker, withoutPrefix(e.cause))
+	return fmt.Sprintf("convo: summarizer is backing off after failures, the last of which was: %s; History.Compact calls it anyway", withoutPrefix(e.cause))
 }
 
 func (e *breakerError) Is(target error) bool { return target == ErrBreaker }

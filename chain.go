@@ -85,7 +85,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	minFree := int64(g.MinFree)
 	for i, link := range c {
 		if ctx.Err() != nil {
-			return Edit{Effort: combined.e.Effort}, context.Cause(ctx)
+			return Edit{Effort: combined.e.Effort}, causeOf(ctx)
 		}
 		if g.Reason == ReasonTrigger {
 			if due, err := isDue(triggerOf(link), g.Status); err != nil {
@@ -141,30 +141,41 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return Edit{Effort: combined.e.Effort}, ErrNoGain
 }
 
-// An extracting is Summarize with Extract in the place of a summarizer that failed.
-type extracting struct{ Summarize }
+// An extracting is Summarize with Extract: in the default strategy, and in the place of a
+// summarizer that failed. It is another type so that programs that do not use Summarize
+// do not contain its prompts.
+type extracting struct {
+	name                            string
+	keepTokens, keepLast, keepTurns int
+	maxTokens                       int
+}
 
-// Name returns "extract".
-func (extracting) Name() string { return "extract" }
+// Name returns the name.
+func (e extracting) Name() string { return e.name }
+
+// Compact returns what Compact of Summarize returns.
+func (e extracting) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+	z := Summarize{With: Extract{}, KeepTokens: e.keepTokens, KeepLast: e.keepLast, KeepTurns: e.keepTurns, MaxTokens: e.maxTokens}
+	return z.compact(ctx, s, g, (*writer).extract)
+}
 
 // standIn returns the strategy that takes the place of a link whose summarizer failed.
-func standIn(link CompactionStrategy) (CompactionStrategy, bool) {
+func standIn(link CompactionStrategy) (extracting, bool) {
+	var z *Summarize
 	switch c := link.(type) {
 	case Summarize:
-		if callsModel(c.With) {
-			c.With = Extract{}
-			return extracting{c}, true
-		}
-	case NativeSummary:
-		return extracting{Summarize{With: Extract{}}}, true
+		z = &c
 	case *Summarize:
-		if c != nil {
-			return standIn(*c)
-		}
+		z = c
+	case NativeSummary:
+		return extracting{name: "extract"}, true
 	case when:
 		return standIn(c.strategy)
 	}
-	return nil, false
+	if z == nil || !callsModel(z.With) {
+		return extracting{}, false
+	}
+	return extracting{"extract", z.KeepTokens, z.KeepLast, z.KeepTurns, z.MaxTokens}, true
 }
 
 // isNative reports whether a link is NativeSummary.
@@ -179,7 +190,7 @@ func isNative(link CompactionStrategy) bool {
 // summarizes reports whether a link is Summarize or NativeSummary, or holds one.
 func summarizes(link CompactionStrategy) bool {
 	switch c := link.(type) {
-	case Summarize, *Summarize, NativeSummary:
+	case Summarize, *Summarize, NativeSummary, extracting:
 		return true
 	case when:
 		return summarizes(c.strategy)

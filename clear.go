@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 )
@@ -129,39 +128,32 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	return e, nil
 }
 
-// superseded yields, for each exchange with superseded results, its index and the IDs of
-// their calls. It yields the exchanges in order.
-func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) iter.Seq2[int, []string] {
-	return func(yield func(int, []string) bool) {
-		if c.Same == nil {
-			return
-		}
-		old := make([][]string, len(exchanges))
-		newer := make(map[string]bool)
-		for i, a := range slices.Backward(exchanges) {
-			answered := make(map[string]bool)
-			for _, e := range s.list[a.from+1 : a.to] {
-				for _, r := range e.msg.ToolResults() {
-					answered[r.CallID] = true
-				}
-			}
-			for _, call := range slices.Backward(s.list[a.from].msg.ToolCalls()) {
-				key := c.Same(call)
-				if key == "" || !answered[call.ID] {
-					continue
-				}
-				if newer[key] {
-					old[i] = append(old[i], call.ID)
-				}
-				newer[key] = true
+// superseded returns the IDs of the calls with superseded results, for each exchange.
+func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]string {
+	if c.Same == nil {
+		return nil
+	}
+	old := make([][]string, len(exchanges))
+	newer := make(map[string]bool)
+	for i, a := range slices.Backward(exchanges) {
+		answered := make(map[string]bool)
+		for _, e := range s.list[a.from+1 : a.to] {
+			for _, r := range e.msg.ToolResults() {
+				answered[r.CallID] = true
 			}
 		}
-		for i, ids := range old {
-			if len(ids) > 0 && !yield(i, ids) {
-				return
+		for _, call := range slices.Backward(s.list[a.from].msg.ToolCalls()) {
+			key := c.Same(call)
+			if key == "" || !answered[call.ID] {
+				continue
 			}
+			if newer[key] {
+				old[i] = append(old[i], call.ID)
+			}
+			newer[key] = true
 		}
 	}
+	return old
 }
 
 // clearIn adds to e the results of an entry that are longer than their markers, have at

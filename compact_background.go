@@ -221,7 +221,7 @@ func (h *History) isColdLocked() bool {
 // of the last of these names where there is no room for all.
 func (a *attempt) nameWhatCameUp(e *Edit) {
 	defer catch(new(error), "Options.Tokenizer or Options.Redact")
-	redacted := redactor(a.f.h.opts.Redact)
+	redact := a.f.h.opts.Redact
 	if e.Summary == nil || e.Summary.Text == "" || len(e.Drop) == 0 {
 		return
 	}
@@ -233,7 +233,7 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 	used := make(map[string]bool)
 	var order []string
 	for _, entry := range now.list[from:] {
-		m := redacted(entry.msg)
+		m := redacted(&entry.msg, redact)
 		for _, text := range m.texts {
 			for name := range names.Of(searched(text)) {
 				if !used[name] && len(order) < mostUsedNames {
@@ -256,7 +256,7 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 		_, leaves := slices.BinarySearch(e.Drop, entry.id)
 		m := entry.msg
 		if leaves {
-			m = redacted(m)
+			m = redacted(&m, redact)
 		}
 		for _, text := range m.texts {
 			if !leaves {

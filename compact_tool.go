@@ -10,24 +10,21 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// CompactToolName is the name of the tool that CompactTool describes.
-const CompactToolName = "compact"
-
 const compactSchema = `{"type":"object","properties":{` +
 	`"next":{"type":"string","description":"What you do next, and what you need for it: names, paths and values, word for word. You will read it after the summary."}},` +
 	`"required":["next"]}`
 
 // CompactTool returns the definition of a tool with which the model asks for a
-// compaction. [History.AnswerCompact] answers its calls:
+// compaction. Its name is "compact". [History.AnswerCompact] answers its calls:
 //
 //	for _, call := range reply.OpenCalls() {
-//		if call.Name == convo.CompactToolName {
+//		if call.Name == convo.CompactTool().Name {
 //			_, err = h.Append(h.AnswerCompact(ctx, call))
 //		}
 //	}
 func CompactTool() Tool {
 	return Tool{
-		Name: CompactToolName,
+		Name: "compact",
 		Description: "Replaces the older messages of this conversation by a summary, which makes room. " +
 			"Call it when a sub-task is done and its details are no longer needed. " +
 			"Do not call it in the middle of a derivation, an edit or a search whose results you still need, nor after each step. " +

@@ -15,7 +15,7 @@ import (
 )
 
 func askToCompact(id, next string) convo.ToolCall {
-	return convo.ToolCall{ID: id, Name: convo.CompactToolName, Arguments: fmt.Sprintf(`{"next":%q}`, next)}
+	return convo.ToolCall{ID: id, Name: convo.CompactTool().Name, Arguments: fmt.Sprintf(`{"next":%q}`, next)}
 }
 
 // toldWindow is windowOf with the reports that OnCompaction is given.

@@ -28,6 +28,9 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
 			err = &wordedError{conflict.ofCopy(), err}
 		}
+		if ctx != nil {
+			err = withBothEnds(ctx, err)
+		}
 	}()
 	defer catch(&err, "Store")
 	if ctx == nil {
@@ -78,7 +81,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	case last.ID != "":
 		return nil
 	case have.ID == "":
-		return errorf("copy %q: %w", fromKey, ErrNotFound)
+		return errorf("copy %q: %w; List shows the keys of the Store", fromKey, ErrNotFound)
 	}
 	return &ConflictError{Key: toKey, Have: have.Seq, Want: have.Seq + 1, ID: have.ID}
 }
@@ -175,7 +178,7 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 		}
 	}
 	if s.last.ID == "" {
-		return s.out, errorf("salvage %q: nothing in it can be read: %w", fromKey, ErrNotFound)
+		return s.out, errorf("salvage %q: nothing in it can be read: %w; restore a backup, or check the key", fromKey, ErrNotFound)
 	}
 	a := archive{yield: func(Archived, error) bool { return true }}
 	a.read(records(ctx, to, toKey, 1))

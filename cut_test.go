@@ -243,7 +243,7 @@ func TestClearMedia(t *testing.T) {
 		{"all but the floor", convo.ClearMedia{KeepLast: -1}, convo.Goal{Target: 4900}, "1 3 5"},
 		{"more, to reach the target", convo.ClearMedia{}, convo.Goal{Target: 2500}, "1 3"},
 		{"all that may go", convo.ClearMedia{}, convo.Goal{Target: 10}, "1 3 5"},
-		{"too little", convo.ClearMedia{}, convo.Goal{Target: 4900, MinFree: 5000}, "convo: nothing worth removing"},
+		{"too little", convo.ClearMedia{}, convo.Goal{Target: 4900, MinFree: 5000}, "convo: nothing worth removing; go on with the conversation as it is"},
 		{"a trigger", convo.ClearMedia{KeepLast: 2}, convo.Goal{Reason: convo.ReasonTrigger, Low: 100}, "1 3"},
 	} {
 		got, _ := plan(tt.z, tt.g)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
@@ -29,9 +31,10 @@ type Decisions struct {
 // there is one. Between two decisions the rows alone are enough: Resume appends those that
 // came after the Decisions again.
 //
-// The messages of the view must be in the application's table as h has them, with their
-// keys and the IDs of their calls: as they were appended, and answers as Do and Run return
-// them. System messages, tools and ephemeral messages are not part of Decisions; the
+// The messages of the view must be in the application's table as they were appended, with
+// their keys and the IDs of their calls; answers and the results of tools as Do and Run
+// return them. A Snapshot is no source of rows, since results are cut and cleared in it.
+// System messages, tools and ephemeral messages are not part of Decisions; the
 // application sets them after Resume. Messages without a key are part of them.
 //
 // If two messages of the view have the same key, it returns a [*RowError]. It also works
@@ -65,7 +68,7 @@ func (h *History) Decisions() ([]byte, error) {
 	list := p.withoutFrame()
 	p.Snapshot, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
-	out.version, out.rows = snapshotVersion, rows
+	out.version, out.appendRows = snapshotVersion, rows.append
 	out.entries, out.counter = others, ""
 	return out.encode()
 }
@@ -101,9 +104,9 @@ func decodeDecisions(data []byte) (*stateJSON, error) {
 	case err != nil:
 		return nil, &SnapshotError{Index: -1, Err: err}
 	case version != snapshotVersion:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d", ErrVersion, version, snapshotVersion)}
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, snapshotVersion)}
 	}
-	in, err := decodeState(data, nil)
+	in, err := decodeState(data)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func decodeDecisions(data []byte) (*stateJSON, error) {
 // Format prints what d needs, and its size.
 func (d Decisions) Format(f fmt.State, verb rune) { printTo(f, verb, d.print) }
 
-func (d Decisions) print(bool) string {
+func (d *Decisions) print(bool) string {
 	keys, from := d.Needs()
 	return fmt.Sprintf("Decisions(%s, then from %q on, %s bytes)", counted(len(keys), "row", "rows"), abbreviate(from), grouped(len(d.data)))
 }
@@ -162,7 +165,7 @@ func (d *Decisions) Accept(key string) {
 	if d.accepted == nil {
 		d.accepted = make(map[string]bool)
 	}
-	d.accepted[key] = true
+	d.accepted[text.Valid(key)] = true
 }
 
 // Resume returns a History as it was when [History.Decisions] returned d. rows are the
@@ -173,19 +176,21 @@ func (d *Decisions) Accept(key string) {
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
 // have set again what they had set: these are not part of Decisions, and a system message
-// among the rows that stands before all other messages is skipped. Usage that was reported
+// among the rows that precedes all other messages is skipped. Usage that was reported
 // after the decisions is not known.
 //
 // Rows are compared with what the view shows, by fingerprints of their content: not
 // reasoning, and not the parts of results that were cleared or cut. For one that does not
 // fit, Resume returns a [*RowError]. It does not notice whether rows have left that the view
 // does not show, such as those that a summary stands for. An error that rows yields is
-// returned as it is, within a text.
+// returned with a text around it, and a panic of rows as a [*PanicError]. Resume copies rows,
+// so that rows may use the parts of a message again for the next one.
 //
-// Queued messages stay queued. Options.OnLoad has its effect after the last row. Options.Repair and Options.OnImport have none.
-// Options.Time gives entries their times; without it, Status.LastAppend is at least that of
-// the decisions. Undo reverts nothing that was decided before. The originals of results
-// that were cut or cleared are those of the rows.
+// Queued messages stay queued. Options.OnLoad has its effect after the last row.
+// Options.Repair and Options.OnImport have none. Options.Time gives entries their times;
+// without it, Status.LastAppend is at least that of the decisions. Undo reverts nothing
+// that was decided before. The originals of results that were cut or cleared are those of
+// the rows.
 //
 // A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of [New] and
 // [Restore].

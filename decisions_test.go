@@ -492,6 +492,103 @@ func TestReadDecisions_Faults(t *testing.T) {
 	require.ErrorIs(t, err, convo.ErrClosed)
 }
 
+// Rows may be yielded in one Message, whose parts are used again for the next row.
+func TestResume_OneBuffer(t *testing.T) {
+	talk := keyedTalk(80, short)
+	h := historyOf(t, nil, talk[:60]...)
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: idRange(9, 12), Clear: []convo.Clear{{ID: 31}}})
+	require.NoError(t, err)
+	d := decisionsOf(t, h)
+	mustAppend(t, h, talk[60:]...)
+	var buf []convo.Part
+	again, err := convo.Resume(d, func(yield func(convo.Message, error) bool) {
+		for m := range rowsNeeded(d, talk) {
+			buf = append(buf[:0], m.Parts...)
+			m.Parts = buf
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}
+
+// A key that is no valid UTF-8 is found, as it was appended.
+func TestResume_InvalidKeys(t *testing.T) {
+	rows := []convo.Message{keyed("k\xff", convo.User("1")), keyed("l\xfe", convo.Assistant("2")), keyed("m\xff", convo.User("3"))}
+	h := historyOf(t, nil, rows[:2]...)
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsOf(rows...), nil)
+	require.NoError(t, err)
+	mustAppend(t, h, rows[2])
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+
+	rows[0].Parts = []convo.Part{convo.Text("edited")}
+	d.Accept(rows[0].Key)
+	_, err = convo.Resume(d, rowsOf(rows...), nil)
+	require.NoError(t, err)
+}
+
+// What Run and Do return are rows: results that were cut in the view are whole in the Reply.
+func TestResume_RepliesAreRows(t *testing.T) {
+	long := strings.Repeat("line of the file\n", 500)
+	for name, opts := range map[string]*convo.Options{
+		"originals":    {MaxResult: 100},
+		"no originals": {MaxResult: 100, KeepOriginals: -1},
+		"spilled":      {MaxResult: 100, Spill: func(context.Context, convo.ToolResult) (string, error) { return "file 1", nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := 0
+			opts.Key = func(convo.Message) string { keys++; return fmt.Sprint("k", keys) }
+			rows := []convo.Message{keyed("q", convo.User("q"))}
+			h := historyOf(t, opts, rows...)
+			served := convo.Reply{Messages: []convo.Message{convo.Assistant("", callTo("served", "s")), convo.Result(callTo("served", "s"), long), convo.Assistant("", callTo("read", "a"), callTo("read", "b"))}}
+			read := toolThat("read", func(_ context.Context, c convo.ToolCall) (string, error) { return c.ID + long, nil })
+			for reply, err := range h.Steps(t.Context(), answers(t, served, says("done")), toolsOf(read)) {
+				require.NoError(t, err)
+				rows = append(rows, reply.Messages...)
+			}
+			for _, i := range []int{2, 4, 5} {
+				require.Greater(t, len(rows[i].ToolResults()[0].Text()), 8000)
+			}
+			require.NotContains(t, fmt.Sprint(h.Snapshot().Messages()), long)
+			again, err := convo.Resume(decisionsOf(t, h), rowsOf(rows...), opts)
+			require.NoError(t, err)
+			assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+		})
+	}
+}
+
+// Rows that panic, or go on when they have been stopped, are an error.
+func TestResume_RowsPanic(t *testing.T) {
+	talk := keyedTalk(4, short)
+	data, err := historyOf(t, nil, talk...).Decisions()
+	require.NoError(t, err)
+	d, err := convo.ReadDecisions(data)
+	require.NoError(t, err)
+	for name, rows := range map[string]iter.Seq2[convo.Message, error]{
+		"at once": func(func(convo.Message, error) bool) { panic("boom") },
+		"later":   func(yield func(convo.Message, error) bool) { yield(talk[0], nil); panic("boom") },
+		"at the end": func(yield func(convo.Message, error) bool) {
+			for _, m := range talk {
+				yield(m, nil)
+			}
+			panic("boom")
+		},
+		"goes on": func(yield func(convo.Message, error) bool) {
+			for range 3 {
+				yield(talk[0], nil) // the second is refused
+			}
+		},
+	} {
+		_, err := convo.Resume(d, rows, nil)
+		var broken *convo.PanicError
+		require.ErrorAs(t, err, &broken, name)
+		assert.Equal(t, "the rows given to Resume", broken.In)
+	}
+}
+
 // Whatever bytes are read as Decisions, and whatever rows are given, there is a History or
 // an error, and what was resumed has Decisions of its own that resume.
 func FuzzResume(f *testing.F) {

@@ -14,7 +14,8 @@ type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed
 	// by results that the provider or send has for its calls. There are none if
 	// the answer is empty. Do returns them as appended, with IDs for calls that
-	// had none; Run adds the results of the calls.
+	// had none; Run adds the results of the calls. Results are whole here, also
+	// where Options.MaxResult has cut them in the view.
 	Messages []Message
 
 	// CutOff is the last call of an unfinished answer, if the call was cut off: its
@@ -76,7 +77,7 @@ func (r Reply) OpenCalls() []ToolCall {
 // The verb %+v also prints the IDs of entries and calls.
 func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
-func (r Reply) print(ids bool) string {
+func (r *Reply) print(ids bool) string {
 	if len(r.Messages) == 0 && r.CutOff == nil && r.Stop == StopDone {
 		return "reply(empty)"
 	}
@@ -146,16 +147,16 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 // appended or taken back in the meantime. The Reply then has StopPause; the next Do goes
 // on. So it does if going on fails: the Reply holds what was appended before the error.
 //
-// Before it calls send, Do returns the [*PairError] or [*RoleError] that an
-// assistant message would get now, to avoid requesting an answer that cannot be
-// appended, and any error of Prepare. An error of send leaves the conversation as
-// it was, apart from compactions; Do returns it unchanged, or as Recover does. When
-// send returns no error, usage is recorded and the answer appended even if ctx has
-// ended in the meantime. Usage that cannot be true is logged and ignored. An answer
-// without messages appends nothing and is not an error; Do then delivers the queue
-// if a user message may follow the unanswered one. Otherwise the queue waits, as
-// Status.Queued shows: call Do again, or Rewind, which delivers it in place of the
-// unanswered message.
+// Before it calls send, Do returns the [*PairError] or [*RoleError] that an assistant
+// message would get now, to avoid requesting an answer that cannot be appended, and any
+// error of Prepare. An error of send leaves the conversation as it was, apart from
+// compactions; Do returns it unchanged, or as Recover does. If ctx has ended, it also
+// matches ctx.Err and context.Cause. When send returns no error, usage is recorded and the
+// answer appended even if ctx has ended in the meantime. Usage that cannot be true is
+// logged and ignored. An answer without messages appends nothing and is not an error; Do
+// then delivers the queue if a user message may follow the unanswered one. Otherwise the
+// queue waits, as Status.Queued shows: call Do again, or Rewind, which delivers it in place
+// of the unanswered message.
 //
 // An answer holds assistant messages, and the results of tools that the provider or
 // send has run. Any other message in it is a RoleError.
@@ -255,14 +256,14 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 		_, spent := err.(*MaxRequestsError)
 		switch {
 		case a.h.isClosed():
-			return nil, closedBeside(err)
+			return nil, closedBeside(withEnd(ctx, err))
 		case panicked, spent, retries == maxRetries:
-			return nil, err
+			return nil, withEnd(ctx, err)
 		}
 		retry, r, err := a.h.Recover(ctx, at, err)
 		a.report(r)
 		if !retry {
-			return nil, err
+			return nil, withEnd(ctx, err)
 		}
 	}
 }
@@ -432,7 +433,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	}
 	a.reply.Messages = make([]Message, len(batch))
 	for i, e := range batch {
-		a.reply.Messages[i] = e.msg.clone()
+		a.reply.Messages[i] = e.given()
 		a.reply.IDs = append(a.reply.IDs, e.id)
 	}
 	if !h.isPaused() || a.pauses == maxPauses {

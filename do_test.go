@@ -213,7 +213,9 @@ func TestDo_SendFails(t *testing.T) {
 		_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { panic(boom) })
 		var p *convo.PanicError
 		require.ErrorAs(t, err, &p)
-		assert.Equal(t, &convo.PanicError{In: "the send given to Do", Value: boom}, p)
+		assert.Equal(t, "the send given to Do", p.In)
+		assert.Equal(t, boom, p.Value)
+		assert.Contains(t, p.Stack, "TestDo_SendFails", "the place of the panic")
 	})
 	unchanged(t, h, func() {
 		calls := 0
@@ -283,7 +285,9 @@ func TestDo_ReportsCuts(t *testing.T) {
 	assert.Equal(t, []convo.ID{3}, reply.Reports[0].Shortened)
 	assert.Equal(t, told, reply.Reports)
 	assert.Equal(t, []convo.ID{2, 3, 4}, reply.IDs)
-	assert.Less(t, len(reply.Messages[1].ToolResults()[0].Text()), 900)
+	assert.Equal(t, strings.Repeat("result ", 900), reply.Messages[1].ToolResults()[0].Text(), "whole, as a row is")
+	e, _ := h.Find(3)
+	assert.Less(t, len(e.Message.ToolResults()[0].Text()), 900)
 }
 
 // After an answer without messages the queue is delivered if a user message may

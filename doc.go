@@ -1,8 +1,8 @@
 // Package convo keeps an LLM conversation inside its context window.
 //
-// A [History] holds one conversation. Agent code appends messages to it, and asks it to
+// A [History] holds one conversation. A program appends messages to it and asks it to
 // prepare each request. When the request would be too long, a strategy decides which old
-// parts to remove; whatever it decides, the conversation stays valid for the provider.
+// parts to remove. Whatever it decides, the conversation stays valid for the provider.
 //
 //	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000, Reserve: 16_000}})
 //	err = h.SetSystem(convo.System("You are a travel agent."))
@@ -12,16 +12,16 @@
 //
 // # Requests
 //
-// [History.Run] makes requests, and runs the tools that the model calls, until the model
-// is done; [History.Steps] yields each answer on the way. Each request is one
-// [History.Do]. It compacts if needed, calls send with the [Snapshot] to send, compacts
-// further and sends again if the provider says that the request was too long, records the
-// usage, and appends the answer, a [Reply].
+// [History.Run] makes requests and runs the tools that the model calls, until the model
+// is done. [History.Steps] does the same and yields each answer. Each request is one
+// [History.Do]: it compacts if needed, calls send with the [Snapshot] to send, records the
+// usage, and appends the answer, a [Reply]. If the provider says that the request was too
+// long, Do compacts further and sends again.
 //
-// A [Send] is a function that calls the model. The modules below clients make one for the
-// SDK of a provider, and package wire writes and reads the JSON of five formats.
+// A [Send] is a function that calls the model. The modules in the directory clients make
+// one for the SDK of a provider; package wire writes and reads the JSON of the providers.
 //
-// A program with a loop of its own calls the steps of Do, with the same promises:
+// A program with its own loop calls the steps of Do:
 //
 //	snap, _, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
@@ -31,36 +31,36 @@
 //	err = h.RecordUsage(snap, reply.Usage)
 //	_, err = h.Append(reply.Messages...)
 //
-// [History.Queue] takes what the user says while the model or its tools are at work.
+// [History.Queue] accepts user messages while the model or its tools are working.
 // [History.RewindTo] goes back, to ask again or to change a message.
 //
 // # Messages
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall], [ToolResult],
-// [Media], [Opaque]. [System], [User], [Assistant], [Result] and [ResultError] make the
-// usual ones; a [Builder] assembles one from the deltas of a stream. Append checks roles
-// against a [RolePolicy], pairs results with calls, and refuses what no provider would
-// take, with a [*RoleError], a [*PairError] or a [*MessageError]; then nothing is appended.
+// [Media], [Opaque]. [System], [User], [Assistant], [Result] and [ResultError] make
+// messages; a [Builder] assembles one from the deltas of a stream. Append checks roles
+// against a [RolePolicy] and pairs results with calls. It returns a [*RoleError], a
+// [*PairError] or a [*MessageError] for what no provider would accept, and appends nothing.
 //
 // An assistant message with tool calls and the results that answer them are an exchange:
-// they stay or go together. A user message, or several in a row, begins a turn.
+// they stay or leave together. A user message, or several in a row, begins a turn.
 //
 // # Compaction
 //
-// A compaction starts when a request weighs more than the mark high, and brings it down to
+// A compaction starts when a request is larger than the mark high, and brings it down to
 // the mark low in one step; see [Limits]. Because one compaction frees much, compactions
-// are rare, and the provider's prompt cache stays useful in between. What no compaction
-// removes is the floor: system entries, pinned exchanges, the user messages of the newest
-// turn, the newest exchange, and results that the model has not answered yet. The rest is
-// removed oldest first, in whole exchanges; what the user said leaves last.
+// are rare, and the provider's prompt cache stays useful in between. No compaction removes
+// the floor: system entries, pinned exchanges, the user messages of the newest turn, the
+// newest exchange, and results that the model has not answered yet. The rest leaves oldest
+// first, in whole exchanges, and what the user said leaves last.
 //
 // No tool result makes the next request impossible: Append cuts the middle out of one that
 // is longer than Options.MaxResult, and a compaction cuts further if the floor alone is too
 // large. If nothing helps, the error is a [*FloorError], which names the largest parts.
 //
 // [History.Compact] compacts at once, [History.CompactInBackground] while the conversation
-// goes on. Each returns or passes on a [Report] that says what was removed;
-// [Report.Originals] returns that as it was, and [History.Undo] puts it back.
+// goes on. A [Report] says what was removed; [Report.Originals] returns that as it was, and
+// [History.Undo] puts it back.
 //
 // # Strategies
 //
@@ -76,7 +76,7 @@
 //	})
 //
 // A [CompactionStrategy] of your own reads a snapshot and a [Goal], and returns an [Edit]:
-// entries to drop, results to clear, entries to rewrite, a summary that stands for what
+// entries to drop, results to clear, entries to rewrite, a summary that replaces what
 // was dropped. This one keeps three turns:
 //
 //	threeTurns := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
@@ -96,8 +96,8 @@
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic] unless you
-// choose another, such as [Tiktoken]. [History.RecordUsage] puts what the provider counted
-// in the place of the estimate, and learns from it:
+// choose another, such as [Tiktoken]. [History.RecordUsage] replaces the estimate with what
+// the provider counted, and learns from it:
 //
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
 //	h.Tokens()
@@ -125,17 +125,18 @@
 //		}
 //	}
 //
-// A program that has the messages in rows of its own gives each a [Message].Key, stores the
-// few kilobytes of [History.Decisions] beside them, and makes the History again with
-// [Resume]. Without either, a Snapshot is JSON, and [Restore] makes a History of it.
+// A program that keeps the messages in its own rows gives each message a Key, stores the
+// few kilobytes of [History.Decisions] along with them, and continues with [Resume]. Without
+// either, a Snapshot is JSON, and [Restore] makes a History from it.
 //
 // # Seeing what happens
 //
 // A [Report], a [Status] and a [Breakdown] print as one line:
 //
-//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens
-//	41,200 of 112,000 tokens (36 %): 92 entries in 15 turns, 2 open calls; compacts above 98,000
+//	compacted 1,755 → 435 of 1,200 tokens: 5 results cleared, 16 messages summarised in 74 tokens
+//	435 of 1,200 tokens (36 %): 25 entries in 9 turns
+//	results 105, summary 74, user 72, assistant 65, calls 60, system 10; free 814 and reserve 300 of 1,500
 //
-// Options.OnCompaction and Options.Logger get each report. Package inspect shows a
+// Options.OnCompaction and Options.Logger receive each report. Package inspect shows a
 // conversation as a page.
 package convo

@@ -53,7 +53,7 @@ type Clear struct {
 // their number.
 func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
-func (e Edit) print(ids bool) string {
+func (e *Edit) print(ids bool) string {
 	var parts []string
 	add := func(what string, n int, list func() string) {
 		switch {
@@ -89,7 +89,7 @@ func (e Edit) print(ids bool) string {
 // also prints the ID of the call.
 func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
-func (c Clear) print(ids bool) string {
+func (c *Clear) print(ids bool) string {
 	return fmt.Sprintf("%d%s(%s)", c.ID, printID(c.CallID, ids), abbreviate(c.Text))
 }
 

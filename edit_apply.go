@@ -1,12 +1,12 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -97,7 +97,8 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if summary.Covers == nil && summary.Text != "" {
 		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
 	} else {
-		summary.Covers = slices.SortedFunc(slices.Values(summary.Covers), byFirst)
+		summary.Covers = slices.Clone(summary.Covers)
+		sortRanges(summary.Covers)
 		ed.covered = within(ed.drop, summary.Covers)
 	}
 	if summary.Usage.fault() != nil {
@@ -125,10 +126,10 @@ func (ed *checkedEdit) checkDrop(at *state) error {
 		}
 		if named > 0 {
 			if named < to-from {
-				return &EditError{Rule: "drops part of an exchange", ID: at.list[from].id}
+				return &EditError{Rule: "drops part of an exchange; name all entries of it, or none", ID: at.list[from].id}
 			}
 			if rule := floor.rule(from); rule != "" {
-				return &EditError{Rule: "drops " + rule, ID: at.list[from].id}
+				return &EditError{Rule: "drops " + rule + leaveOut(rule), ID: at.list[from].id}
 			}
 		}
 		from = to
@@ -139,19 +140,27 @@ func (ed *checkedEdit) checkDrop(at *state) error {
 	return nil
 }
 
+// leaveOut says what to do about an edit that changes what rule names.
+func leaveOut(rule string) string {
+	if rule == pinnedRule {
+		return "; Unpin it first, or leave it out"
+	}
+	return "; leave it out"
+}
+
 // unknownEntry returns the error for an ID that is not in the list.
 func unknownEntry(at *state, id ID) error {
 	if _, ok := index(at.sys, id); ok {
-		return &EditError{Rule: "names a system entry", ID: id}
+		return &EditError{Rule: "names a system entry; SetSystem replaces them", ID: id}
 	}
-	return &EditError{Rule: "names an entry that the snapshot does not hold", ID: id}
+	return &EditError{Rule: "names an entry that the snapshot does not hold; Snapshot.All lists those that it holds", ID: id}
 }
 
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
 func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 	clears = slices.Clone(clears)
-	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	sort.SliceStable(clears, func(i, j int) bool { return clears[i].ID < clears[j].ID })
 	floor := at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
@@ -160,10 +169,10 @@ func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 		}
 		e := at.list[i]
 		if !hasResult(e, c.CallID) {
-			return &EditError{Rule: "clears a result that is not there", ID: c.ID, CallID: c.CallID}
+			return &EditError{Rule: "clears a result that is not there; name a tool entry, and the ID of a call that it answers", ID: c.ID, CallID: c.CallID}
 		}
 		if rule := floor.rule(i); rule != "" {
-			return &EditError{Rule: "clears " + rule, ID: c.ID, CallID: c.CallID}
+			return &EditError{Rule: "clears " + rule + leaveOut(rule), ID: c.ID, CallID: c.CallID}
 		}
 		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped && !c.Forget {
 			continue

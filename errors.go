@@ -1,11 +1,12 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -14,15 +15,16 @@ import (
 var (
 	// ErrClosed is returned by every operation that would change a closed
 	// [History].
-	ErrClosed = errors.New("convo: history is closed")
+	ErrClosed = errors.New("convo: the history is closed; make another with New, Open or Restore")
 
-	// ErrNotFound is matched by an [IDError], and by the error of
-	// [History.PinLast] when there is no exchange to pin.
+	// ErrNotFound is matched by the errors for an [ID] that no entry has, for a log
+	// that a [Store] does not have, and of [History.PinLast] when there is no exchange
+	// to pin.
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
 	// the data cannot be opened here or now, but is not damaged.
-	ErrNoKey = errors.New("convo: no key")
+	ErrNoKey = errors.New("convo: no key; give the function open of Sealed the key that the data was sealed with")
 
 	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
 	// [History] that it was given to. Take a new snapshot and start from that.
@@ -32,7 +34,8 @@ var (
 	// the package cannot read.
 	ErrVersion = errors.New("convo: unknown format version")
 
-	// ErrBudget is matched by a [BudgetError].
+	// ErrBudget is matched by a [BudgetError], and by the [FloorError] of
+	// [History.MakeRoom] if the pool is too small.
 	ErrBudget = errors.New("convo: budget exhausted")
 
 	// ErrNoWindow is the Cause of the first report of a History that has neither
@@ -53,14 +56,15 @@ var (
 	// [History], such as a strategy or a summarizer, starts another compaction
 	// of the same History, waits for one or calls Do, when the send of a Do
 	// calls Do, when a tool that Run runs calls Run, and when a Store saves or
-	// reloads the History that has called it. Such a call is recognised by its ctx: the one that the code was
-	// given, or one derived from it, even after the compaction has ended.
+	// reloads the History that has called it. Such a call is recognised by its
+	// ctx: the one that the code was given, or one derived from it, even after
+	// the compaction has ended.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an
 	// edit that changed nothing. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: nothing worth removing")
+	ErrNoGain = errors.New("convo: " + noGain + goOn)
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
@@ -69,7 +73,13 @@ var (
 	// MinFree/2 new tokens; this number doubles with each further failure in a
 	// row. Compact, MakeRoom and Recover call it at any time. A strategy returns
 	// ErrBreaker to decline.
-	ErrBreaker = errors.New("convo: summarizer is backing off after failures")
+	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
+)
+
+// The text of ErrNoGain. The text of another error has only noGain, and its own remedy.
+const (
+	noGain = "nothing worth removing"
+	goOn   = "; go on with the conversation as it is"
 )
 
 // Errors that a [PairError] unwraps to.
@@ -230,14 +240,10 @@ func (e *MaxRequestsError) Error() string {
 	return fmt.Sprintf("convo: the model was not done after %s; call Run again to go on, or raise RunOptions.MaxRequests", counted(e.Max, "request", "requests"))
 }
 
-// An IDError says that no entry of the view has the ID. It matches
-// [ErrNotFound].
-type IDError struct{ ID ID }
-
-func (e *IDError) Error() string { return fmt.Sprintf("convo: entry %d is not in the view", e.ID) }
-
-// Is reports whether target is [ErrNotFound].
-func (e *IDError) Is(target error) bool { return target == ErrNotFound }
+// notInView returns the error for an ID that no entry of the view has.
+func notInView(id ID) error {
+	return fmt.Errorf("%w: entry %d is not in the view; Snapshot.All lists those that are", ErrNotFound, id)
+}
 
 // A StaleError says why a [Snapshot] does not match the [History] that it was
 // given to: it is nil, another History or none made it, a rollback has since taken
@@ -273,12 +279,16 @@ type EditError struct {
 }
 
 func (e *EditError) Error() string {
-	s := "convo: edit: " + e.Rule
+	fault, remedy, more := strings.Cut(e.Rule, "; ")
+	s := "convo: edit: " + fault
 	if e.ID != 0 {
 		s += fmt.Sprintf(" (entry %d)", e.ID)
 	}
 	if e.CallID != "" {
 		s += fmt.Sprintf(" (call %q)", e.CallID)
+	}
+	if more {
+		s += "; " + remedy
 	}
 	return s
 }
@@ -400,7 +410,7 @@ func (e *FloorError) Error() string {
 	if !e.ToolsReported {
 		shares = append(shares, tools)
 	}
-	slices.SortStableFunc(shares, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
+	sort.SliceStable(shares, func(i, j int) bool { return shares[i].tokens > shares[j].tokens })
 	if e.ToolsReported {
 		shares = append(shares, tools)
 	}
@@ -485,7 +495,7 @@ type SnapshotError struct {
 func (e *SnapshotError) Error() string {
 	cause := withoutPrefix(e.Err)
 	if e.Index < 0 {
-		return "convo: snapshot: " + cause
+		return "convo: snapshot: " + cause + e.remedy()
 	}
 	const repair = "; Options.Repair makes Restore repair it"
 	switch err := e.Err.(type) {
@@ -495,9 +505,27 @@ func (e *SnapshotError) Error() string {
 		cause = err.fault() + repair
 	case *MessageError:
 		cause += repair
+	default:
+		cause += e.remedy()
 	}
 	return fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, cause)
 }
+
+// remedy returns what to do about data that is not as it was written, unless the cause has
+// a remedy of its own.
+func (e *SnapshotError) remedy() string {
+	switch e.Err.(type) {
+	case *PairError, *RoleError, *RefusedError, *ValueError, *PanicError:
+		return ""
+	}
+	if matches(e.Err, ErrVersion) || strings.Contains(fmt.Sprint(e.Err), "; ") {
+		return ""
+	}
+	return asWritten
+}
+
+// asWritten is the remedy for data that is not as it was written.
+const asWritten = "; pass the data as it was written"
 
 // Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
@@ -543,7 +571,8 @@ func (e *DamageError) Error() string {
 	if e.Seq > 0 {
 		way = fmt.Sprintf("record %d is the newest whole one before that", e.Seq)
 	}
-	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s; Salvage copies what can be read to another key", e.Key, at, withoutPrefix(e.Err), way)
+	cause := strings.TrimSuffix(withoutPrefix(e.Err), asWritten)
+	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s; Salvage copies what can be read to another key", e.Key, at, cause, way)
 }
 
 // Unwrap returns e.Err.
@@ -558,6 +587,8 @@ type PanicError struct {
 	In string
 
 	Value any // the argument of panic
+
+	Stack string // of the goroutine that panicked, as [debug.Stack] prints it
 }
 
 func (e *PanicError) Error() string {
@@ -565,8 +596,15 @@ func (e *PanicError) Error() string {
 	if err, ok := value.(error); ok {
 		value = withoutPrefix(err)
 	}
-	return fmt.Sprintf("convo: panic in %s: %v", e.In, value)
+	s := fmt.Sprintf("convo: panic in %s: %v", e.In, value)
+	if e.Stack != "" {
+		s += seeStack
+	}
+	return s
 }
+
+// seeStack says where to look for the cause of a panic.
+const seeStack = "; PanicError.Stack says where"
 
 // Unwrap returns Value if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
@@ -578,7 +616,7 @@ func (e *PanicError) Unwrap() error {
 // [*PanicError].
 func catch(err *error, in string) {
 	if v := recover(); v != nil {
-		*err = &PanicError{In: in, Value: v}
+		*err = &PanicError{In: in, Value: v, Stack: string(debug.Stack())}
 	}
 }
 
@@ -620,7 +658,7 @@ func matches(err, target error) (is bool) {
 // another.
 func withoutPrefix(err error) string {
 	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
-	return strings.TrimPrefix(s, "convo: ")
+	return strings.TrimPrefix(strings.ReplaceAll(s, noGain+goOn, noGain), "convo: ")
 }
 
 // roleName returns r as an error quotes it.
@@ -641,6 +679,34 @@ func causeOf(ctx context.Context) error {
 	return errorf("%w (%w)", cause, err)
 }
 
+// withEnd returns an error of caller-supplied code. If ctx has ended, the error also matches
+// ctx's error and its cause.
+func withEnd(ctx context.Context, err error) error {
+	end := ctx.Err()
+	if err == nil || end == nil {
+		return err
+	}
+	cause := context.Cause(ctx)
+	switch isEnd, isCause := matches(err, end), matches(err, cause); {
+	case isEnd && isCause:
+		return err
+	case isEnd:
+		return errorf("%w (%w)", err, cause)
+	case isCause:
+		return errorf("%w (%w)", err, end)
+	}
+	return errorf("%w (%w)", err, causeOf(ctx))
+}
+
+// withBothEnds returns an error of a Store. If it is ctx's error or its cause, it matches
+// both; any other error remains as it is, such as a conflict that was found as ctx ended.
+func withBothEnds(ctx context.Context, err error) error {
+	if end := ctx.Err(); err == nil || end == nil || !matches(err, end) && !matches(err, context.Cause(ctx)) {
+		return err
+	}
+	return withEnd(ctx, err)
+}
+
 // endOf returns the error of a compaction whose ctx has ended.
 func endOf(ctx context.Context) error {
 	return errorf("compaction stopped: %w", causeOf(ctx))
@@ -657,12 +723,12 @@ const (
 	RowMissing    RowFault = "missing"    // the view shows it, and the application did not give it
 	RowChanged    RowFault = "changed"    // the view shows it, and it is not as it was
 	RowTwice      RowFault = "twice"      // two rows have the key
-	RowUnexpected RowFault = "unexpected" // it cannot stand where it was given
+	RowUnexpected RowFault = "unexpected" // it is not allowed where it was given
 )
 
 // A RowError is returned by [Resume] for a row that does not fit the [Decisions].
 type RowError struct {
-	// Key is the key of the row. Where rows stand that Needs does not name one by one, it
+	// Key is the key of the row. Among rows that Needs does not name one by one, it
 	// may be that of a row nearby: of the row found in place of a missing one, or of the
 	// first of several of which one was changed.
 	Key string

@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -43,7 +44,7 @@ func Example_agent() {
 }
 
 // The steps of Do, one by one.
-func Example_steps() {
+func Example_requests() {
 	ctx := context.Background()
 	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
 	if err != nil {
@@ -119,8 +120,8 @@ func Example_earlier() {
 	// 6 assistant: Noted.
 }
 
-// A summary by a model, and the default without one.
-func Example_summary() {
+// The default strategy, with a summary by a model, and without the other links.
+func Example_strategies() {
 	complete := func(_ context.Context, prompt string) (string, error) { // a small model
 		return "The user wants window seats, and has asked for Rome, Oslo and Porto.", nil
 	}
@@ -153,4 +154,86 @@ func ownLadder(complete func(ctx context.Context, prompt string) (string, error)
 		convo.Truncate{},
 	)
 	return ladder
+}
+
+// What a conversation accepts. An error changes nothing.
+func Example_messages() {
+	h, err := convo.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	call := convo.ToolCall{ID: "c1", Name: "search", Arguments: `{"to":"Rome"}`}
+	_, err = h.Append(
+		convo.User("Flights to Rome?"),        // begins a turn
+		convo.Assistant("I look.", call),      // an exchange: the call
+		convo.Result(call, "09:10 and 13:45"), // and its result
+	)
+	fmt.Println(err)
+	_, err = h.Append(convo.Result(call, "again"))
+	fmt.Println(errors.As(err, new(*convo.PairError)), h.Len())
+	_, err = h.Append(convo.Assistant("At 09:10."), convo.Assistant("And 13:45."))
+	fmt.Println(errors.As(err, new(*convo.RoleError)), h.Len())
+	// Output:
+	// <nil>
+	// true 3
+	// true 3
+}
+
+// A compaction by hand, what it removed, and its reversal.
+func Example_compaction() {
+	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000}})
+	if err := h.Pin(2); err != nil { // the first question stays word for word
+		log.Fatal(err)
+	}
+	report, err := h.Compact(context.Background(), "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report)
+	fmt.Println("removed or changed:", len(report.Originals()))
+	first, _ := h.Snapshot().Find(2)
+	fmt.Println("stays:", first)
+	err = h.Undo(report)
+	fmt.Println("undone:", err, h.Len())
+	// Output:
+	// compacted 1,755 → 846 of 3,500 tokens: 8 results cleared
+	// removed or changed: 8
+	// stays: 2 user: And day 1?
+	// undone: <nil> 41
+}
+
+// The estimate before and after the provider has counted.
+func Example_tokens() {
+	h, err := convo.New(nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	h.Append(convo.System("You are a travel agent."), convo.User("Window seats only, I am tall. Flights to Rome?"))
+	snap := h.Snapshot()
+	fmt.Printf("%+v\n", h.Tokens())
+	h.RecordUsage(snap, convo.Usage{Input: 5210})
+	fmt.Printf("%+v\n", h.Tokens())
+	h.Append(convo.Assistant("At 09:10 and 13:45."))
+	fmt.Printf("%+v\n", h.Tokens())
+	// Output:
+	// {Tokens:26 Upper:30 Measured:0}
+	// {Tokens:5210 Upper:5210 Measured:5210}
+	// {Tokens:5224 Upper:5232 Measured:5210}
+}
+
+// What a program can show of a conversation.
+func Example_seeing() {
+	h := longTrip(&convo.Options{
+		Limits:       convo.Limits{Window: 1_500, Reserve: 300},
+		OnCompaction: func(r convo.Report) { fmt.Println(r) },
+	})
+	if _, _, err := h.Prepare(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(h.Status())
+	fmt.Println(h.Snapshot().Breakdown())
+	// Output:
+	// compacted 1,755 → 435 of 1,200 tokens: 5 results cleared, 16 messages summarised in 74 tokens
+	// 435 of 1,200 tokens (36 %): 25 entries in 9 turns
+	// results 105, summary 74, user 72, assistant 65, calls 60, system 10; free 814 and reserve 300 of 1,500
 }

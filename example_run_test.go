@@ -195,7 +195,7 @@ func Example_yourOwnLoop() {
 			if err != nil {
 				return err
 			}
-			reply, err := send(ctx, snap) // calls the model, as the program always has
+			reply, err := send(ctx, snap) // your call of the model; its answer as a convo.Reply
 			if err != nil {
 				if retry, _, err := h.Recover(ctx, snap, err); !retry { // 3
 					return err

@@ -162,7 +162,7 @@ func ExampleOpen() {
 // number of processes may serve one store: with a filestore.Store on one machine, with
 // module sqlstore on many. Here a second message comes in, and is answered and saved,
 // while the model still answers the first one.
-func Example_server() {
+func Example_saving() {
 	store := new(convotest.MemStore)
 	opts := &convo.Options{Limits: convo.Limits{Window: 128_000}}
 	var meanwhile func()
@@ -444,7 +444,7 @@ func ExampleHistory_Pin() {
 	fmt.Println(dropped, h.Pinned())
 	// Output:
 	// <nil> [3 4]
-	// convo: entry 99 is not in the view
+	// convo: not found: entry 99 is not in the view; Snapshot.All lists those that are
 	// 4 [3 4]
 }
 
@@ -465,7 +465,7 @@ func ExampleHistory_Apply() {
 	e, _ := h.Snapshot().Find(4)
 	fmt.Println(e.Message.Text())
 	// Output:
-	// convo: edit: drops part of an exchange (entry 3)
+	// convo: edit: drops part of an exchange (entry 3); name all entries of it, or none
 	// applied [2] [4] <nil>
 	// [result of search cleared: 600 bytes]
 }
@@ -1004,7 +1004,7 @@ func ExampleOptions_logger() {
 	// Output:
 	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=405 messages_before=41 messages_after=14 dropped=27 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1200 not_kept=0 released=0 prefix_kept=0.011538461538461539 named_limit=0
 	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
-	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
+	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing; go on with the conversation as it is" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
 }
 
 // Old tool results are cleared at a mark of their own, before anything is dropped.

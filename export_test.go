@@ -40,7 +40,7 @@ func RecordFields() (names []string) {
 			for _, f := range new(scalars).fields() {
 				names = append(names, f.Key)
 			}
-		case "version", "rows", "index", "failed": // of no record
+		case "version", "rows", "appendRows", "index", "failed": // of no record
 		default:
 			names = append(names, f.Name)
 		}

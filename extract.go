@@ -1,10 +1,10 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -29,7 +29,7 @@ type Extract struct{}
 // is nil, [Heuristic] counts them. The only error is the reason why ctx ended.
 func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, error) {
 	if ctx.Err() != nil {
-		return Summary{}, context.Cause(ctx)
+		return Summary{}, causeOf(ctx)
 	}
 	n := notes{seen: make(map[string]bool)}
 	n.readPrevious(req.Previous)
@@ -276,8 +276,8 @@ func (n *notes) text(room int, count func(string) int) string {
 		for i := range order {
 			order[i] = i
 		}
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(items[b].score, items[a].score) })
-		var take []int
+		sort.SliceStable(order, func(i, j int) bool { return items[order[i]].score > items[order[j]].score })
+		taken := make([]bool, len(items))
 		for k, i := range order {
 			weight := weigh(items[i].line)
 			if weight > share && k == 0 && share > 8 {
@@ -292,15 +292,15 @@ func (n *notes) text(room int, count func(string) int) string {
 			}
 			share -= weight
 			left -= weight
-			take = append(take, i)
+			taken[i] = true
 		}
-		if len(take) == 0 {
-			return
+		for i := range items {
+			if taken[i] {
+				chosen[heading] = append(chosen[heading], items[i].line)
+			}
 		}
-		left -= count(heading + "\n")
-		slices.Sort(take)
-		for _, i := range take {
-			chosen[heading] = append(chosen[heading], items[i].line)
+		if chosen[heading] != nil {
+			left -= count(heading + "\n")
 		}
 	}
 	choose(headBefore, room/2, n.before)

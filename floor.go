@@ -108,12 +108,15 @@ func (f *floor) pinned(i int) bool {
 	return f.nextPin < len(f.s.pins) && f.s.pins[f.nextPin] == head
 }
 
+// pinnedRule is what rule returns for a pinned exchange.
+const pinnedRule = "a pinned exchange"
+
 // rule says in words why list[i] belongs to the floor. It is empty if list[i]
 // does not.
 func (f *floor) rule(i int) string {
 	switch {
 	case f.pinned(i):
-		return "a pinned exchange"
+		return pinnedRule
 	case f.s.list[i].note && f.hasUnpinned(i):
 		return "a note that no assistant message has followed yet"
 	case f.s.list[i].note:

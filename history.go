@@ -28,6 +28,9 @@ import (
 // request fits, such as a failed summarizer, is in Outcome and Cause of the [Report], is
 // logged as a warning, and passed to Options.OnCompaction.
 //
+// If a method fails because its ctx has ended, the error matches both ctx.Err and
+// context.Cause, whichever of them a Send or a Store has returned.
+//
 // # Concurrency
 //
 // All methods are safe for concurrent use. One Do of a History runs at a time, and one
@@ -159,7 +162,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Strategy == nil {
-		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, Summarize{With: Extract{}}, Truncate{})
+		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
 	h = &History{
 		opts:       o,
@@ -256,11 +259,8 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{
-			owner:   h,
-			setting: setting{int64(h.limits.Window), int64(h.limits.Reserve), h.assumedOverheadLocked(), h.prior},
-			state:   h.state.clipped(),
-		}
+		h.snap = &Snapshot{owner: h, setting: h.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
+		h.snap.setting.prior = h.prior
 		h.seen = len(h.list)
 	}
 	return h.snap

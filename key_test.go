@@ -27,6 +27,32 @@ func keyed(key string, m convo.Message) convo.Message {
 	return m
 }
 
+// The replies of Steps hold all messages that were appended, with their keys: an application
+// that loops over them can store each as a row.
+func TestKey_RepliesOfStepsHoldTheRows(t *testing.T) {
+	rows := 0
+	h, err := convo.New(&convo.Options{Key: func(m convo.Message) string {
+		rows++
+		return fmt.Sprint(m.Role, rows)
+	}})
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("q"))
+	stored := []string{"user1"}
+	for reply, err := range h.Steps(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		if s.Len() > 1 {
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("done")}}, nil
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("a"), callOf("b"))}}, nil
+	}, convo.RunOptions{Tools: []convo.Handler{{Tool: convo.Tool{Name: "tool"}, Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) { return nil, nil }}}}) {
+		require.NoError(t, err)
+		for _, m := range reply.Messages {
+			stored = append(stored, m.Key)
+		}
+	}
+	assert.Len(t, stored, 5)
+	assert.Equal(t, keysOf(h), stored)
+}
+
 // Every way in which a message comes into the conversation keeps its key, or asks
 // Options.Key for one.
 func TestKey(t *testing.T) {

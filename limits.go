@@ -13,7 +13,8 @@ import (
 // Low < Soft <= High <= Window - Reserve and MinFree <= Soft - Low must hold. A
 // negative value is an error, except for Reserve.
 type Limits struct {
-	// Window is the context window of the model. 0: there is no limit.
+	// Window is the context window of the model. 0: there is no limit. Ratios and
+	// Threshold take 128,000 for a model whose window is not known.
 	Window int
 
 	// Reserve is kept free for the answer. 0: an eighth of Window, at most 16,000;
@@ -22,9 +23,8 @@ type Limits struct {
 
 	// Tools is the size of what a request carries besides messages and the tools of
 	// SetTools, such as definitions that the program hands to an SDK; ToolTokens of
-	// package wire counts them. It is a first guess,
-	// which usage reports correct. The figure that they have shown for one model is
-	// assumed for the next, if it is more.
+	// package wire counts them. It is a first guess, which usage reports correct. The
+	// figure that they have shown for one model is assumed for the next, if it is more.
 	Tools int
 
 	// High is the size above which CompactIfNeeded starts a compaction. 0:
@@ -51,9 +51,9 @@ type Limits struct {
 	wrong *ratios // given to Ratios or Threshold; nil: they were in range
 }
 
-// AssumedWindow is the window that [Ratios] assumes for a model whose window is
-// not known.
-const AssumedWindow = 128_000
+// assumedWindow is the window that Ratios assumes for a model whose window is not
+// known.
+const assumedWindow = 128_000
 
 // ratios are marks as shares of a window.
 type ratios struct {
@@ -74,7 +74,7 @@ type ratios struct {
 // be changed. For a mark below soft at which only old tool results are cleared, use
 // [When].
 //
-// If window is 0 or less, it is taken to be AssumedWindow, and Assumed is set.
+// If window is 0 or less, it is taken to be 128,000, and Assumed is set.
 //
 // Soft must be more than 0 and less than high, and high at most 1. If they are not,
 // the function that is given the limits returns a [*ValueError] that names the
@@ -82,7 +82,7 @@ type ratios struct {
 func Ratios(window int, soft, high float64) Limits {
 	l := Limits{Window: window}
 	if window <= 0 {
-		l.Window, l.Assumed = AssumedWindow, true
+		l.Window, l.Assumed = assumedWindow, true
 	}
 	r := ratios{soft: cmp.Or(soft, 0.70), high: cmp.Or(high, 0.85)}
 	if len(r.faults()) > 0 {
@@ -114,7 +114,7 @@ func Ratios(window int, soft, high float64) Limits {
 // The other fields have their defaults, but Reserve is no more than High leaves of the
 // window. All fields may be changed.
 //
-// If window is 0 or less, it is taken to be AssumedWindow, and Assumed is set. The share
+// If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share
 // must be more than 0 and at most 1, and most must not be negative. If they are not,
 // whatever is given the limits returns a [*ValueError].
 func Threshold(window int, share float64, most int) Limits {
@@ -321,6 +321,12 @@ func (l Limits) within(n int) Limits {
 		}
 	}
 	return l
+}
+
+// setting returns the setting of a History with these limits, whose requests carry a number
+// of tokens besides messages.
+func (l Limits) setting(tools int64) setting {
+	return setting{window: int64(l.Window), reserve: int64(l.Reserve), tools: tools, high: int64(l.High), low: int64(l.Low), soft: int64(l.Soft)}
 }
 
 // marks are limits less what MakeRoom has reserved, in tokens of the whole request. A

@@ -255,7 +255,7 @@ func TestThreshold(t *testing.T) {
 		{0, 0, 0, 102_400, 16_000},
 	} {
 		l := convo.Threshold(tt.window, tt.share, tt.most)
-		assert.Equal(t, convo.Limits{Window: max(tt.window, 0) + convo.AssumedWindow*b2i(tt.window == 0), High: tt.high, Reserve: tt.reserve, Assumed: tt.window == 0}, l)
+		assert.Equal(t, convo.Limits{Window: max(tt.window, 0) + 128_000*b2i(tt.window == 0), High: tt.high, Reserve: tt.reserve, Assumed: tt.window == 0}, l)
 		_, err := convo.New(&convo.Options{Limits: l})
 		if tt.window > 1 {
 			require.NoError(t, err, "%+v", tt)

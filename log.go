@@ -1,6 +1,8 @@
 package convo
 
 import (
+	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -23,6 +25,10 @@ type logbook struct {
 	saved   *picture // what the record with that ID holds; nil: there is none
 	loaded  ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
 	made    []ID     // results that Options.OnLoad made after these
+
+	// archive is History.Archive. What compacts calls it here, so that programs without
+	// a Store do not contain the code that reads records.
+	archive func(context.Context, ...Range) iter.Seq2[Archived, error]
 
 	delivered map[ID]*queued // entries that came out of the queue, and that no record holds
 	read      int64          // bytes of Data that Open reads
@@ -139,7 +145,7 @@ func sameQueue(a, b []*queued) bool { return slices.Equal(a, b) }
 
 // newLogbookLocked returns a logbook for a log without records.
 func (h *History) newLogbookLocked(s Store, key string) *logbook {
-	l := &logbook{store: s, key: key, perToken: defaultPerToken, delivered: make(map[ID]*queued), keepsake: keepsake{past: make(map[ID]departed)}}
+	l := &logbook{store: s, key: key, archive: h.Archive, perToken: defaultPerToken, delivered: make(map[ID]*queued), keepsake: keepsake{past: make(map[ID]departed)}}
 	for _, o := range h.originals {
 		if e := h.find(o.id); e != nil {
 			l.past[o.id] = departed{was: e, original: o}

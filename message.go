@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -324,14 +325,20 @@ func (m Message) Reasoning() string {
 }
 
 // ToolCalls returns the tool calls of m, in order.
-func (m Message) ToolCalls() []ToolCall { return partsOf[ToolCall](m) }
+func (m Message) ToolCalls() []ToolCall { return partsOf[ToolCall](m.Parts) }
 
 // ToolResults returns the tool results of m, in order.
-func (m Message) ToolResults() []ToolResult { return partsOf[ToolResult](m) }
+func (m Message) ToolResults() []ToolResult { return partsOf[ToolResult](m.Parts) }
 
-func partsOf[P Part](m Message) []P {
-	var found []P
-	for _, p := range m.Parts {
+func partsOf[P Part](parts []Part) []P {
+	n := 0
+	for _, p := range parts {
+		if _, ok := p.(P); ok {
+			n++
+		}
+	}
+	found := slices.Grow([]P(nil), n) // nil if there are none
+	for _, p := range parts {
 		if p, ok := p.(P); ok {
 			found = append(found, p)
 		}
@@ -351,7 +358,7 @@ func (r ToolResult) Text() string {
 }
 
 // clone returns a copy of m that shares no slices with it.
-func (m Message) clone() Message {
+func (m *Message) clone() Message {
 	return new(partRoom).clone(m)
 }
 
@@ -363,15 +370,16 @@ type partRoom struct {
 }
 
 // clone returns a copy of m that shares no slices with it.
-func (r *partRoom) clone(m Message) Message {
-	m.Parts = r.copy(m.Parts)
-	for i, p := range m.Parts {
+func (r *partRoom) clone(m *Message) Message {
+	own := *m
+	own.Parts = r.copy(m.Parts)
+	for i, p := range own.Parts {
 		if result, ok := p.(ToolResult); ok && len(result.Parts) > 0 {
 			result.Parts = r.copy(result.Parts)
-			m.Parts[i] = result
+			own.Parts[i] = result
 		}
 	}
-	return m
+	return own
 }
 
 // copy returns a copy of parts without spare capacity.
@@ -434,7 +442,7 @@ type Tool struct {
 	Schema string
 
 	// Opaque is the definition of a tool that the provider runs, or whose form is its
-	// own, as it stands in a request. The format that it is of writes it instead of the
+	// own, as it is written in a request. Its format writes it instead of the
 	// other fields; other formats leave the tool out. Name may be empty then.
 	Opaque Opaque
 }

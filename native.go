@@ -94,7 +94,7 @@ func (n NativeSummary) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit
 		return Edit{Effort: e.Effort}, err
 	}
 	if summary.Text == "" {
-		if summary.Text, err = w.extract(ctx, &g); err != nil {
+		if summary.Text, err = w.extractOriginals(ctx, &g); err != nil {
 			return Edit{Effort: e.Effort}, err
 		}
 	}
@@ -200,14 +200,12 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 	return summary, nil
 }
 
-// extract returns a summary of the sources by Extract.
-func (w *writer) extract(ctx context.Context, g *Goal) (string, error) {
-	x := writer{with: Extract{}, window: -1, focus: w.focus, s: w.s, count: w.count, inTurn: true}
-	x.maxTokens = w.maxTokens
+// extractOriginals returns a summary of the originals of the sources by Extract.
+func (w *writer) extractOriginals(ctx context.Context, g *Goal) (string, error) {
+	x := writer{s: w.s, count: w.count, maxTokens: w.maxTokens}
 	for _, src := range w.sources {
 		x.sources = append(x.sources, source{src.id, g.original(ctx, w.s, src.id).Message})
 	}
-	x.collectPinned()
-	summary, err := x.write(ctx)
+	summary, err := x.extract(ctx)
 	return summary.Text, err
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -64,7 +63,7 @@ type Options struct {
 	// KeepOriginals is how many raw tokens of originals to keep in memory: the
 	// messages that were rewritten, or whose results were cut or cleared, as they
 	// were appended. Report.Originals returns them, and a summarizer reads those of
-	// results, but rewritten messages as they stand. An original is kept until its
+	// results, but rewritten messages as they are now. An original is kept until its
 	// entry leaves the view; if there is not enough room, the oldest go first. A
 	// summarizer reads those that are not in memory from the log, if there is one. 0:
 	// eight times Limits.Window, and 1,000,000 without a Window; negative: none.
@@ -122,8 +121,8 @@ type Options struct {
 	// has no answer. Zero: OnLoadKeep.
 	OnLoad OnLoad
 
-	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, stands
-	// as it was sent: each answer was made after just what stands before it. Its signed
+	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, is
+	// exactly what was sent: each answer was made after what precedes it. Its signed
 	// reasoning is then bound, see Snapshot.Bound. Otherwise the reasoning of entries that
 	// come without a fingerprint is not bound.
 	AsSent bool
@@ -224,16 +223,21 @@ type Options struct {
 	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
 	// entries; dropped_first, which says whether the user's first message was dropped
 	// unread; summary_before, summary_after, model, calls, unread, not_kept, released, prefix_kept,
-	// named_limit, duration. There are five other lines, at level Warn: "convo: old
-	// records not removed", with the fields key and cause, see NoArchive; one for a
-	// History that is compacted only when a provider refuses a request, one for the
-	// first limits whose window is Assumed, with the fields window and model, and
-	// "convo: usage left aside" for
-	// usage that RecordUsage ignores because it cannot be true, and that Do was
-	// given and RecordUsage refuses. Its fields are cause, input, raw and model: the
-	// input tokens that were reported, the raw tokens of the snapshot, and the model
-	// that it was made for. The fifth is "convo: a tool panicked" for a [Handler] that
-	// panicked or ended its goroutine, with the fields tool, cause and stack.
+	// named_limit, duration.
+	//
+	// The other lines are at level Warn. Each is logged for:
+	//
+	//   - a History that is compacted only when a provider refuses a request, once
+	//   - limits whose window is Assumed, once, with window and model
+	//   - usage that RecordUsage ignores because it cannot be true, and that Do was given
+	//     and RecordUsage refuses, with cause, the reported input tokens as input, the raw
+	//     tokens of the snapshot as raw, and model
+	//   - usage that grows faster than the requests, once, with reports and model
+	//   - a [Handler] that panicked or ended its goroutine, with tool, cause and stack
+	//   - messages that [History.Reload] returns as refused, with messages and key
+	//   - old records that were not removed, see NoArchive, with key and cause
+	//
+	// docs/logging.md shows each line as it is printed.
 	Logger *slog.Logger
 }
 
@@ -295,8 +299,7 @@ const defaultMargin = 125
 
 // priorFaults returns a *ValueError for each field that is out of range.
 func priorFaults(priors map[string]Prior) (faults []error) {
-	for _, model := range slices.Sorted(maps.Keys(priors)) {
-		p := priors[model]
+	for model, p := range priors {
 		if p.Ratio != 0 && (p.Ratio < 100*calibrate.MinRatio || p.Ratio > 100*calibrate.MaxRatio) {
 			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400"})
 		}
@@ -304,6 +307,7 @@ func priorFaults(priors map[string]Prior) (faults []error) {
 			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
 		}
 	}
+	sort.Slice(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
 	return faults
 }
 

@@ -9,16 +9,16 @@ import (
 // pinned entries. Any entry of an exchange may be given. Results that are appended to
 // the exchange later are also pinned. System entries need no pin and are ignored.
 //
-// If an ID is not in the view, Pin pins nothing and returns an [*IDError], which
-// matches [ErrNotFound]. Pinning the newest exchange takes constant time. Pinning an
-// older one takes time linear in the number of pins.
+// If an ID is not in the view, Pin pins nothing, and its error matches [ErrNotFound].
+// Pinning the newest exchange takes constant time. Pinning an older one takes time linear
+// in the number of pins.
 func (h *History) Pin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) { h.addPinsLocked(heads...) })
 }
 
 // Unpin removes the pins of the exchanges of the given entries. Exchanges that are
-// not pinned are ignored. If an ID is not in the view, Unpin changes nothing and
-// returns an [*IDError], which matches [ErrNotFound].
+// not pinned are ignored. If an ID is not in the view, Unpin changes nothing, and its
+// error matches [ErrNotFound].
 func (h *History) Unpin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) {
 		h.newVersionLocked()
@@ -56,7 +56,7 @@ func (h *History) Pinned() []ID {
 }
 
 // changePins calls change with the heads of the exchanges of the given entries, if
-// there are any. It returns an IDError if an ID is not in the view.
+// there are any. The error matches ErrNotFound if an ID is not in the view.
 func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,7 +67,7 @@ func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 	for _, id := range ids {
 		e := h.find(id)
 		if e == nil {
-			return &IDError{ID: id}
+			return notInView(id)
 		}
 		if !e.isSystem() {
 			heads = append(heads, e.head)

@@ -53,7 +53,7 @@ func (m Message) String() string { return m.print(false) }
 // results.
 func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
-func (m Message) print(ids bool) string {
+func (m *Message) print(ids bool) string {
 	var b strings.Builder
 	b.WriteString(abbreviate(string(m.Role)))
 	if m.Author != "" {
@@ -90,7 +90,7 @@ func (t Text) Format(f fmt.State, verb rune) {
 // The verb %+v also prints the ID.
 func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
-func (r Reasoning) print(ids bool) string {
+func (r *Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
 }
 
@@ -98,7 +98,7 @@ func (r Reasoning) print(ids bool) string {
 // The verb %+v also prints the ID.
 func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
-func (c ToolCall) print(ids bool) string {
+func (c *ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
 }
 
@@ -106,7 +106,7 @@ func (c ToolCall) print(ids bool) string {
 // The verb %+v also prints the ID of the call.
 func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
-func (r ToolResult) print(ids bool) string {
+func (r *ToolResult) print(ids bool) string {
 	kind := "result"
 	if r.IsError {
 		kind = "error"
@@ -123,7 +123,7 @@ func (r ToolResult) print(ids bool) string {
 // Format prints the MIME type, and the size or the address.
 func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
-func (m Media) print(bool) string {
+func (m *Media) print(bool) string {
 	if m.Data == "" {
 		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
 	}
@@ -152,8 +152,14 @@ func printParts(parts []Part, ids bool) string {
 		switch p := p.(type) {
 		case Text:
 			texts[i] = abbreviate(string(p))
-		case Reasoning, ToolCall, ToolResult, Media:
-			texts[i] = p.(interface{ print(ids bool) string }).print(ids)
+		case Reasoning:
+			texts[i] = p.print(ids)
+		case ToolCall:
+			texts[i] = p.print(ids)
+		case ToolResult:
+			texts[i] = p.print(ids)
+		case Media:
+			texts[i] = p.print(ids)
 		case Opaque:
 			texts[i] = p.String()
 		default: // a type that a History refuses

@@ -68,7 +68,7 @@ func prunerOf(s Store) (Pruner, error) {
 // error.
 func prune(ctx context.Context, p Pruner, key string, before uint64) (err error) {
 	defer catch(&err, "Store.Prune")
-	err = p.Prune(ctx, key, before)
+	err = withBothEnds(ctx, p.Prune(ctx, key, before))
 	if _, ok := errors.AsType[*ValueError](err); ok {
 		text := fmt.Sprintf("prune %q: the log was deleted, and another was begun; Open that", key)
 		return &wordedError{text, &ConflictError{Key: key, Want: before}}

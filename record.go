@@ -192,9 +192,9 @@ type reading struct {
 // add reads another record. An error is a *SnapshotError, or matches ErrVersion.
 func (r *reading) add(rec *Record) error {
 	if rec.Format < 1 || rec.Format > recordFormat {
-		return fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
+		return fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d; use the release of convo that wrote it, or a later one", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
 	}
-	next, err := decodeState(rec.Data, nil)
+	next, err := decodeState(rec.Data)
 	switch {
 	case err != nil:
 		return err

@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -352,4 +353,20 @@ func TestSave_PinsThatChanged(t *testing.T) {
 	require.False(t, log[len(log)-1].Full)
 	assert.Contains(t, newest, `"pins":[4]`)
 	assert.Contains(t, newest, `"unpin":[2]`)
+}
+
+// The JSON that docs/format.md shows has the names of a snapshot's fields, and no others.
+func TestPages_FormatShowsASnapshot(t *testing.T) {
+	page, err := os.ReadFile("docs/format.md")
+	require.NoError(t, err)
+	blocks := strings.Split(string(page), "```json\n")
+	require.Len(t, blocks, 3)
+	snapshot, _, _ := strings.Cut(blocks[1], "```")
+	message, _, _ := strings.Cut(blocks[2], "```")
+	require.Contains(t, snapshot, `"message": {}`)
+	// The values are such as would be left out, and the reader refuses some of them.
+	values := strings.NewReplacer(`"message": {}`, `"message": `+message, `"time": ""`, `"time": "2026-01-02T03:04:05Z"`, `"name": ""`, `"name": "x"`,
+		`"schema": ""`, `"schema": "{}"`, `"json": ""`, `"json": "{}"`, `: ""`, `: "x"`)
+	var s convo.Snapshot
+	require.NoError(t, json.Unmarshal([]byte(values.Replace(snapshot)), &s))
 }

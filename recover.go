@@ -144,7 +144,7 @@ func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, 
 }
 
 // IsSealBroken reports whether err means that a provider refused a request because of
-// signed reasoning in it: something else stands before it than when it was made, or its
+// signed reasoning in it: what precedes it is not what it was made after, or its
 // signature is not valid. It reads err as [IsOverflow] does.
 func IsSealBroken(err error) bool { return overflow.IsSeal(err) }
 

@@ -217,7 +217,7 @@ func (r Report) String() string { return r.print(false) }
 // entries.
 func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
-func (r Report) print(ids bool) string {
+func (r *Report) print(ids bool) string {
 	if r.Reason == ReasonAppend {
 		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Shortened), "result", "results"), printIDs(r.Shortened, ids),
 			grouped(r.TokensBefore), grouped(r.TokensAfter))
@@ -329,7 +329,11 @@ func (r *Report) notes(ids bool) (notes []string) {
 		notes = append(notes, "the provider named a limit of "+grouped(r.NamedLimit))
 	}
 	if r.Unread > 0 {
-		notes = append(notes, grouped(r.Unread)+" tokens not read by the summarizer"+r.mediaNote())
+		not := " tokens not summarised"
+		if len(r.Summarised) > 0 {
+			not = " tokens not read by the summarizer"
+		}
+		notes = append(notes, grouped(r.Unread)+not+r.mediaNote())
 	}
 	if r.Released > 0 {
 		notes = append(notes, "signed reasoning of "+counted(r.Released, "message", "messages")+" no longer bound")
@@ -406,7 +410,7 @@ func printIDs(list []ID, ids bool) string {
 // out, because the first cause is often at the end.
 func printError(err error) string {
 	const most = 240
-	s := strings.Join(strings.Fields(strings.ReplaceAll(fmt.Sprint(err), "convo: ", "")), " ")
+	s := strings.Join(strings.Fields(strings.ReplaceAll(withoutPrefix(err), "convo: ", "")), " ")
 	if len(s) > most {
 		s = s[:text.Floor(s, most/2)] + " … " + s[text.Ceil(s, len(s)-most/2):]
 	}

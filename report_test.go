@@ -219,6 +219,8 @@ func TestReport_String(t *testing.T) {
 		{"compacted 900 → 450 tokens: 1 message dropped", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Dropped: ids(1)}},
 		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens (3 calls, 0.1 s); 70 tokens not read by the summarizer", convo.Report{
 			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80, Calls: 3, Unread: 70, Duration: 60_000_000}},
+		{"compacted 900 → 450 tokens: 3 messages dropped; 70 tokens not summarised", convo.Report{
+			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Dropped: ids(3), Unread: 70}},
 		{"compacted 900 → 450 tokens: 9 messages summarised in 80 tokens; 1 message that was to be kept had to go for the request to fit", convo.Report{
 			Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(9), SummaryAfter: 80, NotKept: 1}},
 		{"compacted 900 → 450 tokens: 2 messages summarised in 80 tokens", convo.Report{Outcome: convo.OutcomeApplied, TokensBefore: 900, TokensAfter: 450, Fits: true, Summarised: ids(2), SummaryAfter: 80}},

@@ -478,19 +478,18 @@ func (l *loader) results(i int, old, e *entry) error {
 // answerOpen adds an error result for each call that is open before the i-th
 // entry.
 func (l *loader) answerOpen(i int, old *entry) error {
-	k := l.calls.firstOpen()
-	err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: i}
-	if err := l.refuse(i, old, err); err != nil {
-		return err
-	}
-	l.moving = true
 	newest := l.list[len(l.list)-1]
-	for i := range l.calls.list {
-		k := &l.calls.list[i]
+	for j := range l.calls.list {
+		k := &l.calls.list[j]
 		if k.answered {
 			continue
 		}
-		l.calls.answer(i)
+		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: i}
+		if err := l.refuse(i, old, err); err != nil {
+			return err
+		}
+		l.moving = true
+		l.calls.answer(j)
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
 		e.tokens = l.h.ident.message(&e.msg)

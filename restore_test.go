@@ -3,6 +3,7 @@ package convo_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -92,6 +93,22 @@ func TestRestore_OfNothing(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.Append(convo.User("u"))
 	assert.NoError(t, err)
+}
+
+// Each call that Repair answers is named by a Fault of its own.
+func TestRestore_NamesEachOpenCall(t *testing.T) {
+	second := convo.ToolCall{ID: "d", Name: "g"}
+	s := convo.NewSnapshot([]convo.Message{convo.User("u"), convo.Assistant("", toolC, second, convo.ToolCall{ID: "e", Name: "h"}), convo.Result(second, "r"), convo.User("v")})
+	var named []string
+	_, err := convo.Restore(s, &convo.Options{Repair: func(f convo.Fault) {
+		if pair, ok := errors.AsType[*convo.PairError](f.Err); ok {
+			assert.ErrorIs(t, f.Err, convo.ErrOpenCalls)
+			assert.Equal(t, 3, pair.Index)
+			named = append(named, fmt.Sprint(f.NewID, " ", pair.CallID, " ", pair.Name))
+		}
+	}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"5 " + toolC.ID + " " + toolC.Name, "6 e h"}, named)
 }
 
 // Restore returns an error that says where each fault is. With Repair the fault

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A resumer makes a History from Decisions and rows.
@@ -89,7 +91,8 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 }
 
 // read takes the rows.
-func (r *resumer) read(rows iter.Seq2[Message, error]) error {
+func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
+	defer catch(&err, "the rows given to Resume")
 	n := len(r.rows.hashes)
 	r.places, r.keys = make([]Message, n), make([]string, n)
 	r.given, r.listed = make(map[string]bool), make(map[string]int)
@@ -117,6 +120,7 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) error {
 
 // take takes a row.
 func (r *resumer) take(m Message) error {
+	m.Key = text.Valid(m.Key) // as it was appended
 	place, isListed := r.listed[m.Key]
 	begins := r.run < len(r.rows.runs) && r.at == 0 && r.rows.runs[r.run].keys[0] == m.Key
 	switch {
@@ -128,6 +132,7 @@ func (r *resumer) take(m Message) error {
 		return &RowError{Key: m.Key, Fault: RowTwice}
 	}
 	r.given[m.Key] = true
+	m = m.clone() // rows may use its slices again
 	if isListed {
 		r.places[place], r.keys[place] = m, m.Key
 		return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -59,7 +60,7 @@ type Rewrite struct {
 // The verb %+v also prints the IDs of calls and results.
 func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
-func (r Rewrite) print(ids bool) string {
+func (r *Rewrite) print(ids bool) string {
 	return fmt.Sprintf("%d(%s)", r.ID, printParts(r.Parts, ids))
 }
 
@@ -70,7 +71,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 		return nil
 	}
 	rewrites = slices.Clone(rewrites)
-	slices.SortStableFunc(rewrites, func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
+	sort.SliceStable(rewrites, func(i, j int) bool { return rewrites[i].ID < rewrites[j].ID })
 	floor := at.floor()
 	clears := ed.changes
 	for k, r := range rewrites {
@@ -81,7 +82,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			}
 			return unknownEntry(at, r.ID)
 		}
-		clear, cleared := slices.BinarySearchFunc(clears, r.ID, func(c change, id ID) int { return cmp.Compare(c.id, id) })
+		clear, cleared := sort.Find(len(clears), func(i int) int { return cmp.Compare(r.ID, clears[i].id) })
 		_, dropped := slices.BinarySearch(ed.drop, r.ID)
 		rule := floor.rule(i)
 		switch {
@@ -111,7 +112,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	slices.SortFunc(ed.changes, func(a, b change) int { return cmp.Compare(a.id, b.id) })
+	sort.Slice(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
 	return nil
 }
 
@@ -210,8 +211,8 @@ func (m *Message) keepCalls(calls []ToolCall) *EditError {
 // keepSeals checks that the sealed reasoning in m is from was and in the same order.
 // Some may be left out.
 func (m *Message) keepSeals(was *Message) *EditError {
-	rest := partsOf[Reasoning](*was)
-	for i, r := range partsOf[Reasoning](*m) {
+	rest := partsOf[Reasoning](was.Parts)
+	for i, r := range partsOf[Reasoning](m.Parts) {
 		if r.Signature == "" && r.Encrypted == "" {
 			continue
 		}

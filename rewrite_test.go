@@ -142,13 +142,13 @@ func TestRewrite_EditErrors(t *testing.T) {
 		rule string
 	}{
 		{"a system entry", rewriteOf(1, text), "rewrites a system entry; SetSystem replaces them"},
-		{"what is not there", rewriteOf(99, text), "names an entry that the snapshot does not hold"},
+		{"what is not there", rewriteOf(99, text), "names an entry that the snapshot does not hold; Snapshot.All lists those that it holds"},
 		{"what is pinned", rewriteOf(5, text), "rewrites a pinned exchange; Unpin it first"},
 		{"twice", convo.Edit{Rewrite: []convo.Rewrite{{ID: 2, Parts: []convo.Part{text}}, {ID: 6, Parts: []convo.Part{text}}, {ID: 2, Parts: []convo.Part{text}}}}, "rewrites an entry twice"},
 		{"what is cleared", convo.Edit{Clear: []convo.Clear{{ID: 4}}, Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.ToolResult{}, convo.ToolResult{IsError: true}}}}}, "rewrites an entry and clears a result in it"},
 		{"to nothing", rewriteOf(2), "leaves an entry empty; put a text in it, or drop its exchange"},
 		{"to empty text", rewriteOf(2, convo.Text("")), "leaves an entry empty; put a text in it, or drop its exchange"},
-		{"a part of another role", rewriteOf(2, text, convo.Reasoning{}), "rewrites part 1 of an entry: reasoning belongs in an assistant message"},
+		{"a part of another role", rewriteOf(2, text, convo.Reasoning{}), "rewrites part 1 of an entry: reasoning belongs in an assistant message; leave it out"},
 		{"a nil part", rewriteOf(2, nil), "rewrites part 0 of an entry: nil part; leave it out"},
 		{"text beside results", rewriteOf(4, convo.ToolResult{}, text), "rewrites part 1 of an entry: text in a tool message must be inside a ToolResult"},
 		{"a call more", rewriteOf(3, c, d, callOf("e")), "adds a tool call; the entry has 2"},

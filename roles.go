@@ -13,9 +13,9 @@ import "slices"
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
 // compacted, as late as what a user said. It tells the model of a changed rule, a new date
-// or another mode without a change to what stands before it, so that what a provider has
+// or another mode without a change to what precedes it, so that what a provider has
 // cached and signed stays valid. [History.SetSystem] replaces the system entries, which
-// stand in front of everything, and leaves notes alone.
+// precede everything, and leaves notes alone.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an
 	// assistant message may follow; RoleNone allows it as the first message.

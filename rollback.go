@@ -97,8 +97,9 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 // so it does not go past the summary. If the newest turn is itself such a turn, Rewind
 // takes back that many of its newest exchanges instead, so Rewind(1) always takes back
 // the newest message, and a tool result with its call. Before the first turn, it also
-// takes back exchanges; see RewindTo for going back to a certain entry. While Do waits for an answer, messages that it delivered from
-// the queue stay, with new IDs. If turns is negative, the error is a [*ValueError].
+// takes back exchanges; see RewindTo for going back to a certain entry. While Do waits for
+// an answer, messages that it delivered from the queue stay, with new IDs. If turns is
+// negative, the error is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -131,7 +132,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 // If the summary stands for entries newer than id, it would describe what was taken back.
 // RewindTo then changes nothing and returns a [*ValueError]: call Rollback with a
 // snapshot from before that compaction, or Undo it first. For an ID that no entry has had,
-// it returns an [*IDError].
+// the error matches [ErrNotFound].
 func (h *History) RewindTo(id ID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +140,7 @@ func (h *History) RewindTo(id ID) error {
 	case h.endedLocked():
 		return ErrClosed
 	case id < 0 || id > h.last:
-		return &IDError{ID: id}
+		return notInView(id)
 	}
 	if newest := h.summary.newestCovered(); newest > id {
 		return &ValueError{Name: "the ID given to RewindTo", Value: int(id), Want: fmt.Sprintf(

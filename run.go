@@ -30,8 +30,8 @@ type Handler struct {
 	// arguments that are not a JSON object, unless the tool has an Opaque, since such a
 	// tool may take any text.
 	//
-	// Nil: the call stays open, and History.Run returns, such as for somebody to approve
-	// it.
+	// Nil: the call stays open, and History.Run returns, for example so that a user can
+	// approve the call.
 	Run func(ctx context.Context, call ToolCall) ([]Part, error)
 
 	// Alone says that a call never runs at the same time as another. It waits for the
@@ -42,8 +42,8 @@ type Handler struct {
 // RunOptions are the options of [History.Run]. The zero value works.
 type RunOptions struct {
 	// Tools are given to SetTools. Their names must differ, but tools of the provider's
-	// own need none. Nil: the tools of the History stay as they are, and their calls stay
-	// open.
+	// own need none. Nil: the tools of the History stay as they are, and calls of those
+	// that it has when they are answered stay open.
 	Tools []Handler
 
 	// Parallel is how many calls of one answer run at the same time. 0: 1.
@@ -86,10 +86,10 @@ const defaultMaxRequests = 50
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
-// is a [*MaxRequestsError], and any other error is as for Do. With each of these errors
-// the conversation is valid and no call is open, apart from those whose tools have no Run,
-// unless their results could not be appended: Append then returned the error, such as that
-// of Options.Spill, or h was closed.
+// is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other error
+// is as for Do. With each of these errors the conversation is valid and no call is open,
+// apart from those whose tools have no Run, unless their results could not be appended:
+// Append then returned the error, such as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or after
 // the answer if it has none, and answered. All methods of h may be called while Run works.
@@ -168,8 +168,7 @@ type runner struct {
 	h        *History
 	ctx      context.Context
 	send     Send
-	tools    map[string]*Handler
-	names    []string // of the tools, in order
+	tools    []Handler // nil: those of the History
 	parallel int
 	max      int
 	made     int  // how many requests
@@ -197,34 +196,23 @@ func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runn
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{h: h, ctx: ctx, send: send, parallel: max(o.Parallel, 1), max: o.MaxRequests, tools: make(map[string]*Handler)}
+	r := &runner{h: h, ctx: ctx, send: send, parallel: max(o.Parallel, 1), max: o.MaxRequests, tools: slices.Clone(o.Tools)}
 	if r.max == 0 {
 		r.max = defaultMaxRequests
 	}
-	handlers := slices.Clone(o.Tools)
 	if o.Tools == nil {
-		for _, t := range h.Snapshot().Tools() {
-			handlers = append(handlers, Handler{Tool: t})
-		}
+		return r, nil
 	}
-	tools := make([]Tool, len(handlers))
-	for i := range handlers {
-		t := &handlers[i]
-		tools[i] = t.Tool
-		name := text.Valid(t.Name) // as the History has it
-		if name == "" {
-			continue
-		}
-		if r.tools[name] != nil && o.Tools != nil {
+	tools, isTaken := make([]Tool, len(r.tools)), make(map[string]bool)
+	for i := range r.tools {
+		tools[i] = r.tools[i].Tool
+		name := text.Valid(tools[i].Name) // as the History has it
+		if name != "" && isTaken[name] {
 			return nil, &ValueError{Name: fmt.Sprintf("RunOptions.Tools[%d].Name", i), Value: name, Want: "a name that no other tool has"}
 		}
-		r.tools[name] = t
-		r.names = append(r.names, name)
+		r.tools[i].Name, isTaken[name] = name, true
 	}
-	if o.Tools != nil {
-		err = h.SetTools(tools...)
-	}
-	return r, err
+	return r, h.SetTools(tools...)
 }
 
 // isDue reports whether another request is to be made.
@@ -360,15 +348,19 @@ func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
 		}
 	}
 	reply.Messages, reply.IDs = []Message{m}, []ID{head}
-	h.addResultsLocked(reply)
+	h.addResultsLocked(reply, nil)
 	return head, open
 }
 
 // addResultsLocked adds the results that follow the newest entry of reply, which belongs
-// to the newest exchange.
-func (h *History) addResultsLocked(reply *Reply) {
+// to the newest exchange. Those in batch, which was just appended, are whole.
+func (h *History) addResultsLocked(reply *Reply, batch []pendingEntry) {
 	for _, e := range h.list[firstAfter(h.list, reply.IDs[len(reply.IDs)-1]):] {
-		reply.Messages, reply.IDs = append(reply.Messages, e.msg.clone()), append(reply.IDs, e.id)
+		m := pendingEntry{entry: e}
+		if i := slices.IndexFunc(batch, func(a pendingEntry) bool { return a.id == e.id }); i >= 0 {
+			m = batch[i]
+		}
+		reply.Messages, reply.IDs = append(reply.Messages, m.given()), append(reply.IDs, e.id)
 	}
 }
 
@@ -415,7 +407,7 @@ func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Rep
 			reply.Reports = append(reply.Reports, cut.clone())
 		}
 	}
-	h.addResultsLocked(reply)
+	h.addResultsLocked(reply, batch)
 	reply.Queued += h.deliverLocked()
 	return cut, nil
 }
@@ -475,7 +467,7 @@ func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Messa
 		free <- struct{}{}
 		switch {
 		case ctx.Err() != nil:
-			results[i] = ResultError(call, errors.New("the call was not run: "+withoutPrefix(causeOf(ctx))))
+			results[i] = ResultError(call, errors.New("the call was not run: "+forModel(causeOf(ctx))))
 			<-free
 		case !r.h.isOpen(head, call.ID):
 			<-free
@@ -508,14 +500,29 @@ func (h *History) untilClosed(ctx context.Context) (_ context.Context, cancel fu
 
 // toolOf returns the tool of a call, or an error if the call cannot be run.
 func (r *runner) toolOf(call ToolCall) (*Handler, error) {
-	tool := r.tools[call.Name]
+	tools := r.tools
+	if tools == nil {
+		for _, t := range r.h.Snapshot().Tools() {
+			tools = append(tools, Handler{Tool: t})
+		}
+	}
+	var tool *Handler
+	var names []string
+	for i := range tools {
+		if tools[i].Name == call.Name {
+			tool = &tools[i]
+		}
+		if tools[i].Name != "" {
+			names = append(names, tools[i].Name)
+		}
+	}
 	switch {
-	case tool == nil && len(r.names) == 0:
+	case tool == nil && len(names) == 0:
 		return nil, fmt.Errorf("there is no tool %q", abbreviate(call.Name))
 	case tool == nil:
-		return nil, fmt.Errorf("there is no tool %q; the tools are %s", abbreviate(call.Name), strings.Join(r.names, ", "))
+		return nil, fmt.Errorf("there is no tool %q; the tools are %s", abbreviate(call.Name), strings.Join(names, ", "))
 	case tool.Opaque == (Opaque{}) && !call.Valid():
-		return nil, errors.New("the arguments are not a JSON object")
+		return nil, errors.New("the arguments are not a JSON object; call the tool again with one")
 	}
 	return tool, nil
 }
@@ -545,7 +552,14 @@ func resultOf(call ToolCall, parts []Part, err error) Message {
 		return ResultError(call, fmt.Errorf("the tool returned what no result can hold: %s", reason))
 	}
 	if err != nil {
-		r.Parts = append(slices.Clip(r.Parts), Text(withoutPrefix(err)))
+		r.Parts = append(slices.Clip(r.Parts), Text(forModel(err)))
 	}
 	return Message{Role: RoleTool, Parts: []Part{r}}
+}
+
+// forModel returns the text of an error for the result of a call. What ErrClosed and a
+// PanicError tell a programmer to do is not in it.
+func forModel(err error) string {
+	s := strings.ReplaceAll(withoutPrefix(err), withoutPrefix(ErrClosed), "the conversation was closed")
+	return strings.ReplaceAll(s, seeStack, "")
 }

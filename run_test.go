@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // answers gives these replies in turn. It fails the test for a request with an open call,
@@ -100,6 +101,21 @@ func TestRun_UntilTheModelIsDone(t *testing.T) {
 		"assistant done",
 	}, talkOf(h))
 	assert.Equal(t, []convo.Tool{a.Tool, b.Tool}, h.Snapshot().Tools(), "Run calls SetTools")
+}
+
+// Without Tools, the body may give the History others: their calls stay open as well.
+func TestSteps_BodySetsTools(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	var open []convo.ToolCall
+	for reply, err := range h.Steps(t.Context(), answers(t, says("which tool?"), says("", callTo("new", "c1"))), convo.RunOptions{}) {
+		require.NoError(t, err)
+		if open = reply.OpenCalls(); len(open) == 0 {
+			require.NoError(t, h.SetTools(convo.Tool{Name: "new"}))
+			mustAppend(t, h, convo.User("the new one"))
+		}
+	}
+	assert.Equal(t, []convo.ToolCall{callTo("new", "c1")}, open)
+	assert.Equal(t, 1, h.Status().OpenCalls)
 }
 
 // Without Tools those of the History stay, and their calls stay open. With an empty list
@@ -291,7 +307,7 @@ func TestRun_Approval(t *testing.T) {
 	reply, err = h.Run(t.Context(), answers(t, says("", convo.ToolCall{ID: "c1", Name: "ask", Arguments: "{"}), says("done")), toolsOf(ask))
 	require.NoError(t, err)
 	assert.Equal(t, "done", reply.Text())
-	assert.Equal(t, "tool result c1 ask the arguments are not a JSON object error", talkOf(h)[2])
+	assert.Equal(t, "tool result c1 ask the arguments are not a JSON object; call the tool again with one error", talkOf(h)[2])
 }
 
 // A panickyError cannot be printed.
@@ -316,7 +332,7 @@ func TestRun_ToolFails(t *testing.T) {
 		logged string
 	}{
 		"error":               {tool: handler(func() ([]convo.Part, error) { return nil, errors.New("no map") }), want: "no map error"},
-		"error of convo":      {tool: handler(func() ([]convo.Part, error) { return nil, convo.ErrClosed }), want: "history is closed error"},
+		"error of convo":      {tool: handler(func() ([]convo.Part, error) { return nil, convo.ErrClosed }), want: "the conversation was closed error"},
 		"error and parts":     {tool: handler(func() ([]convo.Part, error) { return shared, errors.New("exit 1") }), want: "part\nexit 1 error"},
 		"nothing":             {tool: handler(func() ([]convo.Part, error) { return nil, nil }), want: ""},
 		"panic":               {tool: handler(func() ([]convo.Part, error) { panic("boom") }), want: `panic in the tool "a": boom error`, logged: `cause="convo: panic in the tool \"a\": boom"`},
@@ -325,10 +341,10 @@ func TestRun_ToolFails(t *testing.T) {
 		"error that panics":   {tool: handler(func() ([]convo.Part, error) { return nil, panickyError{} }), want: "%!v(PANIC=Error method: in Error) error"},
 		"nil part":            {tool: handler(func() ([]convo.Part, error) { return []convo.Part{nil}, nil }), want: "the tool returned what no result can hold: <nil> inside a tool result, which may hold only Text, Media and Opaque error"},
 		"a call":              {tool: handler(func() ([]convo.Part, error) { return []convo.Part{callOf("x")}, nil }), want: "the tool returned what no result can hold: convo.ToolCall inside a tool result, which may hold only Text, Media and Opaque error"},
-		"media without data":  {tool: handler(func() ([]convo.Part, error) { return []convo.Part{convo.Media{}}, nil }), want: "the tool returned what no result can hold: media with neither Data nor URL error"},
+		"media without data":  {tool: handler(func() ([]convo.Part, error) { return []convo.Part{convo.Media{}}, nil }), want: "the tool returned what no result can hold: media with neither Data nor URL; set one of them error"},
 		"blank arguments":     {tool: fine, args: " ", want: "x"},
-		"broken arguments":    {tool: fine, args: `{"a":`, want: "the arguments are not a JSON object error"},
-		"arguments are text":  {tool: fine, args: "ls -l", want: "the arguments are not a JSON object error"},
+		"broken arguments":    {tool: fine, args: `{"a":`, want: "the arguments are not a JSON object; call the tool again with one error"},
+		"arguments are text":  {tool: fine, args: "ls -l", want: "the arguments are not a JSON object; call the tool again with one error"},
 		"a tool of free text": {tool: opaque, args: "ls -l", want: "ran c1"},
 		"unknown":             {tool: echo("b"), want: `there is no tool "a"; the tools are b error`},
 	} {
@@ -734,8 +750,8 @@ func TestRun_Close(t *testing.T) {
 		reply, err := h.Run(t.Context(), answers(t, says("", callTo("a", "c1"), callTo("a", "c2"))), toolsOf(tool))
 		require.ErrorIs(t, err, convo.ErrClosed)
 		require.Len(t, reply.Messages, 3)
-		assert.Equal(t, "tool result c1 a history is closed error", printMessage(reply.Messages[1]))
-		assert.Equal(t, "tool result c2 a the call was not run: history is closed (context canceled) error", printMessage(reply.Messages[2]))
+		assert.Equal(t, "tool result c1 a the conversation was closed error", printMessage(reply.Messages[1]))
+		assert.Equal(t, "tool result c2 a the call was not run: the conversation was closed (context canceled) error", printMessage(reply.Messages[2]))
 		_, err = h.Run(t.Context(), never(t), toolsOf())
 		require.ErrorIs(t, err, convo.ErrClosed)
 	})
@@ -1004,6 +1020,59 @@ func TestTorture_Run(t *testing.T) {
 	checkSaved(t, h, opts)
 }
 
+// A History that is saved, compacted, added to and closed while Run works: Run ends, even
+// with tools that ignore ctx, and what was saved can be opened.
+func TestTorture_RunUntilClosed(t *testing.T) {
+	for round := range 20 {
+		opts := windowOf(3000, nil)
+		opts.Roles = convo.Relaxed()
+		h := historyOf(t, opts, convo.User("u"))
+		store := new(convotest.MemStore)
+		require.NoError(t, h.Attach(t.Context(), store, "k"))
+		deaf := toolThat("a", func(context.Context, convo.ToolCall) (string, error) {
+			time.Sleep(time.Millisecond)
+			return strings.Repeat("r", 100), nil
+		})
+		alone := deaf
+		alone.Name, alone.Alone = "alone", true
+		var working sync.WaitGroup
+		working.Go(func() {
+			for n := 0; ; n++ {
+				_, err := h.Run(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+					checkRequest(t, s)
+					return says("", callTo("a", "x"), callTo("alone", "y"), callTo("a", "z")), nil
+				}, convo.RunOptions{Tools: []convo.Handler{deaf, alone}, Parallel: 8, MaxRequests: 1})
+				if errors.Is(err, convo.ErrClosed) {
+					return
+				}
+				if err != nil && !errors.As(err, new(*convo.MaxRequestsError)) && !errors.Is(err, convo.ErrStale) {
+					t.Errorf("request %d: %v", n, err)
+					return
+				}
+			}
+		})
+		for _, f := range []func(){
+			func() { _, _ = h.Append(convo.User("interrupts")) },
+			func() { _ = h.Queue(convo.User("queued")) },
+			func() { _ = h.Save(t.Context()) },
+			func() { h.CompactInBackground(t.Context()) },
+		} {
+			working.Go(func() {
+				for h.Queue() == nil {
+					f()
+					time.Sleep(200 * time.Microsecond)
+				}
+			})
+		}
+		time.Sleep(time.Duration(round) * time.Millisecond)
+		require.NoError(t, h.Close())
+		working.Wait()
+		again, err := convo.Open(t.Context(), store, "k", opts)
+		require.NoError(t, err)
+		checkPairs(t, again.Snapshot())
+	}
+}
+
 // A runModel is a simple model of what a conversation must hold while Run works on it: the
 // messages as talkOf shows them. It also writes the script of the model and the tools, by
 // chance, as it is asked.
@@ -1079,7 +1148,7 @@ func (m *runModel) answered(ask, ended bool) {
 		case c.Name == "none":
 			result = `there is no tool "none"; the tools are fine, fails, both, panics, exits, wrong, cancels, queues, ask, alone error`
 		case !c.Valid():
-			result = "the arguments are not a JSON object error"
+			result = "the arguments are not a JSON object; call the tool again with one error"
 		case c.Name == approvedTool && ask:
 			left = append(left, c)
 			continue

@@ -75,16 +75,17 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	case err != nil:
 		return nil, err
 	case r == nil && seq == 0:
-		return nil, fmt.Errorf("%w: %q has no log", ErrNotFound, key)
+		return nil, fmt.Errorf("%w: %q has no log; List shows the keys of the Store", ErrNotFound, key)
 	case r == nil:
-		return nil, fmt.Errorf("%w: the log of %q has no record %d", ErrNotFound, key, seq)
+		return nil, fmt.Errorf("%w: the log of %q has no record %d; Archive shows those that it has", ErrNotFound, key, seq)
 	case seq > 0 && r.state.lost:
-		return nil, fmt.Errorf("%w: the state of record %d was lost before Salvage made the log of %q", ErrNotFound, seq, key)
+		return nil, fmt.Errorf("%w: the state of record %d was lost before Salvage made the log of %q; load a later record", ErrNotFound, seq, key)
 	}
 	p, err := r.picture(true)
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
+	p.Snapshot.setting = p.limits.setting(int64(p.limits.Tools))
 	return p.Snapshot, nil
 }
 
@@ -518,7 +519,7 @@ func (h *History) saveRecord(ctx context.Context, l *logbook, full bool) error {
 // appendTo calls Append of the Store and turns a panic into an error.
 func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	defer catch(&err, "Store.Append")
-	return s.Append(ctx, r)
+	return withBothEnds(ctx, s.Append(ctx, r))
 }
 
 // record returns the record of a draft, or nil if it has no changes and no other draft is
@@ -609,7 +610,7 @@ func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest
 		if found = draftIn(drafts, rec.ID); found != nil {
 			isNewest = true
 		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
-			in, err := decodeState(rec.Data, nil)
+			in, err := decodeState(rec.Data)
 			if err != nil {
 				return false, (&reading{newest: Record{LogInfo: LogInfo{Key: l.key}}}).damageIn(l.key, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -370,6 +371,22 @@ func TestOpen_OnLoadIsUnsaved(t *testing.T) {
 		save(t, g)
 		checkOpened(t, s, "k", nil, g)
 		s.logs["k"] = s.logs["k"][:1]
+	}
+}
+
+// A Seq may be any number, as from the address of a page.
+func TestLoad_LargestSeq(t *testing.T) {
+	store := &shelf{}
+	h, err := convo.Open(t.Context(), store, "k", nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("Hello."))
+	require.NoError(t, err)
+	require.NoError(t, h.Save(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, seq := range []uint64{2, 1<<62 + 1, math.MaxUint64} {
+		_, err = convo.Load(ctx, store, "k", seq)
+		assert.ErrorIs(t, err, convo.ErrNotFound, "record %d", seq)
 	}
 }
 

@@ -25,9 +25,9 @@ func TestSlidingWindow(t *testing.T) {
 		{5, nil, "1 2 6 7 8 9"}, // the window begins inside a turn
 		{6, nil, "1 2 6 7 8 9"}, // without a part of the exchange from 3 to 5
 		{7, nil, "1 2 6 7 8 9"},
-		{8, nil, "convo: nothing worth removing"},
+		{8, nil, "convo: nothing worth removing; go on with the conversation as it is"},
 		{2, []convo.ID{4}, "1 3 4 5 9"},
-		{100, nil, "convo: nothing worth removing"},
+		{100, nil, "convo: nothing worth removing; go on with the conversation as it is"},
 	} {
 		h := tour(t, bare())
 		require.NoError(t, h.Pin(tt.pin...))
@@ -50,8 +50,8 @@ func TestSlidingWindow_Turns(t *testing.T) {
 		{5, 3, nil, "1 2 6 7 8 9"},
 		{2, 1, nil, "1 9"},
 		{0, 1, []convo.ID{3}, "1 3 4 5 9"},
-		{0, 3, nil, "convo: nothing worth removing"},
-		{0, 4, nil, "convo: nothing worth removing"},
+		{0, 3, nil, "convo: nothing worth removing; go on with the conversation as it is"},
+		{0, 4, nil, "convo: nothing worth removing; go on with the conversation as it is"},
 		{3, 1, nil, "1 9"},
 		{-2, 2, nil, "1 7 8 9"},
 		{0, -1, nil, "1 9"}, // as without Turns

@@ -38,6 +38,7 @@ type loaded struct {
 // its state.
 type setting struct {
 	window, reserve, tools int64 // Limits
+	high, low, soft        int64
 	prior                  calibrate.Prior
 }
 
@@ -135,7 +136,7 @@ func (s *Snapshot) Pinned() []ID { return s.pinned() }
 // Format prints the version, the number of entries and the raw tokens.
 func (s Snapshot) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
 
-func (s Snapshot) print(bool) string {
+func (s *Snapshot) print(bool) string {
 	return fmt.Sprintf("Snapshot(version %d, %s, %s)", s.version, counted(s.len(), "entry", "entries"), counted(clampInt(s.raw()), "token", "tokens"))
 }
 
@@ -227,7 +228,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 	_, pinned := slices.BinarySearch(pins, e.head)
 	return Entry{
 		ID:      e.id,
-		Message: room.clone(e.msg),
+		Message: room.clone(&e.msg),
 		Tokens:  clampInt(e.tokens),
 		Turn:    e.turn,
 		Pinned:  pinned,
@@ -243,7 +244,7 @@ func (e Entry) String() string { return e.print(false) }
 // results.
 func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
-func (e Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
+func (e *Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
 
 // LogValue returns the ID and the LogValue of the message.
 func (e Entry) LogValue() slog.Value {
@@ -343,8 +344,8 @@ func (s *state) ephemeralPlace() int {
 
 // MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns:
 // the messages from the entry with index from on, and the summary or the ephemeral
-// messages if they stand right before it or later. Beside each message is the index of
-// its entry; beside the summary and the ephemeral messages, that of the entry after
+// messages if they are right before it or later. With each message comes the index of
+// its entry; with the summary and the ephemeral messages, that of the entry after
 // them.
 //
 // A format that names authors in a field passes named, which reports whether it does so
@@ -440,7 +441,7 @@ func (v *viewer) show(m *Message) Message {
 		v.tagged = append(append(append(v.tagged[:0], Text(open)), shown.Parts...), Text(end))
 		shown.Parts = v.tagged
 	}
-	return v.room.clone(shown)
+	return v.room.clone(&shown)
 }
 
 // shownParts returns an upper bound for the number of parts that are shown from an

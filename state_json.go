@@ -47,7 +47,10 @@ type stateJSON struct {
 	unpin   []ID
 	queue   *[]*queued // all of it
 
-	rows *rowList // in place of entries that the application has; in Decisions
+	// In Decisions, rows stand in place of entries that the application has. appendRows
+	// writes them, and is nil elsewhere.
+	rows       *rowList
+	appendRows func(dst []byte) []byte
 
 	// For the archive.
 	undone    []Range
@@ -259,8 +262,8 @@ func (s *stateJSON) encode() ([]byte, error) {
 		dst = strictjson.Text(dst, "counter", s.counter)
 		dst = appendArray(dst, "tokens", s.entries, func(dst []byte, e *entry) []byte { return strconv.AppendInt(dst, e.tokens, 10) })
 	}
-	if s.rows != nil {
-		dst = s.rows.append(strictjson.Key(dst, "rows"))
+	if s.appendRows != nil {
+		dst = s.appendRows(strictjson.Key(dst, "rows"))
 	}
 	dst = appendList(dst, "pins", s.pins, ids)
 	dst = appendList(dst, "unpin", s.unpin, ids)
@@ -513,9 +516,9 @@ func decodeSnapshot(data []byte) (*stateJSON, error) {
 	case err != nil:
 		return nil, &SnapshotError{Index: -1, Err: err}
 	case version != snapshotVersion:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d", ErrVersion, version, snapshotVersion)}
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, snapshotVersion)}
 	}
-	return decodeState(data, snapshotKeys[:])
+	return readState(data, snapshotKeys[:], (*stateJSON).read)
 }
 
 // snapshotKeys are the fields of a snapshot's JSON.
@@ -523,9 +526,15 @@ var snapshotKeys = [...]string{
 	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue",
 }
 
-// decodeState reads the JSON of a state. If keys is not nil, only these fields are
-// allowed. An error is a *SnapshotError.
-func decodeState(data []byte, keys []string) (*stateJSON, error) {
+// decodeState reads the JSON of a record or of Decisions. An error is a *SnapshotError.
+func decodeState(data []byte) (*stateJSON, error) {
+	return readState(data, nil, (*stateJSON).readRecord)
+}
+
+// readState reads the JSON of a state, with read for each field that is not one of the
+// scalars. If keys is not nil, only these fields are allowed. An error is a
+// *SnapshotError.
+func readState(data []byte, keys []string, read func(in *stateJSON, r *strictjson.Reader, key []byte)) (*stateJSON, error) {
 	r := strictjson.NewReader(data)
 	in := &stateJSON{index: -1}
 	if r.Null() {
@@ -538,7 +547,7 @@ func decodeState(data []byte, keys []string) (*stateJSON, error) {
 			r.Unknown(key)
 		case r.Null() || r.Field(key, scalars):
 		default:
-			in.read(r, key)
+			read(in, r, key)
 		}
 	}
 	in.setTokens(r)
@@ -569,47 +578,56 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 	}
 }
 
-// read reads the value of a key that is not one of the scalars.
+// read reads the value of a key that a snapshot may have, and that is not one of the
+// scalars.
 func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 	switch string(key) {
 	case "version":
 		in.version = r.Int()
 	case "key":
 		in.key = r.Text()
-	case "log":
-		in.log = r.Text()
 	case "title":
 		in.title = new(r.Text())
 	case "meta":
 		in.meta = new(r.Text())
 	case "learned":
 		in.learned = new(learned(readList(r, readCalibration)))
-	case "cal":
-		in.cal = readCalibration(r)
-	case "seen":
-		in.seen = readSeen(r)
 	case "tools":
 		in.tools = readToolset(r)
 	case "summary":
 		in.summary = new(readSummary(r))
 	case "system":
 		in.system = new(in.readEntries(r, 0))
-	case "out":
-		in.out = readRanges(r)
 	case "entries":
 		in.entries = in.readEntries(r, len(orNil(in.system)))
+	case "pins":
+		in.pins = readList(r, readID)
+	case "queue":
+		in.queue = new(readList(r, readQueued))
+	default:
+		r.Unknown(key)
+	}
+}
+
+// readRecord is read for a record or Decisions, which have more keys.
+func (in *stateJSON) readRecord(r *strictjson.Reader, key []byte) {
+	switch string(key) {
+	case "log":
+		in.log = r.Text()
+	case "cal":
+		in.cal = readCalibration(r)
+	case "seen":
+		in.seen = readSeen(r)
+	case "out":
+		in.out = readRanges(r)
 	case "counter":
 		in.counter = r.Text()
 	case "tokens":
 		in.tokens = readList(r, (*strictjson.Reader).Int64)
 	case "rows":
 		in.rows = readRowList(r)
-	case "pins":
-		in.pins = readList(r, readID)
 	case "unpin":
 		in.unpin = readList(r, readID)
-	case "queue":
-		in.queue = new(readList(r, readQueued))
 	case "undone":
 		in.undone = readRanges(r)
 	case "past":
@@ -623,7 +641,7 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 	case "recent":
 		in.recent = readList(r, (*strictjson.Reader).Text)
 	default:
-		r.Unknown(key)
+		in.read(r, key)
 	}
 }
 

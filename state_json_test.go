@@ -241,7 +241,7 @@ func TestSnapshotJSON_AnyOrder(t *testing.T) {
 	assertMeta(t, s, "t{", "")
 	err := new(convo.Snapshot).UnmarshalJSON([]byte(`{"entries":[{"of":"another shape"}],"version":2}`))
 	assert.ErrorIs(t, err, convo.ErrVersion)
-	assert.EqualError(t, err, "convo: snapshot: unknown format version 2, want 1")
+	assert.EqualError(t, err, "convo: snapshot: unknown format version 2, want 1; use the release of convo that wrote it, or a later one")
 }
 
 // An error names the entry that cannot be read.
@@ -268,7 +268,7 @@ func TestSnapshotJSON_NamesTheEntry(t *testing.T) {
 		}
 		assert.Equal(t, 2, fault.Index, entry)
 		assert.EqualValues(t, 3, fault.ID, entry)
-		assert.EqualError(t, err, "convo: snapshot entry 2 (ID 3): "+want)
+		assert.EqualError(t, err, "convo: snapshot entry 2 (ID 3): "+want+"; pass the data as it was written")
 	}
 	for _, data := range []string{with(strings.Repeat("[", 100_000)), strings.Repeat("[", 100_000), `{"x":` + strings.Repeat("[", 100_000), `{"x":` + strings.Repeat(`{"x":`, 100_000)} {
 		err := new(convo.Snapshot).UnmarshalJSON([]byte(data))

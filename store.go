@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"time"
 )
 
@@ -196,7 +197,7 @@ func (h LogInfo) String() string {
 // contains the whole log. For 0, windows yields 0.
 func windows(seq uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		for back := uint64(64); back < seq; back *= 4 {
+		for back := uint64(64); 0 < back && back < seq; back *= 4 { // 0: it overflowed
 			if !yield(seq - back) {
 				return
 			}
@@ -222,7 +223,7 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 				return
 			}
 			if v := recover(); v != nil && !ended {
-				yield(Record{}, &PanicError{In: "Store.Records", Value: v})
+				yield(Record{}, &PanicError{In: "Store.Records", Value: v, Stack: string(debug.Stack())})
 			}
 		}()
 		show := func(rec Record, err error) bool {
@@ -233,6 +234,7 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 		}
 		for rec, err := range s.Records(ctx, key, from) {
 			if err != nil {
+				err = withBothEnds(ctx, err)
 				_, damaged = errors.AsType[*DamageError](err)
 				if !show(Record{}, err) || !damaged {
 					ended = true

@@ -140,13 +140,13 @@ type Goal struct {
 	// wraps others passes it to their triggers.
 	Status Status
 
-	// Original returns an entry as it was before this compaction, as a summarizer should
-	// read it, and reports whether the entry was in the view then. A result that was cut
-	// or cleared, by an earlier link of a Chain or in an earlier compaction, is complete
-	// there, as far as its original is kept (see Options.KeepOriginals) or is in the log of
-	// the History, which is read once; Entry.Missing is the part that is in neither. Text that an edit put in place of a result is kept, as is
-	// anything that an edit or an earlier link has rewritten. If Original is nil, use the
-	// entries of the snapshot.
+	// Original returns an entry as it was before this compaction, as a summarizer should read
+	// it, and reports whether the entry was in the view then. A result that was cut or cleared,
+	// by an earlier link of a Chain or in an earlier compaction, is complete there, as far as
+	// its original is kept (see Options.KeepOriginals) or is in the log of the History, which
+	// is read once; Entry.Missing is the part that is in neither. Text that an edit put in
+	// place of a result is kept, as is anything that an edit or an earlier link has rewritten.
+	// If Original is nil, use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
@@ -157,7 +157,7 @@ type Goal struct {
 // The verb %+v also prints the results that must not be cleared.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 
-func (g Goal) print(ids bool) string {
+func (g *Goal) print(ids bool) string {
 	s := fmt.Sprintf("goal(down to %s raw tokens, %v", grouped(g.Target), g.Reason)
 	if g.Focus != "" {
 		s += "; focus " + abbreviate(g.Focus)

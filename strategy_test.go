@@ -844,8 +844,8 @@ func TestClearToolResults(t *testing.T) {
 		{"all but the floor", convo.ClearToolResults{KeepLast: -1}, convo.Goal{}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
 		{"all, where the target is out of reach", convo.ClearToolResults{}, convo.Goal{Target: 10}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
 		{"of the newest no more than it takes", convo.ClearToolResults{KeepLast: 100}, convo.Goal{Target: 600}, "1 2 3 4c 5 6 7 8 9 10 11 12 13 14 15"},
-		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: nothing worth removing"},
-		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: nothing worth removing"},
+		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: nothing worth removing; go on with the conversation as it is"},
+		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: nothing worth removing; go on with the conversation as it is"},
 		{"its own counts, not the goal's", convo.ClearToolResults{MinFreed: -1}, convo.Goal{Target: 1000, MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -854,7 +854,7 @@ func TestClearToolResults(t *testing.T) {
 			assert.Equal(t, tt.want, got)
 			if next != s {
 				again, _ := planOf(t, tt.c, next, tt.g)
-				assert.Equal(t, "convo: nothing worth removing", again, "the second time there is nothing to do")
+				assert.Equal(t, "convo: nothing worth removing; go on with the conversation as it is", again, "the second time there is nothing to do")
 			}
 			for _, e := range next.All() {
 				for _, r := range e.Message.ToolResults() {
@@ -871,7 +871,7 @@ func TestClearToolResults(t *testing.T) {
 	c := callOf("c")
 	mustAppend(t, small, convo.User("and"), convo.Assistant("", c), convo.Result(c, "ok"), convo.Assistant("so"))
 	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, small.Snapshot(), convo.Goal{})
-	assert.Equal(t, "convo: nothing worth removing", got, "a marker longer than the result frees nothing")
+	assert.Equal(t, "convo: nothing worth removing; go on with the conversation as it is", got, "a marker longer than the result frees nothing")
 }
 
 // One result that cannot be kept is enough for the ladder to go on.
@@ -900,7 +900,7 @@ func TestClearToolResults_Least(t *testing.T) {
 		513:  "1 2 3 4 5 6 7 8 9c 10 11c 12",
 		0:    "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
 		-1:   "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
-		5000: "convo: nothing worth removing",
+		5000: "convo: nothing worth removing; go on with the conversation as it is",
 	} {
 		got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, Least: least}, h.Snapshot(), convo.Goal{})
 		assert.Equal(t, want, got, "Least %d", least)
@@ -916,13 +916,13 @@ func TestTruncate(t *testing.T) {
 		pin    []convo.ID
 		want   string
 	}{
-		{"small enough", 174, nil, "convo: nothing worth removing"},
+		{"small enough", 174, nil, "convo: nothing worth removing; go on with the conversation as it is"},
 		{"a turn that begins soon after is where the cut goes", 40, nil, "1 7 8 9"},
 		{"nothing but the newest turn", 20, nil, "1 9"},
 		{"the floor stays", 0, nil, "1 9"},
 		{"a pin stays", 0, []convo.ID{8}, "1 8 9"},
 		{"a pin of a result keeps its exchange", 0, []convo.ID{5}, "1 3 4 5 9"},
-		{"a pin, and a quarter of the target", 150, []convo.ID{5}, "convo: nothing worth removing"},
+		{"a pin, and a quarter of the target", 150, []convo.ID{5}, "convo: nothing worth removing; go on with the conversation as it is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := tour(t, bare())
@@ -976,9 +976,9 @@ func TestTruncate_AtTheTarget(t *testing.T) {
 	assert.Equal(t, "1 2 37 38 39 40 41 42 43", less)
 
 	got, _ := planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens()})
-	assert.Equal(t, "convo: nothing worth removing", got)
+	assert.Equal(t, "convo: nothing worth removing; go on with the conversation as it is", got)
 	got, _ = planOf(t, convo.Truncate{}, s, convo.Goal{Target: s.Tokens() - 1})
-	assert.NotEqual(t, "convo: nothing worth removing", got)
+	assert.NotEqual(t, "convo: nothing worth removing; go on with the conversation as it is", got)
 }
 
 // A cut inside a turn moves to the start of the next turn when that is within a

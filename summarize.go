@@ -110,7 +110,12 @@ func (s Summarize) String() string { return fmt.Sprintf("summarize(with %T)", s.
 // [*RefusedError] for a summary that it does not accept, a [*ValueError] if the
 // summarizer's window is too small for the prompt, and otherwise the error of the
 // summarizer. The Effort of the edit is set even if there is an error.
-func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
+func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+	return z.compact(ctx, s, g, (*writer).write)
+}
+
+// compact implements Compact. write is called for the summary.
+func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func(*writer, context.Context) (Summary, error)) (e Edit, err error) {
 	w := writer{
 		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
 		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
@@ -180,7 +185,7 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, er
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	w.collectPinned()
-	summary, err := w.write(ctx)
+	summary, err := write(&w, ctx)
 	if err != nil {
 		return e, err
 	}
@@ -328,8 +333,8 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 // write calls the summarizer, and returns an accepted summary with the usage of all
 // calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
-	if w.with == nil {
-		w.with = Extract{}
+	if !callsModel(w.with) {
+		return w.extract(ctx)
 	}
 	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
 		left := time.Until(deadline)
@@ -338,12 +343,9 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	for _, e := range w.s.sys {
 		w.system = append(w.system, e.msg.clone())
 	}
-	media := w.mediaTokens()
 	w.next = w.firstAfter()
-	if old := w.s.summary; old != nil {
-		w.previous, w.oldNames = old.sum.Text, old.sum.Names
-	}
-	if err := w.redactAll(); err != nil {
+	media, err := w.prepare()
+	if err != nil {
 		return Summary{}, err
 	}
 	p := newPrompter(w)
@@ -368,7 +370,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		if len(chunks) == 1 {
 			req.Sent = w.reusableSent(req.Instruction)
 		}
-		if req.Sent == nil || !callsModel(w.with) { // it is only told what they are
+		if req.Sent == nil { // it is only told what they are
 			w.unread, media = addClamped(w.unread, media), 0
 		}
 		summary, err = w.summarize(ctx, req)
@@ -380,6 +382,37 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 	w.work.Unread = w.unread
 	summary.Usage = w.work.Usage
 	return summary, nil
+}
+
+// extract is write for Extract, which reads the messages and needs neither a prompt nor
+// a window.
+func (w *writer) extract(ctx context.Context) (summary Summary, err error) {
+	media, err := w.prepare()
+	if err != nil {
+		return Summary{}, err
+	}
+	if ctx.Err() != nil {
+		return Summary{}, causeOf(ctx)
+	}
+	defer catch(&err, "Summarizer")
+	req := SummaryRequest{Previous: w.previous, Messages: (&chunk{sources: w.sources}).messages(), MaxTokens: w.maxTokens, Count: w.count}
+	summary, err = Extract{}.Summarize(ctx, req)
+	if err != nil {
+		return Summary{}, err
+	}
+	w.work.Unread = addClamped(w.unread, media)
+	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
+	return summary, summary.fault()
+}
+
+// prepare sets the previous summary and redacts everything. It returns the tokens of the
+// media in the sources.
+func (w *writer) prepare() (media int, err error) {
+	media = w.mediaTokens()
+	if old := w.s.summary; old != nil {
+		w.previous, w.oldNames = old.sum.Text, old.sum.Names
+	}
+	return media, w.redactAll()
 }
 
 // mediaTokens returns the tokens of the media in the sources.
@@ -399,23 +432,23 @@ func (w *writer) redactAll() (err error) {
 		return nil
 	}
 	defer catch(&err, "Options.Redact")
-	redacted := redactor(w.redact)
 	for i := range w.sources {
-		w.sources[i].msg = redacted(w.sources[i].msg)
+		w.sources[i].msg = redacted(&w.sources[i].msg, w.redact)
 	}
 	for _, list := range [][]Message{w.system, w.pinned} {
 		for i := range list {
-			list[i] = redacted(list[i])
+			list[i] = redacted(&list[i], w.redact)
 		}
 	}
 	for _, text := range []*string{&w.previous, &w.oldNames} {
 		if *text != "" {
-			m := redacted(User(*text))
+			m := User(*text)
+			m = redacted(&m, w.redact)
 			*text = m.Text()
 		}
 	}
 	if w.next != nil {
-		next := redacted(*w.next)
+		next := redacted(w.next, w.redact)
 		w.next = &next
 	}
 	w.sent = nil
@@ -431,14 +464,12 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (Summary, er
 	case err != nil || n <= w.maxTokens:
 		return summary, err
 	case n > mostTooLong*w.maxTokens:
-		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for", grouped(n), grouped(w.maxTokens))}
+		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for; set the output limit of its model to SummaryRequest.MaxTokens", grouped(n), grouped(w.maxTokens))}
 	}
-	if callsModel(w.with) {
-		req.Prompt = shortenPrompt(summary.Text, w.maxTokens, promptKey(w.s.key()))
-		req.Previous, req.Instruction, req.Sent = summary.Text, req.Prompt, nil
-		if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
-			summary = short
-		}
+	req.Prompt = shortenPrompt(summary.Text, w.maxTokens, promptKey(w.s.key()))
+	req.Previous, req.Instruction, req.Sent = summary.Text, req.Prompt, nil
+	if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
+		summary = short
 	}
 	summary.Text = cutSentence(summary.Text, w.maxTokens, w.count)
 	return summary, summary.fault()
@@ -451,13 +482,10 @@ const mostTooLong = 4
 // ask calls the summarizer and returns a summary that is refused only if it is too long.
 // If again is set and the call fails, ask calls it a second time if time is left.
 func (w *writer) ask(ctx context.Context, req SummaryRequest, again bool) (Summary, error) {
-	bounded, cancel := ctx, func() {}
-	if callsModel(w.with) {
-		bounded, cancel = w.bound(ctx)
-	}
+	bounded, cancel := w.bound(ctx)
 	defer cancel()
 	summary, err := w.askOnce(ctx, bounded, req)
-	if err != nil && again && callsModel(w.with) && bounded.Err() == nil {
+	if err != nil && again && bounded.Err() == nil {
 		summary, err = w.askOnce(ctx, bounded, req)
 	}
 	return summary, err
@@ -468,9 +496,7 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	if ctx.Err() != nil {
 		return summary, causeOf(ctx)
 	}
-	if callsModel(w.with) {
-		w.work.Calls++
-	}
+	w.work.Calls++
 	summary, err = w.call(ctx, bounded, req)
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
@@ -480,7 +506,7 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
 	}
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
-	if err := summary.fault(); err != nil || !callsModel(w.with) {
+	if err := summary.fault(); err != nil {
 		return summary, err
 	}
 	if err := summary.repeats(); err != nil {
@@ -517,15 +543,10 @@ func cutSentence(s string, tokens int, count func(string) int) string {
 	return strings.TrimSpace(s[:end])
 }
 
-// call calls the summarizer, and turns a panic into an error. If the summarizer
-// calls a model, call waits for it until bounded ends, and no longer.
+// call calls the summarizer, and turns a panic into an error. It waits for the
+// summarizer until bounded ends, and no longer.
 func (w *writer) call(ctx, bounded context.Context, req SummaryRequest) (summary Summary, err error) {
-	const in = "Summarizer"
-	if !callsModel(w.with) {
-		defer catch(&err, in)
-		return w.with.Summarize(ctx, req)
-	}
-	summary, err = await(bounded, in, func() (Summary, error) { return w.with.Summarize(bounded, req) })
+	summary, err = await(bounded, "Summarizer", func() (Summary, error) { return w.with.Summarize(bounded, req) })
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(bounded)
 	}
@@ -564,9 +585,9 @@ func cloneAll(msgs []Message) []Message {
 // one is shortened.
 //
 // The error matches [ErrNoGain] if there is nothing to summarise. It is a [*RefusedError]
-// for a summary that [Summarize] refuses. It is a [*ValueError] if
-// Limits.Window is too small for the prompt. Otherwise it is the error of the summarizer
-// or of ctx. The zero History returns [ErrClosed].
+// for a summary that [Summarize] refuses. It is a [*ValueError] if Limits.Window is too
+// small for the prompt, which Extract does not need. Otherwise it is the error of the
+// summarizer or of ctx. The zero History returns [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if h.ident == nil {

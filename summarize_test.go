@@ -90,13 +90,13 @@ func TestSummarize_Refused(t *testing.T) {
 		sum    convo.Summary
 		reason string
 	}{
-		{"empty", convo.Summary{}, "the summary is empty"},
-		{"blank", convo.Summary{Text: " \n"}, "the summary is empty"},
+		{"empty", convo.Summary{}, "the summary is empty; use another model to summarise"},
+		{"blank", convo.Summary{Text: " \n"}, "the summary is empty; use another model to summarise"},
 		{"cut off", convo.Summary{Text: "half a", Stop: convo.StopLength}, "the summary was cut off; raise the output limit of its model"},
-		{"a tool call", convo.Summary{Text: "x", Stop: convo.StopToolCall}, "the model called a tool instead of finishing the summary"},
-		{"refused", convo.Summary{Text: "I cannot", Stop: convo.StopRefused}, "the model refused to write a summary"},
-		{"unknown stop", convo.Summary{Text: "x", Stop: 9}, "the summary has an unknown Stop: convo.Stop(9)"},
-		{"far too long", convo.Summary{Text: lines(90, "item %02d:")[:400] + "."}, "the summary has 401 tokens, but at most 100 were asked for"},
+		{"a tool call", convo.Summary{Text: "x", Stop: convo.StopToolCall}, "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none"},
+		{"refused", convo.Summary{Text: "I cannot", Stop: convo.StopRefused}, "the model refused to write a summary; use another model to summarise"},
+		{"unknown stop", convo.Summary{Text: "x", Stop: 9}, "the summary has an unknown Stop: convo.Stop(9); want StopDone for one that is whole"},
+		{"far too long", convo.Summary{Text: lines(90, "item %02d:")[:400] + "."}, "the summary has 401 tokens, but at most 100 were asked for; set the output limit of its model to SummaryRequest.MaxTokens"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			with := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return tt.sum, nil })
@@ -235,9 +235,9 @@ func TestSummarize_KeepLastAndTurns(t *testing.T) {
 		{"and than no tokens", convo.Summarize{KeepLast: 8, KeepTokens: -1}, nil, "1 34 35 36 37 38 39 40 41"},
 		{"pins", convo.Summarize{KeepTurns: 1}, []convo.ID{4, 39}, "1 3 4 38 39 40 41"},
 		{"negative", convo.Summarize{KeepLast: -3, KeepTurns: -1, KeepTokens: -1}, nil, "1 38 41"},
-		{"more than there are", convo.Summarize{KeepLast: 1000}, nil, "convo: nothing worth removing"},
-		{"more turns than there are", convo.Summarize{KeepTurns: math.MaxInt}, nil, "convo: nothing worth removing"},
-		{"all of them", convo.Summarize{KeepTurns: 10}, nil, "convo: nothing worth removing"},
+		{"more than there are", convo.Summarize{KeepLast: 1000}, nil, "convo: nothing worth removing; go on with the conversation as it is"},
+		{"more turns than there are", convo.Summarize{KeepTurns: math.MaxInt}, nil, "convo: nothing worth removing; go on with the conversation as it is"},
+		{"all of them", convo.Summarize{KeepTurns: 10}, nil, "convo: nothing worth removing; go on with the conversation as it is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := new(recorder)
@@ -563,7 +563,7 @@ func TestSummarize_FailureLosesNothing(t *testing.T) {
 			return convo.Summary{Text: "fine"}, errors.New("connection reset")
 		}, "connection reset"},
 		{"panic", func(context.Context, convo.SummaryRequest) (convo.Summary, error) { panic("boom") }, "boom"},
-		{"null content", func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{}, nil }, "the summary is empty"},
+		{"null content", func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{}, nil }, "the summary is empty; use another model to summarise"},
 		{"the transcript comes back", func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 			return convo.Summary{Text: req.Prompt}, nil
 		}, "tokens, but at most"},
@@ -687,6 +687,19 @@ func TestHandoff_Updates(t *testing.T) {
 		own, _ := h.Snapshot().Summary()
 		assert.Equal(t, i, own.Updates, "the handoff has not changed it")
 	}
+}
+
+// Extract reads the messages, so no window is too small for its prompt.
+func TestHandoff_ExtractNeedsNoWindow(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000}})
+	_, err := h.Append(convo.User("Flights to Rome?"), convo.Assistant("09:10"))
+	require.NoError(t, err)
+	var tooSmall *convo.ValueError
+	_, err = h.Handoff(t.Context(), new(recorder), "")
+	require.ErrorAs(t, err, &tooSmall)
+	sum, err := h.Handoff(t.Context(), nil, "")
+	require.NoError(t, err)
+	assert.Contains(t, sum.Text, "Flights to Rome?")
 }
 
 func TestHandoff_ErrorTexts(t *testing.T) {
@@ -1063,7 +1076,8 @@ func TestExtract_EndedContext(t *testing.T) {
 	cause := errors.New("enough")
 	cancel(cause)
 	_, err := convo.Extract{}.Summarize(ctx, convo.SummaryRequest{Messages: []convo.Message{convo.User("u")}})
-	assert.Equal(t, cause, err)
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestExtract(t *testing.T) {

@@ -1,12 +1,12 @@
 package convo
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -62,7 +62,7 @@ type Native struct {
 	Items  []string // the JSON of each item, in order, as it came; at least one
 
 	// Of is the snapshot that the provider compacted; see [Snapshot.Before]. It is for an
-	// [Edit]: a History keeps the fingerprint of what stands in it, and sets Of to nil. The
+	// [Edit]: a History keeps the fingerprint of what is in it, and sets Of to nil. The
 	// entries that followed stay bound (see [Snapshot.Bound]) while the system entries and
 	// the tools are those of Of. If it is nil, the summary ends the bonds of the entries
 	// after it, as a text does.
@@ -204,7 +204,7 @@ func (id *identity) textsIn(v any) (tokens int64) {
 // summary covers.
 func (s Summary) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
 
-func (s Summary) print(ids bool) string {
+func (s *Summary) print(ids bool) string {
 	covers := ""
 	if ids && len(s.Covers) > 0 {
 		covers = " of " + printRanges(s.Covers)
@@ -347,9 +347,7 @@ func (id *identity) summaryTokens(text string) int64 {
 // is between them. So the result has at most one range more than the view has entries. It
 // may sort its argument.
 func (s *state) covering(ranges []Range) []Range {
-	if !slices.IsSortedFunc(ranges, byFirst) {
-		slices.SortFunc(ranges, byFirst)
-	}
+	sortRanges(ranges)
 	var out []Range
 	for _, r := range ranges {
 		if n := len(out); n > 0 && !s.hasWithin(out[n-1].Last+1, r.First-1) {
@@ -398,7 +396,7 @@ func (s *Summary) checkUsable(freed, minFree int64) error {
 		return err
 	}
 	if freed < minFree {
-		return &RefusedError{Reason: fmt.Sprintf("compaction would free too little: %s tokens, want at least %s", grouped(clampInt(freed)), grouped(clampInt(minFree)))}
+		return &RefusedError{Reason: fmt.Sprintf("compaction would free too little: %s tokens, want at least %s; lower Limits.Low or Limits.MinFree, or use a shorter summary", grouped(clampInt(freed)), grouped(clampInt(minFree)))}
 	}
 	return nil
 }
@@ -409,15 +407,15 @@ func (s *Summary) fault() error {
 	case s.Stop == StopLength:
 		return &RefusedError{Reason: "the summary was cut off; raise the output limit of its model"}
 	case s.Stop == StopToolCall:
-		return &RefusedError{Reason: "the model called a tool instead of finishing the summary"}
+		return &RefusedError{Reason: "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none"}
 	case s.Stop == StopRefused:
-		return &RefusedError{Reason: "the model refused to write a summary"}
+		return &RefusedError{Reason: "the model refused to write a summary; use another model to summarise"}
 	case s.Stop == StopPause:
-		return &RefusedError{Reason: "the model paused before it finished the summary"}
+		return &RefusedError{Reason: "the model paused before it finished the summary; let the Summarizer go on until it is done"}
 	case s.Stop != StopDone:
-		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String()}
+		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String() + "; want StopDone for one that is whole"}
 	case strings.TrimSpace(s.Text) == "":
-		return &RefusedError{Reason: "the summary is empty"}
+		return &RefusedError{Reason: "the summary is empty; use another model to summarise"}
 	}
 	return nil
 }
@@ -431,7 +429,13 @@ func (s *Summary) repeats() error {
 	return nil
 }
 
-func byFirst(a, b Range) int { return cmp.Compare(a.First, b.First) }
+// sortRanges sorts ranges by First. It does not write to ranges that are in order.
+func sortRanges(ranges []Range) {
+	byFirst := func(i, j int) bool { return ranges[i].First < ranges[j].First }
+	if !sort.SliceIsSorted(ranges, byFirst) {
+		sort.Slice(ranges, byFirst)
+	}
+}
 
 // within returns the IDs that are in any of the ranges. ids ascend, and ranges are sorted
 // by First.
@@ -472,15 +476,12 @@ func without(ranges []Range, ids []ID) []Range {
 	return out
 }
 
-// redactor returns a function that changes a copy of a message as Options.Redact, which
-// may be nil, says.
-func redactor(redact func(Message) Message) func(Message) Message {
-	return func(m Message) Message {
-		if redact == nil {
-			return m
-		}
-		out := redact(m.clone())
-		out.Role = m.Role
-		return out
+// redacted returns m, or a changed copy of it if there is an Options.Redact.
+func redacted(m *Message, redact func(Message) Message) Message {
+	if redact == nil {
+		return *m
 	}
+	out := redact(m.clone())
+	out.Role = m.Role
+	return out
 }

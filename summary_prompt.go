@@ -136,7 +136,7 @@ func (w *writer) shortened(m *Message) *Message {
 // means no maximum.
 func (w *writer) mostOfResult() int {
 	switch {
-	case w.maxResult < 0 || !callsModel(w.with): // Extract reads the messages
+	case w.maxResult < 0:
 		return 0
 	case w.maxResult > 0:
 		return max(w.maxResult, minMaxResult)

@@ -11,7 +11,7 @@ import (
 // calls are open. It changes nothing if the messages equal the present ones, so it may be
 // called before each request.
 //
-// A change of the system text changes what stands before everything else: a provider's
+// A change of the system text changes the beginning of each request: a provider's
 // cache of the conversation is lost, and signed reasoning is no longer bound (see
 // [Snapshot.Bound]). So SetSystem is for what the model is told from the beginning, and for
 // a change that must take back what it was told. A rule that is added, a new date or
@@ -64,9 +64,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 // those of Options.AfterCompaction come first. They are counted, but have no IDs and are
 // neither saved nor restored.
 //
-// When a user message begins a new turn, they move behind it. This and each change of them
+// When a user message begins a new turn, they move after it. This and each change of them
 // ends the bond of the signed reasoning that was made after them (see [Snapshot.Bound]),
-// and a provider's cache ends where they stood. A note, see [RolePolicy], has neither price.
+// and a provider's cache ends where they were. A note, see [RolePolicy], has neither price.
 //
 // They may have any role, in any order. A system message is sent at that position, like a
 // note; see [RolePolicy]. An assistant message may hold tool calls if the messages right

@@ -18,7 +18,7 @@ const maxToolsKey = 256
 // package wire write them into the request. Limits.Tools is for what the request carries
 // in addition.
 //
-// Tools stand before all messages. When they change, a provider's cache misses the whole
+// Tools precede all messages. When they change, a provider's cache misses the whole
 // request, and no signed reasoning is bound any more (see [Snapshot.Bound]). It changes
 // nothing if the tools equal the present ones, so it may be called before each request.
 // Rollback and Undo leave them as they are.

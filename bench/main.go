@@ -1,11 +1,10 @@
 // Command bench measures what convo costs and saves, compares it with other Go
 // libraries and tokenizers, and prints the results as Markdown.
 //
-//	go run . [-quick] [-only ops,count] [-sizes 10,1000] [-peers folder] [-svg file]
+//	go run . [-quick] [-only ops,count] [-sizes 10,1000] [-peers folder]
 package main
 
 import (
-	"bufio"
 	"errors"
 	"flag"
 	"fmt"
@@ -38,8 +37,7 @@ type section struct {
 // options are the settings of a run.
 type options struct {
 	quick bool
-	sizes []int  // conversation lengths for section ops
-	svg   string // file for the picture of section keep; empty: none
+	sizes []int // conversation lengths for section ops
 	fleet *harness.Fleet
 }
 
@@ -50,7 +48,7 @@ var sections = []section{
 	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},
 	{"saves", "Saving a conversation", func(w io.Writer, o options) error { return saves.Write(w, o.quick, o.fleet) }},
 	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
-	{"keep", "What is still known after compactions", func(w io.Writer, o options) error { return keep.Write(w, o.quick, o.svg) }},
+	{"keep", "What is still known after compactions", func(w io.Writer, o options) error { return keep.Write(w, o.quick) }},
 }
 
 func main() {
@@ -72,7 +70,6 @@ func run(args []string, out, messages io.Writer) error {
 	quick := flags.Bool("quick", false, "measure little, for rough figures that should not be quoted")
 	only := flags.String("only", "", "comma-separated sections to print; all of "+strings.Join(names, ",")+" if empty")
 	sizeList := flags.String("sizes", "", "comma-separated conversation lengths for the tables of ops, such as 10,1000")
-	svg := flags.String("svg", "", "file for the picture of section keep; none if empty")
 	folder := flags.String("peers", "peers", "directory of the programs that run other libraries; convo runs alone if empty")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -101,7 +98,7 @@ func run(args []string, out, messages io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = write(out, messages, chosen, options{*quick, sizes, *svg, fleet})
+	err = write(out, messages, chosen, options{*quick, sizes, fleet})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "Took %s.\n", time.Since(start).Round(time.Second))
 	}
@@ -154,7 +151,7 @@ func writeHead(w io.Writer, o options) error {
 	rows := [][]string{
 		{"date", time.Now().UTC().Format("2006-01-02 15:04 MST")},
 		{"run", how},
-		{"machine", fmt.Sprintf("%s, %d cores, %s/%s", cpuModel("/proc/cpuinfo"), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
+		{"machine", measure.Machine()},
 		{"Go", runtime.Version()},
 	}
 	var others []string
@@ -183,21 +180,4 @@ func writeHead(w io.Writer, o options) error {
 	others = slices.Compact(others)
 	_, err = fmt.Fprintf(w, "<details><summary>%d other modules in the programs of the peers</summary>\n\n%s\n\n</details>\n\n", len(others), strings.Join(others, ", "))
 	return err
-}
-
-// cpuModel returns the name of the processor from a file in the format of
-// /proc/cpuinfo on Linux.
-func cpuModel(path string) string {
-	f, err := os.Open(path)
-	if err != nil {
-		return "unknown processor"
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, ok := strings.Cut(lines.Text(), ":")
-		if ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown processor"
 }

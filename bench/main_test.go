@@ -39,13 +39,6 @@ func TestChoose(t *testing.T) {
 	assert.Equal(t, []string{"b"}, got)
 }
 
-func TestCPUModel(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "cpuinfo")
-	require.NoError(t, os.WriteFile(file, []byte("processor\t: 0\nmodel name\t: A Fine One 3000\n"), 0o600))
-	assert.Equal(t, "A Fine One 3000", cpuModel(file))
-	assert.Equal(t, "unknown processor", cpuModel(file+".none"))
-}
-
 // Each section has a name of its own, a title and a function.
 func TestSections(t *testing.T) {
 	seen := map[string]bool{}

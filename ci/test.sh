@@ -26,8 +26,8 @@ if can_have .; then
 fi
 
 step examples
-for dir in examples/*/; do
-	go run "./$dir" </dev/null >/dev/null
+for main in examples/*/main.go; do
+	go run "./$(dirname "$main")" </dev/null >/dev/null
 done
 examples/resume/kill.sh 30
 
@@ -40,7 +40,13 @@ go test -race -timeout 30m -shuffle=on -cpu 4 -short ./...
 go test -race -timeout 30m -run TestReload_Races .
 
 step '32 bits, in random order, on one processor'
-GOARCH=386 CGO_ENABLED=0 go test -short -shuffle=on -cpu 1 ./...
+# Some kernels run no 32-bit programs; what vet sees of 32 bits is in ci/lint.sh.
+if GOARCH=386 CGO_ENABLED=0 go run ./internal/fileproxy -h 2>&1 | grep -q 'exec format error'; then
+	[ -z "${CI_STRICT:-}" ] || fail 'CI_STRICT is set, and this machine runs no 32-bit programs'
+	skip 'tests on 32 bits: this machine runs no 32-bit programs'
+else
+	GOARCH=386 CGO_ENABLED=0 go test -short -shuffle=on -cpu 1 ./...
+fi
 
 step mutants
 # Each takes a build of the package and of the tests that are to see it. The date chooses

@@ -1,6 +1,6 @@
-// Package clients holds what the senders for the SDKs of providers have in common. An
-// application uses one of the modules below it, such as convoanthropic or convoopenai; who
-// writes a sender for another SDK uses this package:
+// Package clients contains what the senders for the SDKs of providers have in common.
+// Applications use one of the modules in its directory, such as convoanthropic or
+// convoopenai. Use this package to write a sender for another SDK:
 //
 //	func send(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
 //		req, err := format.Encode(s)
@@ -12,25 +12,20 @@
 //			return convo.Reply{}, err
 //		}
 //		stream := client.Stream(ctx, body) // that of the SDK
-//		defer stream.Close()
-//		next := func() ([]byte, error) {
-//			if stream.Next() {
-//				return []byte(stream.Current().RawJSON()), nil
-//			}
-//			return nil, cmp.Or(stream.Err(), io.EOF)
-//		}
-//		return clients.Read(ctx, format, next, show)
+//		return clients.ReadStream(ctx, format, stream, show)
 //	}
 //
 // It depends on no SDK.
 package clients
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,7 +52,7 @@ type ParamsError struct {
 }
 
 func (e *ParamsError) Error() string {
-	return fmt.Sprintf("clients: the parameters have %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
+	return fmt.Sprintf("clients: the parameters set %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
 }
 
 // Body returns the body of a request: the parameters of an application, which are marshalled
@@ -65,7 +60,9 @@ func (e *ParamsError) Error() string {
 // parameters come first, in their order, and then those of req.
 //
 // The raw bytes of req stay as they are. Parameters that are null are left out. If the
-// parameters hold messages or system text, Body returns a [*ParamsError].
+// parameters hold messages or system text, or name an earlier answer or a conversation that
+// the provider has stored, which would come before the messages, Body returns a
+// [*ParamsError].
 func Body(req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -102,6 +99,8 @@ var historyFields = []ParamsError{
 	{"system", "History.SetSystem"},
 	{"instructions", "History.SetSystem"},
 	{"systemInstruction", "History.SetSystem"},
+	{"previous_response_id", "the History alone, since each request holds the whole conversation"},
+	{"conversation", "the History alone, since each request holds the whole conversation"},
 }
 
 // isEmpty reports whether a JSON value is null or an empty list.
@@ -110,25 +109,79 @@ func isEmpty(value json.RawMessage) bool {
 	return s == "null" || s == "[]"
 }
 
-// join joins two lists of tools.
+// join joins two lists of tools. Gemini takes function declarations in one tool only: those
+// of more go into the tool of own that has some.
 func join(own, more json.RawMessage) (json.RawMessage, error) {
-	var list, rest []json.RawMessage
-	if err := json.Unmarshal(own, &list); err != nil {
+	tools, err := listOf(own)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := listOf(more)
+	if err != nil {
+		return nil, err
+	}
+	for _, tool := range rest {
+		i := slices.IndexFunc(tools, declares)
+		if i < 0 || !declares(tool) {
+			tools = append(tools, tool)
+			continue
+		}
+		if tools[i], err = withDeclarations(tools[i], tool); err != nil {
+			return nil, err
+		}
+	}
+	return rawList(tools), nil
+}
+
+func listOf(data json.RawMessage) (list []json.RawMessage, err error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, fmt.Errorf("clients: tools: %w", err)
 	}
-	if len(more) > 0 {
-		if err := json.Unmarshal(more, &rest); err != nil {
-			return nil, fmt.Errorf("clients: tools: %w", err)
-		}
+	return list, nil
+}
+
+const declarations = "functionDeclarations"
+
+func declares(tool json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal(tool, &fields) == nil && fields[declarations] != nil
+}
+
+// withDeclarations returns a tool with its own function declarations and those of another.
+func withDeclarations(tool, other json.RawMessage) (json.RawMessage, error) {
+	var fields, more map[string]json.RawMessage
+	if err := errors.Join(json.Unmarshal(tool, &fields), json.Unmarshal(other, &more)); err != nil {
+		return nil, fmt.Errorf("clients: tools: %w", err)
 	}
-	joined := []byte{'['}
-	for i, tool := range slices.Concat(list, rest) {
+	list, err := listOf(fields[declarations])
+	if err != nil {
+		return nil, err
+	}
+	rest, err := listOf(more[declarations])
+	if err != nil {
+		return nil, err
+	}
+	joined := fmt.Appendf(nil, "{%q:%s", declarations, rawList(append(list, rest...)))
+	delete(fields, declarations)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		joined = fmt.Appendf(joined, ",%q:%s", name, fields[name])
+	}
+	return append(joined, '}'), nil
+}
+
+// rawList returns a JSON list of values, whose bytes stay.
+func rawList(values []json.RawMessage) json.RawMessage {
+	list := []byte{'['}
+	for i, v := range values {
 		if i > 0 {
-			joined = append(joined, ',')
+			list = append(list, ',')
 		}
-		joined = append(joined, tool...)
+		list = append(list, v...)
 	}
-	return append(joined, ']'), nil
+	return append(list, ']')
 }
 
 // Read reads a streamed answer of a format. next returns the JSON of the next event, or
@@ -164,6 +217,25 @@ func Read(ctx context.Context, format wire.Streamer, next func() ([]byte, error)
 	return in.Reply(), nil
 }
 
+// A Stream is a stream of events of type E, as the SDKs of Anthropic and OpenAI have it.
+type Stream[E interface{ RawJSON() string }] interface {
+	Next() bool
+	Current() E
+	Err() error
+	Close() error
+}
+
+// ReadStream is [Read] for the stream of an SDK, which it closes.
+func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, stream Stream[E], show func(wire.Delta)) (convo.Reply, error) {
+	defer stream.Close()
+	return Read(ctx, format, func() ([]byte, error) {
+		if stream.Next() {
+			return []byte(stream.Current().RawJSON()), nil
+		}
+		return nil, cmp.Or(stream.Err(), io.EOF)
+	}, show)
+}
+
 // partOf returns what has come of an answer, and err unless the application has stopped it.
 func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, error) {
 	in, _ := answer.Transcript()
@@ -177,31 +249,33 @@ func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, er
 const cachedShare = 10
 
 // Summarizer returns a [convo.Summarizer] that asks a model. ask makes the request, without
-// its stream being shown, and returns the answer. user returns the message of a user with a
-// text, in the provider's form.
+// its stream being shown, and returns the answer; if bare, without the tools of the
+// parameters. user returns a user message with a text, in the provider's form. usual is the
+// model of a conversation whose History names none; see [convo.History.SetModel].
 //
 // If model made the conversation, and reading it from the provider's cache costs less than
-// the prompt of what is to be summarised, the request is the one that was sent last,
-// with the instruction behind it; its tools stay, because the cache ends where they change.
-// Otherwise it is the prompt alone, without tools.
-func Summarizer(format wire.Format, model string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request) (convo.Reply, error)) convo.Summarizer {
+// the prompt of what is to be summarised, the request is the one that was sent last, followed
+// by the instruction; its tools stay, because the cache ends where they change. Otherwise it
+// is the prompt alone, and bare.
+func Summarizer(format wire.Format, model, usual string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error)) convo.Summarizer {
 	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
-		req, err := format.Encode(convo.NewSnapshot([]convo.Message{convo.User(r.Prompt)}))
+		at, bare := r.Sent, false
+		if at == nil || cmp.Or(at.Model(), usual) != model || at.Tokens()/cachedShare >= r.Count(r.Prompt) {
+			at, bare = convo.NewSnapshot([]convo.Message{convo.User(r.Prompt)}), true
+		}
+		req, err := format.Encode(at)
 		if err != nil {
 			return convo.Summary{}, err
 		}
-		if r.Sent != nil && (r.Sent.Model() == "" || r.Sent.Model() == model) && r.Sent.Tokens()/cachedShare < r.Count(r.Prompt) {
-			if req, err = format.Encode(r.Sent); err != nil {
-				return convo.Summary{}, err
-			}
+		if !bare {
 			req.Messages = append(slices.Clone(req.Messages), user(r.Instruction))
 		}
-		reply, err := ask(ctx, req)
+		reply, err := ask(ctx, req, bare)
 		if err != nil {
 			return convo.Summary{}, err
 		}
 		if calls := reply.OpenCalls(); len(calls) > 0 {
-			return convo.Summary{}, fmt.Errorf("clients: the model called %q in place of a summary", calls[0].Name)
+			return convo.Summary{}, fmt.Errorf("clients: the model called %q in place of a summary; leave the tool choice of the parameters to the model", calls[0].Name)
 		}
 		return convo.Summary{Text: reply.Text(), Stop: reply.Stop, Usage: reply.Usage, Model: model}, nil
 	})

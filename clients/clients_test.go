@@ -44,6 +44,8 @@ func TestBody(t *testing.T) {
 		"system":            {map[string]any{"system": "x"}, nil, "", "SetSystem"},
 		"instructions":      {map[string]any{"instructions": "x"}, nil, "", "SetSystem"},
 		"input":             {map[string]any{"input": "x"}, nil, "", "History.Append"},
+		"earlier answer":    {map[string]any{"previous_response_id": "r"}, nil, "", "the History alone"},
+		"stored talk":       {map[string]any{"conversation": "c"}, nil, "", "the History alone"},
 		"no object":         {[]int{1}, nil, "", "parameters"},
 		"not JSON":          {map[string]any{"x": func() {}}, nil, "", "parameters"},
 		"tools not a list":  {map[string]any{"tools": "x"}, nil, "", "tools"},
@@ -61,6 +63,32 @@ func TestBody(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(string(body), `"messages"`))
 		})
 	}
+}
+
+// Gemini takes function declarations in one tool only.
+func TestBody_FunctionDeclarations(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("hi"))
+	require.NoError(t, err)
+	require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{"a":{"const":1.0,"pattern":"<"}}}`}))
+	req, err := wire.Gemini{}.Encode(h.Snapshot())
+	require.NoError(t, err)
+	for own, want := range map[string]string{
+		`[{"googleSearch":{}}]`:                       `[{"googleSearch":{}},{"functionDeclarations":[READ]}]`,
+		`[{"functionDeclarations":[{"name":"own"}]}]`: `[{"functionDeclarations":[{"name":"own"},READ]}]`,
+		`[{"googleSearch":{}},{"codeExecution":{},"functionDeclarations":[{"name":"own"}],"urlContext":{}},{}]`: `[{"googleSearch":{}},{"functionDeclarations":[{"name":"own"},READ],"codeExecution":{},"urlContext":{}},{}]`,
+		`[{"functionDeclarations":[]}]`: `[{"functionDeclarations":[READ]}]`,
+	} {
+		body, err := clients.Body(req, map[string]any{"tools": json.RawMessage(own)})
+		require.NoError(t, err)
+		assert.True(t, json.Valid(body))
+		read := strings.TrimSuffix(strings.TrimPrefix(string(req.Tools), `[{"functionDeclarations":[`), `]}]`)
+		assert.Contains(t, read, `{"const":1.0,"pattern":"<"}`)
+		assert.Contains(t, string(body), `"tools":`+strings.ReplaceAll(want, "READ", read))
+	}
+	_, err = clients.Body(req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
+	require.ErrorContains(t, err, "clients: tools: ")
 }
 
 // eventsOf returns a next that yields events and then err.
@@ -122,6 +150,23 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A request that the SDK has not made is an error of the transport only if ctx has not ended.
+func TestThrough_NoRequest(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	asks := func(ctx context.Context, failed error) error {
+		_, err := clients.Through(ctx, requestOf(t), wire.OpenAIChat{}, nil, func(context.Context) error { return failed })
+		return err
+	}
+	refused := errors.New("no key")
+	require.ErrorIs(t, asks(t.Context(), nil), clients.ErrTransport)
+	require.ErrorIs(t, asks(t.Context(), refused), clients.ErrTransport)
+	require.ErrorIs(t, asks(t.Context(), refused), refused)
+	require.NotErrorIs(t, asks(ended, context.Canceled), clients.ErrTransport)
+	require.ErrorIs(t, asks(ended, context.Canceled), context.Canceled)
+	require.ErrorIs(t, asks(ended, nil), clients.ErrTransport)
+}
+
 var errAny = errors.New("any error")
 
 func TestSummarizer(t *testing.T) {
@@ -133,14 +178,18 @@ func TestSummarizer(t *testing.T) {
 	count := func(s string) int { return len(s) / 4 }
 	for name, tt := range map[string]struct {
 		model  string
+		named  string // what the History names
 		prompt string
 		sent   bool
 		rides  bool
 	}{
-		"what was sent":         {"", long, true, true},
-		"a short prompt":        {"", "p", true, false},
-		"nothing was sent":      {"", long, false, false},
-		"another model's cache": {"small", long, true, false},
+		"what was sent":               {"large", "", long, true, true},
+		"what was sent to its model":  {"small", "small", long, true, true},
+		"a short prompt":              {"large", "", "p", true, false},
+		"nothing was sent":            {"large", "", long, false, false},
+		"the usual model's cache":     {"small", "", long, true, false},
+		"another model's cache":       {"small", "other", long, true, false},
+		"a model that made no answer": {"large", "other", long, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, err := convo.New(nil)
@@ -148,15 +197,14 @@ func TestSummarizer(t *testing.T) {
 			_, err = h.Append(convo.User("question"), convo.Assistant("answer"))
 			require.NoError(t, err)
 			require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
-			if tt.model != "" {
-				require.NoError(t, h.SetModel("large", convo.Limits{}))
-			}
+			require.NoError(t, h.SetModel(tt.named, convo.Limits{}))
 			r := convo.SummaryRequest{Prompt: tt.prompt, Instruction: "Summarise.", Count: count}
 			if tt.sent {
 				r.Sent = h.Snapshot()
 			}
-			s := clients.Summarizer(wire.Anthropic{}, tt.model, user, func(_ context.Context, req wire.Request) (convo.Reply, error) {
+			s := clients.Summarizer(wire.Anthropic{}, tt.model, "large", user, func(_ context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 				body := string(req.Body())
+				assert.Equal(t, tt.rides, !bare)
 				assert.Equal(t, tt.rides, strings.Contains(body, "question"))
 				assert.Equal(t, tt.rides, strings.Contains(body, `"name":"read"`))
 				assert.Equal(t, tt.rides, strings.Contains(body, "Summarise."))
@@ -168,9 +216,9 @@ func TestSummarizer(t *testing.T) {
 		})
 	}
 	failed := errors.New("x")
-	_, err := clients.Summarizer(wire.Anthropic{}, "", user, func(context.Context, wire.Request) (convo.Reply, error) { return convo.Reply{}, failed }).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
+	_, err := clients.Summarizer(wire.Anthropic{}, "", "", user, func(context.Context, wire.Request, bool) (convo.Reply, error) { return convo.Reply{}, failed }).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
 	require.ErrorIs(t, err, failed)
-	_, err = clients.Summarizer(wire.Anthropic{}, "", user, func(context.Context, wire.Request) (convo.Reply, error) {
+	_, err = clients.Summarizer(wire.Anthropic{}, "", "", user, func(context.Context, wire.Request, bool) (convo.Reply, error) {
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{ID: "a", Name: "read"})}}, nil
 	}).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
 	require.ErrorContains(t, err, `"read"`)

@@ -35,6 +35,8 @@ func Through(ctx context.Context, req wire.Request, format wire.Streamer, show f
 	x := &exchange{req: req, format: format, show: show}
 	err := call(context.WithValue(ctx, exchangeKey{}, x))
 	switch {
+	case !x.sent && err != nil && ctx.Err() != nil:
+		return convo.Reply{}, err // the SDK has made no request
 	case !x.sent:
 		return convo.Reply{}, errors.Join(ErrTransport, err)
 	case x.answer != nil: // whatever the SDK makes of an empty stream

@@ -14,10 +14,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
 // ErrFake is the error that [Failing] and [Flaky] return by default.
-var ErrFake = errors.New("convotest: fake summarizer failed")
+var ErrFake = errors.New("convotest: the fake summarizer failed, as it was told to; set its Err to return another error")
 
 const cannedText = "This is what was said before."
 
@@ -100,7 +101,7 @@ var (
 )
 
 // Slow waits before it calls another summarizer. If ctx ends while it waits, it
-// returns the cause.
+// returns ctx's error and its cause.
 type Slow struct {
 	For  time.Duration // how long to wait; if 0, until ctx ends
 	With convo.Summarizer
@@ -119,7 +120,7 @@ func (s Slow) Summarize(ctx context.Context, req convo.SummaryRequest) (convo.Su
 	case <-over:
 		return or(s.With).Summarize(ctx, req)
 	case <-ctx.Done():
-		return convo.Summary{}, context.Cause(ctx)
+		return convo.Summary{}, stores.Ended(ctx)
 	}
 }
 
@@ -200,14 +201,14 @@ func growing(n int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Growing returns a summary that is fifty words longer each time, no matter how
-// much the request allows.
+// Growing returns a summary that is fifty words longer each time, up to five thousand
+// words, no matter how much the request allows.
 type Growing struct{ calls atomic.Int64 }
 
 // Summarize returns the next summary.
 func (g *Growing) Summarize(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
 	noteCall(ctx)
-	return convo.Summary{Text: growing(50 * int(g.calls.Add(1)))}, nil
+	return convo.Summary{Text: growing(50 * int(min(g.calls.Add(1), 100)))}, nil
 }
 
 // Deaf blocks until Release is called, even if ctx ends, and then calls another

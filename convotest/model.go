@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
 // A Model is a model that says what a test has written down. Its Send is for
@@ -58,7 +59,7 @@ type Step struct {
 }
 
 // ErrScript is returned by Send when no step is left.
-var ErrScript = errors.New("convotest: the model's script has no step for this request")
+var ErrScript = errors.New("convotest: the model's script has no step for this request; add one")
 
 // NewModel returns a Model that answers one request with each step, in order. It fails t
 // when t ends if steps are left.
@@ -94,7 +95,7 @@ func (m *Model) Send(ctx context.Context, s *convo.Snapshot) (convo.Reply, error
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return convo.Reply{}, context.Cause(ctx)
+			return convo.Reply{}, stores.Ended(ctx)
 		}
 	}
 	return step.reply(), step.Err

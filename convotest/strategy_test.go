@@ -324,7 +324,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			}
 			return convo.Edit{}, nil
 		}), `ends the goroutine that it is called on`},
-		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: fake summarizer failed")`},
+		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: the fake summarizer failed, as it was told to; set its Err to return another error")`},
 		{"too long each time", convo.Summarize{With: &convotest.Growing{}}, `fails, and never makes an edit`},
 		{"cut off each time", convo.Summarize{With: convotest.CutOff{}}, `fails, and never makes an edit`},
 

@@ -164,7 +164,7 @@ func TestCheckSummarizer_FailsUselessSummarizers(t *testing.T) {
 			}
 			return echo(r)
 		}), `returns a blank text (request "previous summary")`},
-		{"fails at each update", failsAtUpdates(1 << 30), `fails for every request with a previous summary ("convotest: fake summarizer failed"); summarise those too`},
+		{"fails at each update", failsAtUpdates(1 << 30), `fails for every request with a previous summary ("convotest: the fake summarizer failed, as it was told to; set its Err to return another error"); summarise those too`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 			runtime.Goexit()
 			panic("not reached")
 		}), `ends the goroutine that it is called on`},
-		{"failing", convotest.Failing{}, `fails for every request ("convotest: fake summarizer failed")`},
+		{"failing", convotest.Failing{}, `fails for every request ("convotest: the fake summarizer failed, as it was told to; set its Err to return another error")`},
 		{"says the same each time", convotest.Canned{}, `returns the same text for every request`},
 		{"a model that says ok", always(convo.Summary{Text: "OK.", Usage: convo.Usage{Input: 100, Output: 2}}), `returns the same text for every request`},
 		{"keeps the previous summary", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {

@@ -183,6 +183,21 @@ func TestFormat_PageIsEnough(t *testing.T) {
 	}
 }
 
+// The line that docs/format.md shows is a line of a golden log.
+func TestFormat_PageShowsALine(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "format.md"))
+	require.NoError(t, err)
+	_, line, ok := strings.Cut(string(page), "\n```text\n")
+	require.True(t, ok)
+	line, _, _ = strings.Cut(line, "```")
+	logs, err := filepath.Glob(filepath.Join(goldenLogs, "*", "whole-*.convo"))
+	require.NoError(t, err)
+	require.NotEmpty(t, logs)
+	log, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	require.Contains(t, string(log), "\n"+line)
+}
+
 // namedFields returns the names of the fields of the data of a record, as docs/format.md
 // has them.
 func namedFields(t *testing.T) (names []string) {

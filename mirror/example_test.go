@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -94,4 +95,42 @@ func ExampleMirror_agents() {
 	// the session has 120 messages
 	// the writer sees 117 of them, and its own instruction: You write.
 	// the reviewer sees fewer: true You review.
+}
+
+// The program stops and starts again. It has stored the framework's list, as it always does,
+// and what Decisions returned.
+func ExampleResume() {
+	opts := &convo.Options{Limits: convo.Limits{Window: 600}}
+	h, err := convo.New(opts)
+	if err != nil {
+		log.Fatal(err)
+	}
+	m := mirror.New(h, codec)
+	var list []*note
+	var before []*note
+	for day := range 40 {
+		list = append(list, &note{Role: "user", Text: fmt.Sprint("What shall we do on day ", day, "?")})
+		if before, _, err = m.Prepare(context.Background(), list); err != nil {
+			log.Fatal(err)
+		}
+		list = append(list, &note{Role: "assistant", Text: "A walk along the river, and a museum if it rains."})
+	}
+	list = list[:len(list)-1]
+	data, err := m.Decisions()
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	m, err = mirror.Resume(data, list, codec, opts)
+	if err != nil {
+		log.Fatal(err)
+	}
+	after, _, err := m.Prepare(context.Background(), list)
+	if err != nil {
+		log.Fatal(err)
+	}
+	same := func(a, b *note) bool { return a.Role == b.Role && a.Text == b.Text }
+	fmt.Println("the same messages:", slices.EqualFunc(before, after, same))
+	// Output:
+	// the same messages: true
 }

@@ -30,7 +30,28 @@ func TestKept(t *testing.T) {
 		{parts(result("", "a"), result("2", "b")), parts(result("1", "a"), result("2", "cleared")), []int{0, -1}},
 		{parts(result("1", "a")), parts(result("2", "a")), []int{-1}},
 		{parts(convo.Text("a"), convo.Text("b")), parts(convo.Text("b"), convo.Text("a")), []int{1, -1}},
+		{parts(convo.Text("a\xff"), result("1", "b\xff")), parts(convo.Text("a\uFFFD"), result("1", "b\uFFFD")), []int{0, 1}},
 	} {
 		assert.Equal(t, c.want, mirror.Kept(c.was, c.now), "%v, %v", c.was, c.now)
+	}
+}
+
+// Whatever a framework says of a file, Append takes it.
+func TestFile(t *testing.T) {
+	for _, c := range []struct {
+		mime, data, url string
+		want            convo.Part
+	}{
+		{"image/png", "AQID", "", convo.Media{MIME: "image/png", Data: "AQID"}},
+		{"", "AQID", "", convo.Media{MIME: "application/octet-stream", Data: "AQID"}},
+		{"", "", "https://example.com/a", convo.Media{URL: "https://example.com/a"}},
+		{"image/png", "", "", convo.Opaque{Format: "file", JSON: "{}"}},
+		{"", "", "", convo.Opaque{Format: "file", JSON: "{}"}},
+	} {
+		part := mirror.File(c.mime, c.data, c.url)
+		assert.Equal(t, c.want, part)
+		h := newHistory(t, nil)
+		_, err := h.Append(convo.User("", part))
+		assert.NoError(t, err, "%+v", c)
 	}
 }

@@ -1,3 +1,16 @@
+// Package mirror keeps a [convo.History] for a list of messages that a framework owns.
+//
+// A framework has its own type of message and passes its whole list at each step. A [Codec]
+// translates its messages. [Mirror.Prepare] appends what is new in the list to the History,
+// compacts if needed, and returns the framework's own values, as many as fit; a new value
+// stands for each message that a compaction has changed, and for the summary. The list of
+// the framework does not change.
+//
+//	m := mirror.New(h, codec)
+//	view, _, err := m.Prepare(ctx, list) // before each request
+//
+// After a restart, [Resume] continues from the list and from what [Mirror.Decisions] returned.
+// The modules in the directory adapters have this ready for several frameworks.
 package mirror
 
 import (
@@ -5,7 +18,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"iter"
+	"maps"
+	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/seed-c1b73e60/convo"
@@ -25,8 +42,8 @@ type Codec[M any] struct {
 	Decode func(m M) ([]convo.Message, error)
 
 	// Encode returns a value that says what msg does. was is the value that msg was decoded
-	// from, for an entry in which something was cleared, cut or rewritten: what stands in
-	// *was and not in msg, such as options for a provider, belongs into the new value.
+	// from, for an entry in which something was cleared, cut or rewritten: what is in
+	// *was and not in msg, such as options for a provider, belongs in the new value.
 	// Encode must not change what was points to. It is nil for a message that the framework
 	// has not given: the summary, an ephemeral message, or one that the History made.
 	Encode func(msg convo.Message, was *M) (M, error)
@@ -38,11 +55,11 @@ type Codec[M any] struct {
 
 	// Once reports whether m is for one request only, such as a line that the framework
 	// writes because the list must not end with an answer. Such a message is not appended.
-	// Those at the end of the list stand at the end of the view; they are not counted. Nil:
+	// Those at the end of the list are at the end of the view; they are not counted. Nil:
 	// no message is.
 	Once func(m M) bool
 
-	// Seals reports whether a model refuses signed reasoning that does not stand where it
+	// Seals reports whether a model refuses signed reasoning that is not where it
 	// was made. View then leaves such reasoning out; see [convo.Snapshot.Bound]. It gets the
 	// name given to SetModel. Nil: no model does, and reasoning stays where it is.
 	Seals func(model string) bool
@@ -63,7 +80,7 @@ type Mirror[M any] struct {
 	loose   []*row[M]            // what the list need not hold: messages of Add, and of the History itself
 	at      map[convo.ID]*row[M] // rows and loose, by their entries
 	tail    []M                  // what stands at the end of the list for one request
-	waiting []M                  // given to Add, and not appended yet
+	waiting []*item[M]           // given to Add, and not appended yet
 }
 
 // A row is what a Mirror knows of one value of the framework.
@@ -74,6 +91,7 @@ type row[M any] struct {
 	value M
 	held  bool // value is set
 	left  bool // its entries have left the view
+	place int  // in the newest list, after the system messages; -1: it is not there
 }
 
 func (r *row[M]) last() convo.ID { return r.first + convo.ID(len(r.sums)) - 1 }
@@ -82,11 +100,18 @@ func (r *row[M]) last() convo.ID { return r.first + convo.ID(len(r.sums)) - 1 }
 // that was loaded, if the codec has keys and the entries have those of the framework's
 // messages.
 func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
-	m := &Mirror[M]{h: h, codec: codec, seed: maphash.MakeSeed(), at: map[convo.ID]*row[M]{}}
+	m := empty(h, codec)
 	s := h.Snapshot()
 	m.filled = s.Len() > m.front(s)
 	return m
 }
+
+func empty[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
+	return &Mirror[M]{h: h, codec: codec, seed: maphash.MakeSeed(), at: map[convo.ID]*row[M]{}}
+}
+
+// History returns the History that m fills.
+func (m *Mirror[M]) History() *convo.History { return m.h }
 
 // A PastError says that a list does not begin with what Sync has seen of it before. Sync
 // has changed nothing.
@@ -113,7 +138,7 @@ func (e *PastError) Error() string {
 	if e.Key != "" {
 		name = fmt.Sprintf(" (key %q)", e.Key)
 	}
-	return fmt.Sprintf("mirror: the list has changed before its end: message %d%s %s; RewindTo(%d) takes back what followed", e.Index, name, e.Reason, e.Last)
+	return fmt.Sprintf("mirror: message %d%s %s, but the list may only grow; RewindTo(%d) takes back what followed, then call Sync again", e.Index, name, e.Reason, e.Last)
 }
 
 // Prepare is Sync, Prepare of the History, and View: it returns the messages to send, and
@@ -151,24 +176,29 @@ func Send[M, A any](ctx context.Context, m *Mirror[M], list []M, send func(view 
 // Add appends messages that are not in the framework's list, such as what the user has
 // typed while a run is under way. They are in every view from then on. Where a message may
 // not stand yet, since a call is open or the RolePolicy forbids it, it waits for the
-// next Sync. The list may hold them later: a message with the same key, or without keys
-// the same content, is not appended again.
+// next Sync. The list may hold them later: a message with the same key is not appended
+// again; without keys, one with the same content, unless an answer that ended a turn stands
+// between the two.
 func (m *Mirror[M]) Add(msgs ...M) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer catch(&err)
+	var items []*item[M]
 	for _, v := range msgs {
-		if _, err := m.decode(v); err != nil {
+		it, err := m.decode(v)
+		if err != nil {
 			return err
 		}
+		items = append(items, it)
 	}
-	m.waiting = append(m.waiting, msgs...)
+	m.waiting = append(m.waiting, items...)
 	return m.deliver()
 }
 
 // Sync takes over a list: the system messages in front of it by SetSystem, if it has any
-// or had some before, and behind them what is new since the last Sync, by Append. The new
-// messages are appended together or not at all. It keeps no reference to the list itself.
+// or had some before, and after them what is new since the last Sync, by Append. All new
+// messages are appended, or none; if Sync fails after a user message that interrupts calls,
+// it takes back what it has appended by Rollback. It keeps no reference to the list itself.
 //
 // What Sync has seen before must be in the list still, with the same content, also what
 // has left the view since; otherwise the error is a [*PastError]. Entries that the History
@@ -186,10 +216,7 @@ func (m *Mirror[M]) Sync(list []M) (err error) {
 	if err := m.meet(); err != nil {
 		return err
 	}
-	front := 0
-	for front < len(items) && items[front].isSystem() {
-		front++
-	}
+	front := frontOf(items)
 	fresh, err := m.compare(items[front:])
 	if err != nil {
 		return err
@@ -201,6 +228,11 @@ func (m *Mirror[M]) Sync(list []M) (err error) {
 	}
 	if err := m.append(fresh); err != nil {
 		return err
+	}
+	for _, it := range fresh {
+		if i := slices.IndexFunc(m.waiting, func(w *item[M]) bool { return w.same(it) }); i >= 0 {
+			m.waiting = slices.Delete(m.waiting, i, i+1)
+		}
 	}
 	m.tail = tail
 	if err := m.deliver(); err != nil {
@@ -222,14 +254,36 @@ func (i *item[M]) isSystem() bool {
 	return len(i.msgs) == 1 && i.msgs[0].Role == convo.RoleSystem
 }
 
+// endsTurn reports whether i is an answer without calls.
+func (i *item[M]) endsTurn() bool {
+	if len(i.msgs) == 0 {
+		return false
+	}
+	last := i.msgs[len(i.msgs)-1]
+	return last.Role == convo.RoleAssistant && len(last.ToolCalls()) == 0
+}
+
+// frontOf returns how many system messages items begin with.
+func frontOf[M any](items []*item[M]) int {
+	n := 0
+	for n < len(items) && items[n].isSystem() {
+		n++
+	}
+	return n
+}
+
 // read decodes a list, and returns the messages at its end that are for one request.
 func (m *Mirror[M]) read(list []M) (items []*item[M], tail []M, err error) {
 	for i, v := range list {
-		if m.codec.Once != nil && m.codec.Once(v) {
+		once, err := m.once(v)
+		if once {
 			tail = append(tail, v)
 			continue
 		}
-		it, err := m.decode(v)
+		var it *item[M]
+		if err == nil {
+			it, err = m.decode(v)
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("mirror: message %d: %w", i, err)
 		}
@@ -239,22 +293,41 @@ func (m *Mirror[M]) read(list []M) (items []*item[M], tail []M, err error) {
 	return items, tail, nil
 }
 
-func (m *Mirror[M]) decode(v M) (*item[M], error) {
+func (m *Mirror[M]) once(v M) (is bool, err error) {
+	defer catch(&err)
+	return m.codec.Once != nil && m.codec.Once(v), nil
+}
+
+func (m *Mirror[M]) decode(v M) (it *item[M], err error) {
+	defer catch(&err)
 	msgs, err := m.codec.Decode(v)
 	if err != nil {
 		return nil, err
 	}
-	it := &item[M]{row: &row[M]{value: v, held: true}, msgs: msgs}
+	it = &item[M]{row: &row[M]{value: v, held: true, place: -1}, msgs: msgs}
 	if m.codec.Key != nil {
 		it.key = m.codec.Key(v)
 	}
 	for i := range msgs {
+		msgs[i].Key = ""
 		it.sums = append(it.sums, m.sum(&msgs[i]))
-		if it.key != "" && msgs[i].Role != convo.RoleSystem {
-			msgs[i].Key = keyOf(it.key, i)
-		}
 	}
 	return it, nil
+}
+
+// name gives the messages of an item their keys, which Resume finds them by: those of the
+// codec, or the place of the item among the rows. An item of Add has none, since the list
+// may hold it at another place later.
+func (m *Mirror[M]) name(it *item[M], place int) {
+	key := it.key
+	if m.codec.Key == nil {
+		key = strconv.Itoa(place)
+	}
+	for i := range it.msgs {
+		if key != "" && it.msgs[i].Role != convo.RoleSystem {
+			it.msgs[i].Key = keyOf(key, i)
+		}
+	}
 }
 
 // keyOf returns the key of one of the messages that a value with a key was decoded to.
@@ -289,7 +362,7 @@ func (m *Mirror[M]) meet() error {
 		if m.at[e.ID] != nil {
 			continue
 		}
-		r := &row[M]{key: e.Message.Key, first: e.ID, sums: []uint64{m.sum(&e.Message)}}
+		r := &row[M]{key: e.Message.Key, first: e.ID, sums: []uint64{m.sum(&e.Message)}, place: -1}
 		m.loose = append(m.loose, r)
 		m.at[e.ID] = r
 	}
@@ -340,7 +413,9 @@ func (m *Mirror[M]) compare(items []*item[M]) (fresh []*item[M], err error) {
 	rows := m.rows
 	var known []match
 	used := map[*row[M]]bool{}
-	for _, it := range items {
+	answered := convo.ID(0) // entries up to this one stand before an answer that ended a turn
+	for place, it := range items {
+		it.place = place
 		if next < len(rows) && rows[next].same(it) {
 			r := rows[next]
 			known = append(known, match{r, it})
@@ -348,17 +423,30 @@ func (m *Mirror[M]) compare(items []*item[M]) (fresh []*item[M], err error) {
 			if r.first > 0 {
 				last = max(last, r.last())
 			}
+			if it.endsTurn() {
+				answered = last
+			}
 			continue
 		}
-		if i := slices.IndexFunc(m.loose, func(r *row[M]) bool { return !used[r] && r.same(it) }); i >= 0 && len(fresh) == 0 {
+		// Without a key, what is said again after an answer that ended a turn is another message.
+		again := func(r *row[M]) bool {
+			return !used[r] && r.same(it) && (r.first > answered || r.key != "" || r.place >= 0)
+		}
+		if i := slices.IndexFunc(m.loose, again); i >= 0 {
 			known = append(known, match{m.loose[i], it})
 			used[m.loose[i]] = true
+			if it.endsTurn() {
+				answered = max(answered, m.loose[i].last())
+			}
 			continue
 		}
+		if it.endsTurn() {
+			answered = newest
+		}
 		if next < len(rows) && newest > last {
-			reason := "is not the one that stood there"
+			reason := "is a different message than before"
 			if it.key != "" && it.key == rows[next].key {
-				reason = "has other content than before"
+				reason = "has different content than before"
 			}
 			return nil, &PastError{Index: it.index, Key: it.key, Last: last, Reason: reason}
 		}
@@ -373,8 +461,11 @@ func (m *Mirror[M]) compare(items []*item[M]) (fresh []*item[M], err error) {
 		return nil, &PastError{Index: at, Key: rows[next].key, Last: last, Reason: "is missing"}
 	}
 	m.forget(&m.rows, next)
+	for _, r := range m.loose {
+		r.place = -1
+	}
 	for _, k := range known {
-		k.r.value, k.r.held = k.it.value, true
+		k.r.value, k.r.held, k.r.place = k.it.value, true, k.it.place
 	}
 	return fresh, nil
 }
@@ -398,7 +489,7 @@ func (m *Mirror[M]) adopt(items []*item[M]) error {
 		n--
 	}
 	if n == 0 && len(items) > 0 {
-		return &PastError{Index: items[0].index, Key: items[0].key, Reason: "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries"}
+		return &PastError{Index: items[0].index, Key: items[0].key, Reason: "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none"}
 	}
 	for _, it := range items[:n] {
 		r := it.row
@@ -430,15 +521,76 @@ func (m *Mirror[M]) setSystem(items []*item[M]) error {
 	return nil
 }
 
-// append appends what is new, together.
+// append appends what is new, all of it or nothing.
 func (m *Mirror[M]) append(fresh []*item[M]) error {
+	before, rows := m.h.Snapshot(), len(m.rows)
+	msgs := 0
+	for batch := range turns(fresh) {
+		n, err := m.appendBatch(batch)
+		if err == nil {
+			msgs += n
+			continue
+		}
+		if len(m.rows) > rows {
+			if undo := m.h.Rollback(before); undo != nil {
+				return errors.Join(atIndex(err, msgs), undo)
+			}
+			m.rows = m.rows[:rows]
+			maps.DeleteFunc(m.at, func(_ convo.ID, r *row[M]) bool {
+				return slices.ContainsFunc(fresh, func(it *item[M]) bool { return it.row == r })
+			})
+		}
+		return atIndex(err, msgs)
+	}
+	return nil
+}
+
+// turns divides items before each user message that follows a call without a result.
+// A RolePolicy that lets a user message interrupt calls does so for the first message of an
+// Append.
+func turns[M any](items []*item[M]) iter.Seq[[]*item[M]] {
+	return func(yield func([]*item[M]) bool) {
+		start, open := 0, 0
+		for i, it := range items {
+			for j, msg := range it.msgs {
+				if j == 0 && msg.Role == convo.RoleUser && open > 0 {
+					if !yield(items[start:i]) {
+						return
+					}
+					start, open = i, 0
+				}
+				open += len(msg.ToolCalls()) - len(msg.ToolResults())
+			}
+		}
+		if start < len(items) {
+			yield(items[start:])
+		}
+	}
+}
+
+// atIndex adds n to the index of the message that err is about.
+func atIndex(err error, n int) error {
+	switch err := err.(type) {
+	case *convo.MessageError:
+		err.Index += n
+	case *convo.RoleError:
+		err.Index += n
+	case *convo.PairError:
+		err.Index += n
+	}
+	return err
+}
+
+// appendBatch appends items with one Append, and returns the number of their messages.
+func (m *Mirror[M]) appendBatch(fresh []*item[M]) (int, error) {
 	var msgs []convo.Message
-	for _, it := range fresh {
+	for i, it := range fresh {
+		m.name(it, len(m.rows)+i)
 		msgs = append(msgs, it.msgs...)
 	}
 	last, err := m.h.Append(msgs...)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	next := last - convo.ID(len(msgs)) + 1
 	for _, it := range fresh {
@@ -452,7 +604,7 @@ func (m *Mirror[M]) append(fresh []*item[M]) error {
 		}
 		m.rows = append(m.rows, r)
 	}
-	return nil
+	return len(msgs), nil
 }
 
 // deliver appends messages of Add as far as they may stand.
@@ -461,10 +613,7 @@ func (m *Mirror[M]) deliver() error {
 		if m.h.Status().OpenCalls > 0 {
 			return nil
 		}
-		it, err := m.decode(m.waiting[0])
-		if err != nil {
-			return err
-		}
+		it := m.waiting[0]
 		last, err := m.h.Append(it.msgs...)
 		if errors.As(err, new(*convo.RoleError)) {
 			return nil
@@ -480,8 +629,7 @@ func (m *Mirror[M]) deliver() error {
 			m.at[r.first+convo.ID(i)] = r
 		}
 		m.loose = append(m.loose, r)
-		var zero M
-		m.waiting[0] = zero
+		m.waiting[0] = nil
 		m.waiting = m.waiting[1:]
 	}
 	m.waiting = nil
@@ -493,7 +641,7 @@ func (m *Mirror[M]) letGo(s *convo.Snapshot) {
 	var zero M
 	for _, rows := range [][]*row[M]{m.rows, m.loose} {
 		for _, r := range rows {
-			if r.left = r.first > 0 && !r.isIn(s); r.left {
+			if r.left = r.first == 0 || !r.isIn(s); r.left {
 				r.value, r.held = zero, false
 			}
 		}
@@ -512,6 +660,6 @@ func (r *row[M]) isIn(s *convo.Snapshot) bool {
 // catch makes an error of a panic in the codec.
 func catch(err *error) {
 	if v := recover(); v != nil {
-		*err = &convo.PanicError{In: "mirror.Codec", Value: v}
+		*err = &convo.PanicError{In: "mirror.Codec", Value: v, Stack: string(debug.Stack())}
 	}
 }

@@ -381,9 +381,9 @@ func TestMirror_Errors(t *testing.T) {
 		{"an answer was edited", edited(2), 2, 2, "content"},
 		{"the end is missing", long[:3], 3, 3, "missing"},
 		{"all is missing", nil, 0, 0, "missing"},
-		{"one is missing", slices.Delete(slices.Clone(long), 1, 2), 1, 0, "stood there"},
-		{"one was put between", slices.Insert(slices.Clone(long), 2, newLine(convo.RoleUser, "new")), 2, 2, "stood there"},
-		{"two have changed places", []*line{long[0], long[2], long[1], long[3]}, 1, 0, "stood there"},
+		{"one is missing", slices.Delete(slices.Clone(long), 1, 2), 1, 0, "different message"},
+		{"one was put between", slices.Insert(slices.Clone(long), 2, newLine(convo.RoleUser, "new")), 2, 2, "different message"},
+		{"two have changed places", []*line{long[0], long[2], long[1], long[3]}, 1, 0, "different message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistory(t, nil)
@@ -423,7 +423,9 @@ func TestMirror_Errors(t *testing.T) {
 	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
 	assert.Zero(t, h.Len())
 	var broken *convo.PanicError
-	assert.ErrorAs(t, m.Sync([]*line{nil}), &broken)
+	err := m.Sync([]*line{newLine(convo.RoleUser, "a"), nil})
+	assert.ErrorAs(t, err, &broken)
+	assert.ErrorContains(t, err, "mirror: message 1: ", "which one it is")
 	assert.ErrorAs(t, mirror.New(h, mirror.Codec[*line]{}).Sync([]*line{nil}), &broken)
 }
 
@@ -786,4 +788,48 @@ func TestSend(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that waits, and that the list then holds, is in the view once.
+func TestMirror_Add_WaitsUntilTheListHoldsIt(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, nil)
+			m := mirror.New(h, codec)
+			list := append([]*line{newLine(convo.RoleUser, "Read.")}, step("reading", 1, 1)...)
+			require.NoError(t, m.Sync(list[:2])) // a call is open
+			typed := newLine(convo.RoleUser, "Faster!")
+			require.NoError(t, m.Add(typed))
+			list = append(list, typed)
+			require.NoError(t, m.Sync(list))
+			same(t, list, look(t, h, m))
+		})
+	}
+}
+
+// A nil snapshot is an error of the caller, and not of the codec.
+func TestMirror_ViewOfNil(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = mirror.New(h, codec).View(nil)
+	require.ErrorAs(t, err, new(*convo.ValueError))
+	assert.EqualError(t, err, "convo: the snapshot given to View is <nil>, want one of the History, such as Prepare returns")
+}
+
+// A snapshot of another History shows what that says, also where its IDs are those of
+// other entries.
+func TestMirror_ViewOfAnother(t *testing.T) {
+	h := newHistory(t, nil)
+	m := mirror.New(h, byPlace)
+	list := []*line{newLine(convo.RoleUser, "first"), newLine(convo.RoleAssistant, "mine")}
+	require.NoError(t, m.Sync(list))
+	other := newHistory(t, nil)
+	_, err := other.Append(convo.User("first"), convo.Assistant("another's"))
+	require.NoError(t, err)
+	view, err := m.View(other.Snapshot())
+	require.NoError(t, err)
+	require.Len(t, view, 2)
+	assert.Same(t, list[0], view[0])
+	assert.NotSame(t, list[1], view[1])
+	assert.Contains(t, fmt.Sprint(*view[1]), "another's")
 }

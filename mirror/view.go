@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // View returns the messages of a request that shows s: the system messages, the summary,
@@ -14,11 +15,16 @@ import (
 // nothing was cleared, cut, rewritten or masked is the value that Sync or Add has last been
 // given for it. All others are made by Encode. The slice is the caller's.
 //
-// s must be a snapshot of the History, most often the one that Prepare or Recover has left.
+// s must be a snapshot of the History, most often the one that Prepare or Recover has left; nil is a
+// [*convo.ValueError]. View does not notice a snapshot of another History, such as a fork:
+// it shows what that says, with the values of m for messages that say the same.
 func (m *Mirror[M]) View(s *convo.Snapshot) (view []M, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer catch(&err)
+	if s == nil {
+		return nil, &convo.ValueError{Name: "the snapshot given to View", Want: "one of the History, such as Prepare returns"}
+	}
 	shown := m.shown(s)
 	view = make([]M, 0, len(shown)+len(m.tail))
 	for len(shown) > 0 {
@@ -117,13 +123,14 @@ func (m *Mirror[M]) build(v *sight[M]) (M, error) {
 }
 
 // sum returns a hash of what msg says to the model. IDs of calls are not in it: Append
-// gives one to a call that has none.
+// gives one to a call that has none. Nor does invalid UTF-8 matter, which Append replaces.
 func (m *Mirror[M]) sum(msg *convo.Message) uint64 {
 	var h maphash.Hash
 	h.SetSeed(m.seed)
 	write := func(kind byte, texts ...string) {
 		h.WriteByte(kind)
 		for _, t := range texts {
+			t = text.Valid(t)
 			var n [8]byte
 			binary.LittleEndian.PutUint64(n[:], uint64(len(t)))
 			h.Write(n[:])

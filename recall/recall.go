@@ -1,7 +1,7 @@
-// Package recall finds messages that compactions have taken out of a conversation.
+// Package recall finds messages that compactions have removed from a conversation.
 //
-// An [Index] is fed by the reports of compactions, or from the archive of a saved
-// conversation, and searched by words:
+// An [Index] is filled from the reports of compactions, or from the archive of a saved
+// conversation, and is searched by words:
 //
 //	ix := new(recall.Index)
 //	h, err := convo.New(&convo.Options{Limits: limits, OnCompaction: ix.Observe})
@@ -10,9 +10,8 @@
 //		fmt.Println(hit)
 //	}
 //
-// The model can search by itself: [Index.Tool] describes a tool, [Index.Answer] answers
-// its calls within a bound of tokens, and with [Hint] each summary says that the tool is
-// there.
+// The model can search by itself: [Index.Tool] defines a tool, [Index.Answer] answers its
+// calls within a bound of tokens, and with [Hint] each summary mentions the tool.
 //
 //	h, err := convo.New(&convo.Options{Limits: limits, OnCompaction: ix.Observe, SummaryHint: recall.Hint})
 //	...
@@ -128,8 +127,8 @@ func (ix *Index) Add(entries ...convo.Entry) {
 
 // Load adds the entries of the archive of h that are not in its view, or not complete
 // there. What was forgotten after it was saved is still in the archive until
-// [convo.History.Prune] removes it; Redact keeps it out. A DamageError in the log does not end it, and is returned in the end; other
-// errors are those of [convo.History.Archive].
+// [convo.History.Prune] removes it; Redact keeps it out. A DamageError in the log does not
+// end it, and is returned in the end; other errors are those of [convo.History.Archive].
 func (ix *Index) Load(ctx context.Context, h *convo.History) error {
 	view := h.Snapshot()
 	var damage error
@@ -433,21 +432,22 @@ func clone(e convo.Entry) convo.Entry {
 }
 
 // textOf returns the text of a message: what was said, the names and arguments of calls,
-// and results.
+// and results. A single text is not copied.
 func textOf(m *convo.Message) string {
-	var b strings.Builder
-	if m.Author != "" {
-		b.WriteString(m.Author + ": ")
-	}
+	var all []string
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case convo.Text:
-			b.WriteString(string(p) + "\n")
+			all = append(all, string(p))
 		case convo.ToolCall:
-			b.WriteString(p.Name + " " + unescaped(p.Arguments) + "\n")
+			all = append(all, p.Name+" "+unescaped(p.Arguments))
 		case convo.ToolResult:
-			b.WriteString(p.Text() + "\n")
+			all = append(all, p.Text())
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	text := strings.Join(all, "\n")
+	if m.Author != "" {
+		text = m.Author + ": " + text
+	}
+	return text
 }

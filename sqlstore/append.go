@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
@@ -29,7 +30,7 @@ func (s *Store) Append(ctx context.Context, r convo.Record) error {
 	default:
 		err = s.run(ctx, func(q querier) error { return s.append(ctx, q, w) })
 	}
-	return wrapped("append to", r.Key, err)
+	return wrapped(ctx, "append to", r.Key, err)
 }
 
 // A row is a record in the form of the database.
@@ -193,7 +194,7 @@ func (s *Store) share(ctx context.Context, r *row) error {
 	} else if w.batch.left--; w.batch.left == 0 {
 		w.batch.cancel()
 	}
-	return context.Cause(ctx)
+	return ctx.Err()
 }
 
 // write writes batches until no Append waits.
@@ -256,7 +257,7 @@ func (s *Store) writeBatch(ctx context.Context, list []*waiter) []error {
 func (s *Store) writeTx(ctx context.Context, list []*waiter, errs []error) (ours bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &convo.PanicError{In: "the driver of the database", Value: v}
+			err = &convo.PanicError{In: "the driver of the database", Value: v, Stack: string(debug.Stack())}
 		}
 	}()
 	tx, err := s.begin(ctx)

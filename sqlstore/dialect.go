@@ -131,7 +131,7 @@ func New(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 		err = d.open(ctx, db)
 	}
 	if err != nil {
-		return nil, wrapped("open the tables", "", err)
+		return nil, wrapped(ctx, "open the tables", "", err)
 	}
 	return &Store{db: db, dialect: d}, nil
 }

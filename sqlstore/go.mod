@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 	modernc.org/sqlite v1.60.1
 )

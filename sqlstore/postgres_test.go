@@ -284,7 +284,7 @@ func testCuts(t *testing.T, srv *server) {
 	for w := range writers {
 		wg.Go(func() { acked[w] = writeAll(ctx, s, "key "+strconv.Itoa(w%4), w, each, &written) })
 	}
-	ended, kills := 0, 0
+	ended, kills, last := 0, 0, int64(-1)
 	for kills < 3 { // at quarters of the way
 		if written.Load() >= int64((kills+1)*writers*each/4) || ctx.Err() != nil {
 			srv.stop()
@@ -292,10 +292,13 @@ func testCuts(t *testing.T, srv *server) {
 			kills++
 			continue
 		}
-		var k int
-		err := admin.QueryRow(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&k)
-		if err == nil {
-			ended += k
+		if w := written.Load(); w > last { // so that the writers get on, however slowly a session begins
+			last = w
+			var k int
+			err := admin.QueryRow(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = 'postgres' AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&k)
+			if err == nil {
+				ended += k
+			}
 		}
 		time.Sleep(30 * time.Millisecond)
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
 // A Store is a [convo.Store] and a [convo.Pruner] in a SQL database. Use [New] to create
@@ -31,8 +32,16 @@ type Store struct {
 
 var _ convo.Pruner = (*Store)(nil)
 
-// wrapped returns err as the error of a method, unless it is an error of package convo.
-func wrapped(verb, key string, err error) error {
+// wrapped returns err as the error of a method, unless it is an error of package convo. If
+// err is that of ctx, the result also matches the cause.
+func wrapped(ctx context.Context, verb, key string, err error) error {
+	switch end := ctx.Err(); {
+	case err == nil, end == nil:
+	case err == end:
+		err = stores.Ended(ctx)
+	case errors.Is(err, end) && !errors.Is(err, context.Cause(ctx)):
+		err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+	}
 	if err == nil || strings.HasPrefix(err.Error(), "convo: ") {
 		return err
 	}
@@ -48,7 +57,7 @@ func (s *Store) check(ctx context.Context, key string) error {
 		return &convo.ValueError{Name: "Store", Value: "", Want: "one that New has made"}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return convo.CheckKey(key)
 }
@@ -148,7 +157,7 @@ func (s *Store) Records(ctx context.Context, key string, from uint64) iter.Seq2[
 	return func(yield func(convo.Record, error) bool) {
 		l := &loop{s: s, key: key, from: from, yield: yield}
 		if err := l.run(ctx); err != nil && err != errLeft {
-			yield(convo.Record{}, wrapped("read", key, err))
+			yield(convo.Record{}, wrapped(ctx, "read", key, err))
 		}
 	}
 }
@@ -239,7 +248,7 @@ func (l *loop) row(ctx context.Context, r *recordRow, first bool) (end bool, err
 		return true, errLeft
 	}
 	if ctx.Err() != nil {
-		return true, context.Cause(ctx)
+		return true, ctx.Err()
 	}
 	if int64(r.Seq) != l.begin.last {
 		return false, nil
@@ -264,7 +273,7 @@ func (l *loop) tell(ctx context.Context, below uint64, fault error) error {
 		return err
 	}
 	l.damaged = true
-	if !l.yield(convo.Record{}, wrapped("read", l.key, e)) || l.from == 0 {
+	if !l.yield(convo.Record{}, wrapped(ctx, "read", l.key, e)) || l.from == 0 {
 		return errLeft
 	}
 	return nil
@@ -424,7 +433,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 		for n := 0; ; {
 			page, err := s.heads(ctx, opts.Prefix, updated, after)
 			if err != nil {
-				yield(convo.LogInfo{}, wrapped("list logs", "", err))
+				yield(convo.LogInfo{}, wrapped(ctx, "list logs", "", err))
 				return
 			}
 			for _, row := range page {
@@ -433,7 +442,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 					continue
 				}
 				_, damaged := errors.AsType[*convo.DamageError](err)
-				if !yield(h, wrapped("list logs", "", err)) || err != nil && !damaged {
+				if !yield(h, wrapped(ctx, "list logs", "", err)) || err != nil && !damaged {
 					return
 				}
 			}
@@ -441,7 +450,7 @@ func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[conv
 			if len(page) < pageSize {
 				if opts == (convo.ListOptions{}) && s.dialect == SQLite {
 					if err := s.checkIndex(ctx, n); err != nil {
-						yield(convo.LogInfo{}, wrapped("list logs", "", err))
+						yield(convo.LogInfo{}, wrapped(ctx, "list logs", "", err))
 					}
 				}
 				return
@@ -540,7 +549,7 @@ func (s *Store) heads(ctx context.Context, prefix string, updated int64, after [
 // contain the whole key, the key is read from the newest record.
 func (s *Store) head(ctx context.Context, prefix string, l *logRow) (convo.LogInfo, error) {
 	if ctx.Err() != nil {
-		return convo.LogInfo{}, context.Cause(ctx)
+		return convo.LogInfo{}, ctx.Err()
 	}
 	h := convo.LogInfo{
 		Key: string(l.ckey), Title: string(l.title), Seq: uint64(l.seq), Created: timeOf(l.created), Updated: timeOf(l.updated),
@@ -581,7 +590,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err == nil {
 		err = s.remove(ctx, columnOf(key))
 	}
-	return wrapped("delete", key, err)
+	return wrapped(ctx, "delete", key, err)
 }
 
 func (s *Store) remove(ctx context.Context, ckey []byte) error {
@@ -615,7 +624,7 @@ func (s *Store) Prune(ctx context.Context, key string, before uint64) error {
 	if err == nil {
 		err = s.prune(ctx, key, before)
 	}
-	return wrapped("prune", key, err)
+	return wrapped(ctx, "prune", key, err)
 }
 
 func (s *Store) prune(ctx context.Context, key string, before uint64) error {

@@ -267,6 +267,66 @@ func checkSaves(t *testing.T, s convo.Store, sent func() string, nothing, first,
 	}
 }
 
+// If ctx ends before a call, in a loop, or while a call waits for the database, the error
+// matches both its error and its cause.
+func TestStore_EndedCtx(t *testing.T) {
+	s, db := openSQLite(t, filepath.Join(t.TempDir(), "a.db"))
+	db.SetMaxOpenConns(1)
+	first := appendTo(t, s, "key", nil)
+	appendTo(t, s, "key", first)
+	appendTo(t, s, "other", nil)
+	why := errors.New("closing time")
+	records := func(ctx context.Context, end func()) (err error) {
+		for _, err = range s.Records(ctx, "key", 1) {
+			end()
+		}
+		return err
+	}
+	list := func(ctx context.Context, end func()) (err error) {
+		for _, err = range s.List(ctx, convo.ListOptions{}) {
+			end()
+		}
+		return err
+	}
+	check := func(name string, err error) {
+		t.Helper()
+		require.ErrorIs(t, err, why, name)
+		require.ErrorIs(t, err, context.Canceled, name)
+		require.ErrorContains(t, err, "closing time", name)
+	}
+	for name, call := range map[string]func(context.Context, func()) error{
+		"Append":  func(ctx context.Context, _ func()) error { return s.Append(ctx, recordAfter("new", nil, "x")) },
+		"Delete":  func(ctx context.Context, _ func()) error { return s.Delete(ctx, "none") },
+		"Prune":   func(ctx context.Context, _ func()) error { return s.Prune(ctx, "key", 1) },
+		"Records": records,
+		"List":    list,
+		"New": func(ctx context.Context, _ func()) error {
+			_, err := sqlstore.New(ctx, db, sqlstore.SQLite)
+			return err
+		},
+	} {
+		ended, cancel := context.WithCancelCause(t.Context())
+		cancel(why)
+		check(name, call(ended, func() {}))
+
+		conn, err := db.Conn(t.Context()) // the only one
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		waited, done := db.Stats().WaitCount, make(chan error)
+		go func() { done <- call(ctx, func() {}) }()
+		for db.Stats().WaitCount == waited {
+			time.Sleep(time.Millisecond)
+		}
+		cancel(why)
+		check(name+", which waits", <-done)
+		require.NoError(t, conn.Close())
+	}
+	for name, call := range map[string]func(context.Context, func()) error{"Records": records, "List": list} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		check(name+", in the loop", call(ctx, func() { cancel(why) }))
+	}
+}
+
 // Appends that wait share a transaction, and each is judged for itself.
 func TestStore_AppendsShareATransaction(t *testing.T) {
 	for _, fails := range []bool{false, true} {

@@ -36,11 +36,12 @@ import (
 // messages.
 //
 // A request has at most four marks, including the mark after the tools (see
-// Anthropic.CacheTools) and those of opaque tools given to SetTools. If there are more, marks in messages are dropped before marks in
-// the system text, and older marks before newer ones. Providers refuse a longer lifetime
-// after a shorter one, so a mark gets the lifetime of a longer mark after it: CacheMark(0)
-// before CacheMark(time.Hour) also lasts an hour, and is billed for an hour. After tools
-// that are marked for 5 minutes, all marks are for 5 minutes.
+// Anthropic.CacheTools) and those of opaque tools given to SetTools. If there are more,
+// marks in messages are dropped before marks in the system text, and older marks before
+// newer ones. Providers refuse a longer lifetime after a shorter one, so a mark gets the
+// lifetime of a longer mark after it: CacheMark(0) before CacheMark(time.Hour) also lasts
+// an hour, and is billed for an hour. After tools that are marked for 5 minutes, all marks
+// are for 5 minutes.
 func CacheMark(lifetime time.Duration) convo.Opaque {
 	if isLong(lifetime) {
 		return convo.Opaque{Format: cacheFormat, JSON: longMark}

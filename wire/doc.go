@@ -1,7 +1,7 @@
 // Package wire translates conversations to and from the JSON of the providers, and
-// reports why a provider would refuse a request. It needs no SDK, and uses only the
-// exported API of package convo, so a [Format] written elsewhere can do everything
-// that the formats of this package do.
+// reports why a provider would refuse a request. It needs no SDK. It uses only the
+// exported API of package convo, so a [Format] in another package can do everything
+// that the formats here do.
 //
 //	req, err := wire.Anthropic{}.Encode(snap)
 //	body, err := req.With(map[string]any{"model": "claude-opus-5", "max_tokens": 1024})
@@ -30,14 +30,14 @@
 //     of the same model if they are equal except for a vendor or region at the start
 //     ("us.anthropic.") and a date or revision at the end ("-20260901", "-v1:0"); a
 //     name in -latest equals only itself;
-//   - for a model that checks where signed reasoning stands, it is sent only if what
-//     stands before it is what it was made after; see [SealCheck];
+//   - for a model that checks the place of signed reasoning, it is sent only if what
+//     precedes it is what it was made after; see [SealCheck];
 //   - opaque blocks are sent only in their own format. In other formats, a text in
 //     brackets replaces those that can be shown: searches and their results, code that
 //     ran and its output, documents, refusals, the sources of a text;
 //   - tool arguments keep their bytes.
 //
-// The page docs/rewriting.md of the repository says what each provider wants when history
+// The page docs/formats.md of the repository says what each provider wants when history
 // is rewritten, and what Encode does.
 //
 // Request.Lost lists each part of the conversation that the request leaves out or
@@ -122,7 +122,7 @@
 // user message or the results that it follows, and after the next user messages if it
 // follows an answer. It is a system message where the model takes one there, or a developer
 // message if Developer is set. Otherwise it is a text of the user between tags that no other
-// text can forge. Where nothing stands before it, it is part of the system text.
+// text can forge. Where nothing precedes it, it is part of the system text.
 //
 // # Cache marks
 //
@@ -143,5 +143,5 @@
 // There are two exceptions. Some providers want a user message at the end. If the
 // conversation ends with an assistant message, or holds only system text, the
 // request ends with a marker that the next request does not have. And a note at the end of
-// the first request moves behind a user message that is appended before any answer.
+// the first request moves after a user message that is appended before any answer.
 package wire

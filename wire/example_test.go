@@ -90,7 +90,7 @@ func ExampleOpenAIChat_Decode() {
 	// Output:
 	// assistant: At 09:10. <nil>
 	// 120 tokens read, 64 of them from the cache; 6 written
-	// true wire: choices[0].message.role: unknown role "robot"
+	// true wire: choices[0].message.role: unknown role "robot"; check that the input is complete and in this format
 }
 
 // PrefixShare returns how much of the last request the provider can read from its cache.

@@ -438,11 +438,16 @@ type DecodeError struct {
 func (e *DecodeError) Unwrap() error { return e.Err }
 
 func (e *DecodeError) Error() string {
+	s := "wire: "
 	switch {
 	case e.Path != "":
-		return fmt.Sprintf("wire: %s: %s", e.Path, e.Reason)
+		s += e.Path + ": "
 	case e.Offset > 0:
-		return fmt.Sprintf("wire: at byte %d: %s", e.Offset, e.Reason)
+		s += fmt.Sprintf("at byte %d: ", e.Offset)
 	}
-	return "wire: " + e.Reason
+	s += e.Reason
+	if e.Err == nil && !strings.Contains(e.Reason, "; ") && !strings.Contains(e.Reason, "want ") {
+		s += "; check that the input is complete and in this format"
+	}
+	return s
 }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // A model has many names: the name in a request, the longer name in the answer, and the
@@ -25,27 +23,66 @@ func sameModel(a, b string) bool {
 	return plainModel(a) == plainModel(b)
 }
 
-var (
-	vendors = sync.OnceValue(func() *regexp.Regexp { // "us.anthropic." and the next letter
-		return regexp.MustCompile(`^([a-z]+(-[a-z]+)*\.){1,2}([a-z])`)
-	})
-	revisions = sync.OnceValue(func() *regexp.Regexp { // "-20260901", "-2026-09-01", "-v1:0", "-001"
-		return regexp.MustCompile(`(-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+:\d+|-\d{3})$`)
-	})
-)
-
 // plainModel returns the name of a model without its vendor, region, date and revision.
 func plainModel(name string) string {
 	name = name[strings.LastIndexByte(name, '/')+1:] // "models/", "vendor/", the path of an ARN
 	name, _, _ = strings.Cut(name, "@")
-	name = vendors().ReplaceAllString(name, "$3")
+	name = withoutVendor(name)
 	for {
-		short := revisions().ReplaceAllString(name, "")
+		short := withoutRevision(name)
 		if short == name || short == "" {
 			return name
 		}
 		name = short
 	}
+}
+
+// withoutVendor returns a name without up to two words with a dot at its beginning, such as
+// "us.anthropic.". A letter must follow.
+func withoutVendor(name string) string {
+	for range 2 {
+		word, rest, ok := strings.Cut(name, ".")
+		for part := range strings.SplitSeq(word, "-") {
+			ok = ok && part != "" && strings.Trim(part, lowerCase) == ""
+		}
+		if !ok || rest == "" || !strings.Contains(lowerCase, rest[:1]) {
+			break
+		}
+		name = rest
+	}
+	return name
+}
+
+const (
+	lowerCase = "abcdefghijklmnopqrstuvwxyz"
+	digits    = "0123456789"
+)
+
+// withoutRevision returns a name without a date or a revision at its end. In the first three
+// forms each 0 stands for a digit.
+func withoutRevision(name string) string {
+	for _, form := range [...]string{"-00000000", "-0000-00-00", "-000"} {
+		if rest := len(name) - len(form); rest >= 0 && inZeros(name[rest:]) == form {
+			return name[:rest]
+		}
+	}
+	if rest := strings.LastIndex(name, "-v"); rest >= 0 {
+		version, revision, _ := strings.Cut(name[rest+len("-v"):], ":")
+		if version != "" && revision != "" && strings.Trim(version+revision, digits) == "" {
+			return name[:rest]
+		}
+	}
+	return name
+}
+
+// inZeros returns s with 0 in the place of each digit.
+func inZeros(s string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s)
 }
 
 // takesNotes reports whether a model is known to take messages with the role system among

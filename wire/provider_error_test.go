@@ -33,7 +33,7 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 			"the provider reports BadRequestError, 400: This model's maximum context length is 10 tokens. However, you requested 20 tokens", true},
 		{"responses, bare", wire.OpenAIResponses{}, `{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`,
 			"the provider reports invalid_request_error, context_length_exceeded: Your input exceeds the context window of this model.", true},
-		{"responses, bare without a code", wire.OpenAIResponses{}, `{"type":"server_error","message":"busy"}`, "the provider reports server_error: busy", false},
+		{"responses, bare without a code", wire.OpenAIResponses{}, `{"type":"server_error","message":"busy"}`, "the provider reports server_error: busy; wait, and send the request again", false},
 		{"responses, in an array", wire.OpenAIResponses{}, `[{"error":{"code":400,"message":"no"}}]`, "the provider reports 400: no", false},
 		// https://github.com/google-gemini/gemini-cli/issues/6678: hosts of Google answer an array
 		{"chat, in an array", wire.OpenAIChat{Host: "google"}, `[{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]`,
@@ -54,12 +54,15 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 		// https://cloud.google.com/apis/design/errors
 		{"gemini", wire.Gemini{}, `{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
 			"the provider reports INVALID_ARGUMENT, 400: The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", true},
-		{"gemini, stream", wire.Gemini{}, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`, "[0]: the provider reports RESOURCE_EXHAUSTED, 429: Quota exceeded", false},
+		{"gemini, stream", wire.Gemini{}, `[{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED"}}]`, "[0]: the provider reports RESOURCE_EXHAUSTED, 429: Quota exceeded; wait, and send the request again", false},
 		// https://docs.aws.amazon.com/bedrock/latest/APIReference/CommonErrors.html
 		{"converse", wire.Converse{}, `{"__type":"ValidationException","message":"Input is too long for requested model."}`, "the provider reports ValidationException: Input is too long for requested model.", true},
 		{"converse, of a gateway", wire.Converse{}, `{"Message":"Bearer Token has expired"}`, "the provider reports: Bearer Token has expired", false},
 		// https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
-		{"converse, event", wire.Converse{}, `{"throttlingException":{"message":"Slow down"}}`, "the provider reports throttlingException: Slow down", false},
+		{"converse, event", wire.Converse{}, `{"throttlingException":{"message":"Slow down"}}`, "the provider reports throttlingException: Slow down; wait, and send the request again", false},
+		// https://docs.anthropic.com/en/api/errors
+		{"a wrong key", wire.Anthropic{}, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`, "the provider reports authentication_error: invalid x-api-key; check the API key, and what it may use", false},
+		{"long, and a remedy", wire.Anthropic{}, `{"type":"error","error":{"type":"overloaded_error","message":"` + strings.Repeat("x", 300) + `"}}`, "the provider reports overloaded_error: " + strings.Repeat("x", 200-39) + "…; wait, and send the request again", false},
 		{"long", wire.Anthropic{}, `{"type":"error","error":{"type":"t","message":"` + strings.Repeat("é", 1000) + `"}}`, "the provider reports t: " + strings.Repeat("é", 200-24) + "…", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,7 +72,8 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 			assert.EqualError(t, err, "wire: "+tt.want)
 			e, ok := errors.AsType[*wire.ProviderError](err)
 			require.True(t, ok)
-			assert.Contains(t, e.Message, strings.TrimSuffix(tt.want[strings.LastIndex(tt.want, ": ")+2:], "…"), "the whole message")
+			said, _, _ := strings.Cut(tt.want, "; ")
+			assert.Contains(t, e.Message, strings.TrimSuffix(said[strings.LastIndex(said, ": ")+2:], "…"), "the whole message")
 			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
 		})
 	}
@@ -155,10 +159,10 @@ func TestDecode_SaysWhatIsWanted(t *testing.T) {
 		{wire.OpenAIChat{}, `{"choices":7}`, "wire: choices: want an array of objects, got a number"},
 		{wire.OpenAIChat{}, `{"choices":{}}`, "wire: choices: want an array of objects, got an object"},
 		{wire.OpenAIChat{}, `{"choices":[7]}`, "wire: choices: want an array of objects"},
-		{wire.OpenAIChat{}, `[{"content":"a"}]`, "wire: [0]: the message has no role"},
-		{wire.OpenAIChat{}, `{"messages":[{"role":null,"content":"a","error":"no"}]}`, "wire: messages[0]: the message has no role"},
+		{wire.OpenAIChat{}, `[{"content":"a"}]`, "wire: [0]: the message has no role; check that the input is complete and in this format"},
+		{wire.OpenAIChat{}, `{"messages":[{"role":null,"content":"a","error":"no"}]}`, "wire: messages[0]: the message has no role; check that the input is complete and in this format"},
 		{wire.OpenAIChat{}, `[{"role":7}]`, "wire: [0].role: want a string, got a number"},
-		{wire.Anthropic{}, `[{"content":"a"}]`, "wire: [0]: the message has no role"},
+		{wire.Anthropic{}, `[{"content":"a"}]`, "wire: [0]: the message has no role; check that the input is complete and in this format"},
 		{wire.OpenAIResponses{}, `[{"type":"reasoning","summary":[{"type":1}]}]`, "wire: summary: want an array of texts"},
 		{wire.OpenAIResponses{}, `[{"type":"reasoning","summary":{"text":"a"}}]`, "wire: summary: want an array of texts, got an object"},
 		{wire.Gemini{}, `{"contents":[{"role":{}}]}`, "wire: contents[0].role: want a string, got an object"},

@@ -347,7 +347,7 @@ func TestResume_Random(t *testing.T) {
 	if testing.Short() {
 		rounds /= 5
 	}
-	resumed := 0
+	resumed, open := 0, 0
 	for seed := range rounds {
 		r := newRowHost(t, uint64(seed))
 		for step := range 120 {
@@ -355,6 +355,9 @@ func TestResume_Random(t *testing.T) {
 			if step%3 == 0 {
 				r.same(r.resume(), r.plain)
 				resumed++
+				if r.h.Status().OpenCalls > 0 {
+					open++
+				}
 			}
 			if r.rnd.IntN(15) == 0 { // the program starts again
 				r.h, r.stored = r.resume(), nil
@@ -365,6 +368,6 @@ func TestResume_Random(t *testing.T) {
 			}
 		}
 	}
-	assert.Positive(t, resumed)
-	t.Logf("%d histories resumed", resumed)
+	assert.Positive(t, open)
+	t.Logf("%d histories resumed, %d of them between a call and its result", resumed, open)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// A SealCheck says whether a model checks that signed reasoning stands where it was made:
+// A SealCheck says whether a model checks that signed reasoning is where it was made:
 // after the same system text, tools and messages. Such a model refuses a request in which
-// something else stands before it. For a model that checks, Encode leaves out the signed
+// something else precedes it. For a model that checks, Encode leaves out the signed
 // reasoning of entries that are not bound (see [convo.Snapshot.Bound]), names it in Lost,
-// and never sets NoThinking. Text and calls of these entries are sent. So it does with
-// signed reasoning that would not stand where the model made it: after a part that is left
+// and never sets NoThinking. Text and calls of these entries are sent. It does the same
+// with signed reasoning that would not be where the model made it: after a part that is left
 // out or that is sent in another place, at the end of a message, after a call that waits
 // for the provider's result, and in an answer to no message of a user.
 //

@@ -109,7 +109,10 @@ type ProviderError struct {
 	JSON    string // the error as it was received
 }
 
-func (e *ProviderError) Error() string {
+func (e *ProviderError) Error() string { return "wire: " + e.fault() + e.remedy() }
+
+// fault returns what is wrong, in the words of the provider.
+func (e *ProviderError) fault() string {
 	kind := e.Type
 	if e.Code != "" && e.Code != kind {
 		if kind != "" {
@@ -122,10 +125,34 @@ func (e *ProviderError) Error() string {
 		text = e.JSON
 	}
 	if kind == "" {
-		return "wire: the provider reports: " + text
+		return "the provider reports: " + text
 	}
-	return "wire: the provider reports " + kind + ": " + text
+	return "the provider reports " + kind + ": " + text
 }
+
+// remedy returns what to do about the error, if its type or code says so.
+func (e *ProviderError) remedy() string {
+	kind := strings.ToLower(e.Type + " " + e.Code)
+	has := func(word string) bool { return strings.Contains(kind, word) }
+	switch e.Code {
+	case "401", "403":
+		return keyRemedy
+	case "429", "500", "502", "503", "504", "529":
+		return laterRemedy
+	}
+	switch {
+	case slices.ContainsFunc([]string{"authentication", "permission", "accessdenied"}, has):
+		return keyRemedy
+	case slices.ContainsFunc([]string{"rate_limit", "overloaded", "throttling", "unavailable", "server_error"}, has):
+		return laterRemedy
+	}
+	return ""
+}
+
+const (
+	keyRemedy   = "; check the API key, and what it may use"
+	laterRemedy = "; wait, and send the request again"
+)
 
 // providerError reads the error of a provider: an object, which may be in a field error,
 // or a string.
@@ -181,11 +208,11 @@ func isError(all map[string]json.RawMessage) bool {
 
 // reported returns the error of Decode for an error of a provider.
 func reported(path string, e *ProviderError) error {
-	reason := strings.TrimPrefix(e.Error(), "wire: ")
+	reason := e.fault()
 	if short := fmt.Sprintf("%.200s", reason); short != reason {
 		reason = short + "…"
 	}
-	return &DecodeError{Path: path, Reason: reason, Err: e}
+	return &DecodeError{Path: path, Reason: reason + e.remedy(), Err: e}
 }
 
 // isEvent returns the error of Decode for an event of a stream.

@@ -1,8 +1,15 @@
+// Package convoadk keeps the conversations of agents made with google.golang.org/adk inside
+// the context window of a model.
+//
+//	m := convoadk.New(mirror.New(h, convoadk.Codec()), model) // the model of an agent
+//
+// The session of ADK does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convoadk
 
 import (
-	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -22,23 +29,21 @@ import (
 // provider has reported usage. Until then, set Limits.Tools for them.
 type Model struct {
 	model.LLM
-	h      *convo.History
 	mirror *mirror.Mirror[*genai.Content]
 }
 
-// New returns a Model that calls m, and keeps the conversation in h, whose limits are
-// those of m, and whose roles should be [convo.Relaxed]: an agent may answer twice.
+// New returns a Model that calls beneath, and keeps the conversation in the History of m,
+// whose limits are those of beneath, and whose roles should be [convo.Relaxed]: an agent may
+// answer twice. m has [Codec], and comes from mirror.New, or from mirror.Resume after a
+// restart. What the user types while a run is under way goes to its Add.
 //
-// Signed reasoning that no longer stands where it was made is left out for the models that
-// are known to refuse it, by the name of m.
-func New(h *convo.History, m model.LLM) *Model {
-	codec := Codec()
-	codec.Seals = func(name string) bool { return wire.SealsByModel.Checks(cmp.Or(name, m.Name())) }
-	return &Model{m, h, mirror.New(h, codec)}
+// If the History names no model yet, it gets the name of beneath.
+func New(m *mirror.Mirror[*genai.Content], beneath model.LLM) *Model {
+	if h := m.History(); h.Snapshot().Model() == "" {
+		_ = h.SetModel(beneath.Name(), convo.Limits{}) // the limits stay as they are
+	}
+	return &Model{beneath, m}
 }
-
-// Add appends contents while a run is under way; see [mirror.Mirror.Add].
-func (m *Model) Add(contents ...*genai.Content) error { return m.mirror.Add(contents...) }
 
 // GenerateContent implements model.LLM. Where ADK has moved the results of a tool that
 // runs long, the History takes back what followed, and goes on from there.
@@ -46,7 +51,7 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stre
 	return func(yield func(*model.LLMResponse, error) bool) {
 		var past *mirror.PastError
 		if err := m.mirror.Sync(req.Contents); errors.As(err, &past) {
-			if err = m.h.RewindTo(past.Last); err != nil {
+			if err = m.mirror.History().RewindTo(past.Last); err != nil {
 				yield(nil, errors.Join(past, err))
 				return
 			}
@@ -76,7 +81,7 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stre
 func (m *Model) record(s *convo.Snapshot, r *model.LLMResponse) {
 	if r != nil && !r.Partial && r.UsageMetadata != nil {
 		u := r.UsageMetadata
-		_ = m.h.RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
+		_ = m.mirror.History().RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
 			Input: int(u.PromptTokenCount), CacheRead: int(u.CachedContentTokenCount),
 			Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount),
 		})
@@ -87,8 +92,10 @@ func (m *Model) record(s *convo.Snapshot, r *model.LLMResponse) {
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
 
 // Codec translates contents, which have no names: one is known by its place in the list.
+// Signed reasoning that no longer stands where it was made is left out for the models that
+// are known to refuse it.
 func Codec() mirror.Codec[*genai.Content] {
-	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Once: func(c *genai.Content) bool {
+	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks, Once: func(c *genai.Content) bool {
 		return len(c.Parts) == 1 && c.Parts[0].Text == goOn
 	}}
 }
@@ -143,9 +150,9 @@ func partOf(p *genai.Part) (convo.Part, error) {
 		_, failed := r.Response["error"]
 		return convo.ToolResult{CallID: r.ID, Name: r.Name, IsError: failed, Parts: []convo.Part{convo.Text(said)}}, err
 	case p.InlineData != nil:
-		return convo.NewMedia(p.InlineData.MIMEType, p.InlineData.Data), nil
+		return mirror.File(p.InlineData.MIMEType, base64.StdEncoding.EncodeToString(p.InlineData.Data), ""), nil
 	case p.FileData != nil:
-		return convo.Media{MIME: p.FileData.MIMEType, URL: p.FileData.FileURI}, nil
+		return mirror.File(p.FileData.MIMEType, "", p.FileData.FileURI), nil
 	case p.Text != "":
 		return convo.Text(p.Text), nil
 	}
@@ -201,9 +208,8 @@ func newPart(p convo.Part) (*genai.Part, error) {
 		if p.Data == "" {
 			return &genai.Part{FileData: &genai.FileData{MIMEType: p.MIME, FileURI: p.URL}}, nil
 		}
-		blob := &genai.Blob{MIMEType: p.MIME}
-		err := json.Unmarshal([]byte(`"`+p.Data+`"`), &blob.Data)
-		return &genai.Part{InlineData: blob}, err
+		data, err := base64.StdEncoding.DecodeString(p.Data)
+		return &genai.Part{InlineData: &genai.Blob{MIMEType: p.MIME, Data: data}}, err
 	case convo.ToolCall:
 		call := &genai.FunctionCall{ID: p.ID, Name: p.Name}
 		if p.Arguments == "" {

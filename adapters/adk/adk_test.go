@@ -20,6 +20,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/adk"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -146,10 +147,11 @@ func TestModel_LongRun(t *testing.T) {
 		t.Run(fmt.Sprint(window), func(t *testing.T) {
 			f := &fake{window: 8000, calls: 30}
 			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: window, Reserve: 500}})
-			m := convoadk.New(h, f)
+			kept := mirror.New(h, convoadk.Codec())
+			m := convoadk.New(kept, f)
 			read, err := functiontool.New(functiontool.Config{Name: "read", Description: "Reads a page."}, func(_ agent.Context, p page) (said, error) {
 				if p.Page == 10 {
-					if err := m.Add(genai.NewContentFromText("Skip the appendix.", genai.RoleUser)); err != nil {
+					if err := kept.Add(genai.NewContentFromText("Skip the appendix.", genai.RoleUser)); err != nil {
 						return said{}, err
 					}
 				}
@@ -194,7 +196,7 @@ func TestModel_MovedResults(t *testing.T) {
 	}
 	f := &fake{window: 8000}
 	h := newHistory(t, nil)
-	m := convoadk.New(h, f)
+	m := convoadk.New(mirror.New(h, convoadk.Codec()), f)
 	waiting := []*genai.Content{text("Go.", genai.RoleUser), call, result("pending"), text("It runs.", genai.RoleModel),
 		text("Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed.", genai.RoleUser)}
 	done := []*genai.Content{waiting[0], call, result("done")}
@@ -211,7 +213,7 @@ func TestModel_MovedResults(t *testing.T) {
 
 func TestModel_Errors(t *testing.T) {
 	h := newHistory(t, nil)
-	m := convoadk.New(h, &fake{})
+	m := convoadk.New(mirror.New(h, convoadk.Codec()), &fake{})
 	n := 0
 	for _, err := range m.GenerateContent(t.Context(), &model.LLMRequest{Contents: []*genai.Content{genai.NewContentFromText("Hello", genai.RoleUser)}}, false) {
 		n++
@@ -219,4 +221,15 @@ func TestModel_Errors(t *testing.T) {
 		assert.False(t, errors.As(err, new(*mirror.PastError)))
 	}
 	assert.Equal(t, 1, n)
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	list := []*genai.Content{
+		{Role: genai.RoleUser, Parts: []*genai.Part{{InlineData: &genai.Blob{Data: []byte{1}}}, {InlineData: &genai.Blob{}}, {FileData: &genai.FileData{}}, {Text: "a\xff"}, {}}},
+		{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: &genai.FunctionCall{ID: "c", Name: "n"}}}},
+		{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionResponse: &genai.FunctionResponse{ID: "c", Name: "n"}}}},
+	}
+	adaptertest.Untouched(t, convoadk.Codec(), list, func(want, got *genai.Content) bool { return want == got })
 }

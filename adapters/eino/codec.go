@@ -11,10 +11,15 @@ import (
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
-// Codec translates eino's messages, and gives those without a message ID one.
+// Codec translates eino's messages. One is known by its message ID, see adk.GetMessageID,
+// and gets one if it has none; those of the system may get a new one each run. A list that is
+// made of the events of a run needs the results of parallel calls in the order of the calls:
+// the events have them in the order in which the tools end.
 func Codec() mirror.Codec[*schema.Message] {
 	return mirror.Codec[*schema.Message]{Decode: decode, Encode: encode, Key: func(m *schema.Message) string {
-		adk.EnsureMessageID(m)
+		if adk.GetMessageID(m) == "" { // EnsureMessageID always writes, and other agents may read m
+			adk.EnsureMessageID(m)
+		}
 		return adk.GetMessageID(m)
 	}}
 }
@@ -75,7 +80,7 @@ func partOf(p any) convo.Part {
 	}
 	for _, f := range []file{v.Image, v.Audio, v.Video, v.File, v.Old} {
 		if f != (file{}) {
-			return convo.Media{MIME: f.MIME, Data: f.Data, URL: f.URL}
+			return mirror.File(f.MIME, f.Data, f.URL)
 		}
 	}
 	if err != nil || v.Type == "" {

@@ -1,3 +1,11 @@
+// Package convoeino keeps the conversations of agents made with github.com/cloudwego/eino inside
+// the context window of a model.
+//
+//	w := convoeino.New(mirror.New(h, convoeino.Codec()))
+//	config := &adk.ChatModelAgentConfig{Handlers: []adk.ChatModelAgentMiddleware{w}}
+//
+// The list of the framework does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convoeino
 
 import (
@@ -13,21 +21,18 @@ import (
 
 // A Window keeps the requests of a ChatModelAgent inside the window of a History: it goes
 // into Handlers of its config. The agent's own messages stay as they are; each call of the
-// model gets the view. The conversation has one run at a time.
+// model gets the view. The conversation has one run at a time. What the user types while it
+// is under way goes to Add of the Mirror.
 type Window struct {
 	*adk.BaseChatModelAgentMiddleware
-	h      *convo.History
 	mirror *mirror.Mirror[*schema.Message]
 }
 
-// New returns a Window for h, whose limits are those of the model. Messages are known by
-// their message ID, see adk.GetMessageID; those of the system may get a new one each run.
-func New(h *convo.History) *Window {
-	return &Window{&adk.BaseChatModelAgentMiddleware{}, h, mirror.New(h, Codec())}
+// New returns a Window for the History of m, whose limits are those of the model. m has
+// [Codec], and comes from mirror.New, or from mirror.Resume after a restart.
+func New(m *mirror.Mirror[*schema.Message]) *Window {
+	return &Window{&adk.BaseChatModelAgentMiddleware{}, m}
 }
-
-// Add appends messages while a run is under way; see [mirror.Mirror.Add].
-func (w *Window) Add(msgs ...*schema.Message) error { return w.mirror.Add(msgs...) }
 
 // WrapModel implements adk.ChatModelAgentMiddleware.
 func (w *Window) WrapModel(_ context.Context, m model.BaseChatModel, _ *adk.ModelContext) (model.BaseChatModel, error) {
@@ -63,7 +68,7 @@ func (m *wrapped) Stream(ctx context.Context, list []*schema.Message, o ...model
 func (w *Window) record(s *convo.Snapshot, m *schema.Message) {
 	if m != nil && m.ResponseMeta != nil && m.ResponseMeta.Usage != nil {
 		u := m.ResponseMeta.Usage
-		_ = w.h.RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
+		_ = w.mirror.History().RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
 			Input: u.PromptTokens, CacheRead: u.PromptTokenDetails.CachedTokens,
 			Output: u.CompletionTokens, Reasoning: u.CompletionTokensDetails.ReasoningTokens,
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cloudwego/eino/adk"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/eino"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -90,6 +92,25 @@ func TestCodec_UntouchedValuesAreTheSame(t *testing.T) {
 	require.Len(t, view[7].UserInputMultiContent, 2)
 }
 
+// Several agents read one list. Run with the race detector, this shows that a message with an
+// ID is not written to.
+func TestCodec_SeveralAgents(t *testing.T) {
+	list := all()
+	require.NoError(t, mirror.New(newHistory(t, nil), convoeino.Codec()).Sync(list), "gives all an ID")
+	var wg sync.WaitGroup
+	for range 4 {
+		h := newHistory(t, nil)
+		wg.Go(func() {
+			m := mirror.New(h, convoeino.Codec())
+			assert.NoError(t, m.Sync(list))
+			view, err := m.View(h.Snapshot())
+			assert.NoError(t, err)
+			assert.Equal(t, list, view)
+		})
+	}
+	wg.Wait()
+}
+
 // A fake model refuses more than its window has, and calls a tool until it was asked often.
 type fake struct {
 	window, calls, asked, refused, largest int
@@ -141,10 +162,11 @@ func TestWindow_LongRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fake{window: 8000, calls: 60, typed: "Skip the appendix."}
 			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: c.window, Reserve: 500}})
-			w := convoeino.New(h)
+			m := mirror.New(h, convoeino.Codec())
+			w := convoeino.New(m)
 			read, err := utils.InferTool("read", "Reads a page.", func(_ context.Context, p page) (string, error) {
 				if p.Page == 10 {
-					if err := w.Add(schema.UserMessage(f.typed)); err != nil {
+					if err := m.Add(schema.UserMessage(f.typed)); err != nil {
 						return "", err
 					}
 				}
@@ -177,7 +199,7 @@ func TestWindow_LongRun(t *testing.T) {
 
 func TestWindow_ErrorsOfTheModel(t *testing.T) {
 	h := newHistory(t, nil)
-	w := convoeino.New(h)
+	w := convoeino.New(mirror.New(h, convoeino.Codec()))
 	down := errors.New("down")
 	m, err := w.WrapModel(t.Context(), broken{down}, nil)
 	require.NoError(t, err)
@@ -193,4 +215,18 @@ func (b broken) Generate(context.Context, []*schema.Message, ...model.Option) (*
 
 func (b broken) Stream(context.Context, []*schema.Message, ...model.Option) (*schema.StreamReader[*schema.Message], error) {
 	return nil, b.err
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	data := "AQID"
+	list := []*schema.Message{
+		{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{
+			{Type: schema.ChatMessagePartTypeFileURL, File: &schema.MessageInputFile{MessagePartCommon: schema.MessagePartCommon{Base64Data: &data}}},
+			{Type: schema.ChatMessagePartTypeImageURL}, {}, {Type: schema.ChatMessagePartTypeText, Text: "a\xff"}}},
+		{Role: schema.Assistant, ToolCalls: []schema.ToolCall{{ID: "c", Function: schema.FunctionCall{Name: "n"}}, {ID: "d", Function: schema.FunctionCall{Name: "n", Arguments: "{"}}}},
+		{Role: schema.Tool, ToolCallID: "c"}, {Role: schema.Tool, ToolCallID: "d", Content: "\xff"},
+	}
+	adaptertest.Untouched(t, convoeino.Codec(), list, func(want, got *schema.Message) bool { return want == got })
 }

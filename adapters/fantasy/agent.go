@@ -1,7 +1,14 @@
+// Package convofantasy keeps the conversations of agents made with charm.land/fantasy inside
+// the context window of a model.
+//
+//	a := convofantasy.New(mirror.New(h, convofantasy.Codec()))
+//	agent := fantasy.NewAgent(model, fantasy.WithPrepareStep(a.PrepareStep))
+//
+// The list of the framework does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convofantasy
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,44 +20,30 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
-	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // An Agent keeps the conversation of an agent of fantasy inside the window of its History.
 // It is safe for concurrent use, but the conversation has one run at a time.
 type Agent struct {
 	// Next is the PrepareStep that the host has already; nil: none. It is called first, with
-	// the messages of fantasy. Messages that it puts behind these are appended by Add, and
+	// the messages of fantasy. Messages that it puts after these are given to Add, and
 	// so stay in every later request. Its System stands in the place of the system message.
 	Next fantasy.PrepareStepFunction
 
-	h      *convo.History
 	mirror *mirror.Mirror[fantasy.Message]
 
 	mu   sync.Mutex
 	sent *convo.Snapshot // what the request under way shows
-	name string          // of the model of the newest step
+	name string          // that the History has got from a step
 }
 
-// New returns an Agent for h, whose limits are those of the model. Set Next, if there is
-// one, before the first step. The codec is [Codec], to which a Key may be added: fantasy's
-// messages have none, so that by default a message is known by its place in the list. A
-// host that makes fantasy's list of rows of its own can resume with keys only.
+// New returns an Agent for the History of m, whose limits are those of the model. m has
+// [Codec], and comes from mirror.New, or from mirror.Resume after a restart. What the user
+// types while a run is under way goes to its Add. Set Next, if there is one, before the first
+// step.
 //
-// Unless the codec has Seals, signed reasoning that no longer stands where it was made is
-// left out for the models that are known to refuse it, by the name of the model of a step.
-func New(h *convo.History, codec mirror.Codec[fantasy.Message]) *Agent {
-	a := &Agent{h: h}
-	if codec.Seals == nil {
-		codec.Seals = func(name string) bool { return wire.SealsByModel.Checks(cmp.Or(name, a.model())) }
-	}
-	a.mirror = mirror.New(h, codec)
-	return a
-}
-
-// Add appends messages while a run is under way, such as what the user has typed. They are
-// in every request from the next step on.
-func (a *Agent) Add(msgs ...fantasy.Message) error { return a.mirror.Add(msgs...) }
+// The History gets the name of the model of each step, unless it has another one by SetModel.
+func New(m *mirror.Mirror[fantasy.Message]) *Agent { return &Agent{mirror: m} }
 
 // PrepareStep is for fantasy.WithPrepareStep, or the field of that name in a call. It
 // returns the messages that fit, and Model of the model. Its error is a
@@ -74,7 +67,7 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 			if err := a.mirror.Sync(withSystem(list, r.System)); err != nil {
 				return ctx, r, err
 			}
-			if err := a.Add(typed...); err != nil {
+			if err := a.mirror.Add(typed...); err != nil {
 				return ctx, r, err
 			}
 		}
@@ -119,21 +112,21 @@ func withSystem(list []fantasy.Message, text *string) []fantasy.Message {
 	return slices.Insert(slices.Clone(rest), 0, fantasy.NewSystemMessage(*text))
 }
 
-// uses notes the model of a step.
+// uses names the model of a step to the History.
 func (a *Agent) uses(m fantasy.LanguageModel) {
 	if m == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.name = m.Model()
-}
-
-// model returns the name of the model of the newest step.
-func (a *Agent) model() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.name
+	now := a.mirror.History().Snapshot().Model()
+	if now == "" || now == a.name {
+		_ = a.mirror.History().SetModel(m.Model(), convo.Limits{}) // the limits stay as they are
+		now = m.Model()
+	}
+	if now == m.Model() {
+		a.name = now
+	}
 }
 
 func (a *Agent) send(s *convo.Snapshot) {
@@ -240,10 +233,10 @@ func (a *Agent) fit(ctx context.Context, call fantasy.Call) (fantasy.Call, error
 	if s == nil || slices.Equal(tools, s.Tools()) {
 		return call, nil
 	}
-	if err := a.h.SetTools(tools...); err != nil {
+	if err := a.mirror.History().SetTools(tools...); err != nil {
 		return call, err
 	}
-	s, _, err := a.h.Prepare(ctx)
+	s, _, err := a.mirror.History().Prepare(ctx)
 	if err != nil {
 		return call, err
 	}
@@ -278,7 +271,7 @@ func toolsOf(list []fantasy.Tool) (tools []convo.Tool) {
 
 func (a *Agent) record(provider string, u fantasy.Usage) {
 	if s := a.snapshot(); s != nil {
-		_ = a.h.RecordUsage(s, Usage(provider, u)) // figures that cannot be true change nothing
+		_ = a.mirror.History().RecordUsage(s, Usage(provider, u)) // figures that cannot be true change nothing
 	}
 }
 
@@ -294,11 +287,11 @@ func (a *Agent) recover(ctx context.Context, call fantasy.Call, failed error, n 
 	if errors.As(failed, &p) && p.IsContextTooLarge() {
 		cause = &tooLong{p, failed}
 	}
-	retry, _, err := a.h.Recover(ctx, s, cause)
+	retry, _, err := a.mirror.History().Recover(ctx, s, cause)
 	if !retry {
 		return call, err
 	}
-	return a.show(call, a.h.Snapshot())
+	return a.show(call, a.mirror.History().Snapshot())
 }
 
 // tooLong says in words what a ProviderError has in fields only.

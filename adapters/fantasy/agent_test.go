@@ -166,7 +166,7 @@ func TestAgent_LongRun(t *testing.T) {
 				}
 			}})
 			model := &fake{window: 8000, calls: 120}
-			a := convofantasy.New(h, convofantasy.Codec())
+			a := convofantasy.New(mirror.New(h, convofantasy.Codec()))
 			// The host puts what was typed behind the messages of one step, as crush does.
 			typed := map[int]string{20: "Skip the appendix, please.", 70: "And hurry."}
 			a.Next = func(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
@@ -212,7 +212,7 @@ func TestAgent_Overflow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 16000, Reserve: 500}})
 			model := &fake{window: 8000, calls: 60, fieldsOnly: c.name == "fields only", streams: c.name == "error in the stream"}
-			a := convofantasy.New(h, convofantasy.Codec())
+			a := convofantasy.New(mirror.New(h, convofantasy.Codec()))
 			agent := fantasy.NewAgent(model, fantasy.WithTools(readTool()), fantasy.WithPrepareStep(a.PrepareStep))
 			if strings.Contains(c.name, "stream") {
 				text := ""
@@ -234,7 +234,7 @@ func TestAgent_Overflow(t *testing.T) {
 func TestAgent_ErrorsReachFantasy(t *testing.T) {
 	h := newHistory(t, nil)
 	model := &fake{window: 10, calls: 2}
-	a := convofantasy.New(h, convofantasy.Codec())
+	a := convofantasy.New(mirror.New(h, convofantasy.Codec()))
 	agent := fantasy.NewAgent(model, fantasy.WithPrepareStep(a.PrepareStep))
 	_, err := agent.Generate(t.Context(), fantasy.AgentCall{Prompt: question})
 	var refused *fantasy.ProviderError
@@ -250,7 +250,7 @@ func TestAgent_System(t *testing.T) {
 	for _, first := range []string{"", "You read."} {
 		h := newHistory(t, nil)
 		model := &fake{window: 8000, calls: 3}
-		a := convofantasy.New(h, convofantasy.Codec())
+		a := convofantasy.New(mirror.New(h, convofantasy.Codec()))
 		a.Next = func(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
 			system := "You read slowly."
 			return ctx, fantasy.PrepareStepResult{System: &system}, nil
@@ -268,14 +268,15 @@ func TestAgent_System(t *testing.T) {
 // A second run of the same conversation, whose list has what was typed in the first one.
 func TestAgent_NextRun(t *testing.T) {
 	h := newHistory(t, &convo.Options{Limits: window})
-	a := convofantasy.New(h, convofantasy.Codec())
+	kept := mirror.New(h, convofantasy.Codec())
+	a := convofantasy.New(kept)
 	model := &fake{window: 8000, calls: 30}
 	agent := fantasy.NewAgent(model, fantasy.WithTools(readTool()), fantasy.WithPrepareStep(a.PrepareStep))
 	typed := fantasy.NewUserMessage("Skip the appendix, please.")
 	stored := []fantasy.Message{fantasy.NewUserMessage(question)}
 	r, err := agent.Stream(t.Context(), fantasy.AgentStreamCall{Prompt: question, OnStepFinish: func(s fantasy.StepResult) error {
 		if len(model.requests) == 10 {
-			return a.Add(typed)
+			return kept.Add(typed)
 		}
 		return nil
 	}})

@@ -11,15 +11,20 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // Codec translates fantasy's messages. Names of files, options for a provider and data of
 // the client stay in the host's values, which the view holds. What a provider has run is
 // [convo.Opaque]: in Anthropic's own form where the options say that it is Anthropic's,
 // and otherwise of the format "fantasy". Such a result is not cleared; it leaves together
-// with its message.
+// with its message. Signed reasoning that no longer stands where it was made is left out for
+// the models that are known to refuse it.
+//
+// A Key may be added: fantasy's messages have none, so that by default a message is known by
+// its place in the list.
 func Codec() mirror.Codec[fantasy.Message] {
-	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode}
+	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
 }
 
 func decode(m fantasy.Message) ([]convo.Message, error) {
@@ -36,7 +41,7 @@ func partsOf(m fantasy.Message, p fantasy.MessagePart) []convo.Part {
 		return []convo.Part{convo.Text(t.Text)}
 	}
 	if f, ok := fantasy.AsMessagePart[fantasy.FilePart](p); ok {
-		return []convo.Part{convo.NewMedia(f.MediaType, f.Data)}
+		return []convo.Part{mirror.File(f.MediaType, base64.StdEncoding.EncodeToString(f.Data), "")}
 	}
 	if r, ok := fantasy.AsMessagePart[fantasy.ReasoningPart](p); ok {
 		return []convo.Part{reasoningOf(r)}
@@ -67,7 +72,7 @@ func resultOf(r fantasy.ToolResultPart) convo.ToolResult {
 			text = e.Error.Error()
 		}
 	} else if m, ok := fantasy.AsToolResultOutputType[fantasy.ToolResultOutputContentMedia](r.Output); ok {
-		result.Parts = append(result.Parts, convo.Media{MIME: m.MediaType, Data: m.Data})
+		result.Parts = append(result.Parts, mirror.File(m.MediaType, m.Data, ""))
 		text = m.Text
 	}
 	if text != "" {

@@ -3,6 +3,9 @@ package convofantasy_test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"testing"
 
 	"charm.land/fantasy"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/fantasy"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -181,4 +185,31 @@ func TestUsage(t *testing.T) {
 	assert.Equal(t, convo.Usage{Input: 175, CacheRead: 50, CacheWrite: 25, Output: 10, Reasoning: 4}, convofantasy.Usage("anthropic", u))
 	u.CacheCreationTokens = 0
 	assert.Equal(t, 100, convofantasy.Usage("google", u).Input)
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	list := []fantasy.Message{
+		{Role: fantasy.MessageRoleUser, Content: []fantasy.MessagePart{fantasy.FilePart{Data: []byte{1}}, fantasy.FilePart{}, fantasy.TextPart{Text: "a\xff"}, fantasy.TextPart{}}},
+		{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c", ToolName: "n"}, fantasy.ToolCallPart{ToolCallID: "d", ToolName: "n", Input: "{"}}},
+		{Role: fantasy.MessageRoleTool, Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c"}, fantasy.ToolResultPart{ToolCallID: "d", Output: fantasy.ToolResultOutputContentMedia{}}}},
+	}
+	adaptertest.Untouched(t, convofantasy.Codec(), list, func(want, got fantasy.Message) bool {
+		return len(got.Content) > 0 && &want.Content[0] == &got.Content[0]
+	})
+}
+
+// The module never imports fantasy's provider kronk.
+func TestImports(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		syntax, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, i := range syntax.Imports {
+			assert.NotContains(t, i.Path.Value, "providers/kronk", name)
+		}
+	}
 }

@@ -1,74 +1,46 @@
 package convofantasy_test
 
 import (
-	"fmt"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	convofantasy "github.com/seed-c1b73e60/convo/adapters/fantasy"
-	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/mirror"
 )
 
-// An agent of fantasy with its provider for Anthropic, against a server that refuses what
-// Anthropic would refuse: a hundred steps with signed thinking and parallel calls in a small
-// window.
-func TestAgent_AgainstAProvider(t *testing.T) {
-	asked := 0
-	p := provider.New(provider.Options{Window: 8_000, Answer: func(provider.Request) provider.Answer {
-		asked++
-		blocks := []provider.Block{provider.Thinking(fmt.Sprint("thought ", asked))}
-		for i := range asked % 3 {
-			blocks = append(blocks, provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"page":%d}`, 10*asked+i)})
+func TestAgent_AgainstAProvider(t *testing.T) { adaptertest.Run(t, framework(t)) }
+
+// With a key in the environment, the agent talks to the real service.
+func TestAgent_Real(t *testing.T) { adaptertest.Real(t, framework) }
+
+// An agent of fantasy, with its provider for the API of Anthropic.
+func framework(t *testing.T) adaptertest.Framework[fantasy.Message] {
+	turn := func(t *testing.T, s adaptertest.Service, m *mirror.Mirror[fantasy.Message], list []fantasy.Message) ([]fantasy.Message, error) {
+		api, err := anthropic.New(anthropic.WithBaseURL(s.URL), anthropic.WithAPIKey(s.Key))
+		if err != nil {
+			return nil, err
 		}
-		if asked%3 == 0 {
-			blocks = append(blocks, provider.Text(fmt.Sprint("Answer ", asked)))
+		model, err := api.LanguageModel(t.Context(), s.Model)
+		if err != nil {
+			return nil, err
 		}
-		return provider.Answer{Blocks: blocks}
-	}})
-	server := httptest.NewServer(p)
-	defer server.Close()
-	api, err := anthropic.New(anthropic.WithBaseURL(server.URL), anthropic.WithAPIKey("none"))
-	require.NoError(t, err)
-	model, err := api.LanguageModel(t.Context(), "claude-opus-5-5")
-	require.NoError(t, err)
-	compactions := 0
-	h := newHistory(t, &convo.Options{Limits: window, OnCompaction: func(r convo.Report) {
-		if r.Outcome == convo.OutcomeApplied {
-			compactions++
+		a := convofantasy.New(m)
+		agent := fantasy.NewAgent(model, fantasy.WithSystemPrompt("You read."), fantasy.WithTools(readTool()), fantasy.WithPrepareStep(a.PrepareStep), fantasy.WithMaxRetries(0))
+		prompt, _ := fantasy.AsMessagePart[fantasy.TextPart](list[len(list)-1].Content[0])
+		r, err := agent.Stream(t.Context(), fantasy.AgentStreamCall{Messages: list[:len(list)-1], Prompt: prompt.Text})
+		if err != nil {
+			return nil, err
 		}
-	}})
-	a := convofantasy.New(h, convofantasy.Codec())
-	agent := fantasy.NewAgent(model, fantasy.WithSystemPrompt("You read."), fantasy.WithTools(readTool()), fantasy.WithPrepareStep(a.PrepareStep), fantasy.WithMaxRetries(0))
-	var list []fantasy.Message
-	for turn := range 35 {
-		prompt := fmt.Sprint("Question ", turn)
-		if turn == 0 {
-			prompt = question
-		}
-		r, err := agent.Stream(t.Context(), fantasy.AgentStreamCall{Messages: list, Prompt: prompt})
-		require.NoError(t, err, "turn %d", turn)
-		list = append(list, fantasy.NewUserMessage(prompt))
 		for _, s := range r.Steps {
 			list = append(list, s.Messages...)
 		}
+		return list, nil
 	}
-	for _, r := range p.Refused() {
-		t.Errorf("refused: %s", r.Error)
+	return adaptertest.Framework[fantasy.Message]{
+		API: adaptertest.Anthropic, Row: "fantasy", Codec: convofantasy.Codec(), Turn: turn, Streams: true, Thinks: true,
+		User: func(text string) fantasy.Message { return fantasy.NewUserMessage(text) },
 	}
-	assert.Positive(t, compactions)
-	all := p.Requests()
-	assert.Contains(t, string(all[len(all)-1].Body), "treasure")
-	signed := 0
-	for _, r := range all {
-		signed += strings.Count(string(r.Body), `"type":"thinking"`)
-	}
-	t.Logf("%d requests, %d compactions, %d thinking blocks", len(all), compactions, signed)
-	assert.Positive(t, signed)
 }

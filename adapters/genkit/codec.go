@@ -1,7 +1,10 @@
 package convogenkit
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/firebase/genkit/go/ai"
@@ -17,6 +20,32 @@ import (
 // History was given by SetModel: a middleware of genkit is not told of the model.
 func Codec() mirror.Codec[*ai.Message] {
 	return mirror.Codec[*ai.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
+}
+
+// signatureOf returns the signature of a part, which JSON makes a string.
+func signatureOf(p *ai.Part) []byte {
+	if text, ok := p.Metadata["signature"].(string); ok {
+		signature, _ := base64.StdEncoding.DecodeString(text)
+		return signature
+	}
+	signature, _ := p.Metadata["signature"].([]byte)
+	return signature
+}
+
+// signed returns m with the signatures that the plugins of genkit read. They do not read
+// those of a message that was JSON.
+func signed(m *ai.Message) *ai.Message {
+	for i, p := range m.Content {
+		if _, isText := p.Metadata["signature"].(string); !isText {
+			continue
+		}
+		part, message := *p, *m
+		part.Metadata = maps.Clone(p.Metadata)
+		part.Metadata["signature"] = signatureOf(p)
+		message.Content = slices.Clone(m.Content)
+		message.Content[i], m = &part, &message
+	}
+	return m
 }
 
 func decode(m *ai.Message) ([]convo.Message, error) {
@@ -37,12 +66,11 @@ func partOf(p *ai.Part) convo.Part {
 	case p.IsMedia():
 		mime, data, ok := strings.Cut(strings.TrimPrefix(p.Text, "data:"), ";base64,")
 		if ok && strings.HasPrefix(p.Text, "data:") {
-			return convo.Media{MIME: mime, Data: data}
+			return mirror.File(mime, data, "")
 		}
-		return convo.Media{MIME: p.ContentType, URL: p.Text}
+		return mirror.File(p.ContentType, "", p.Text)
 	case p.IsReasoning():
-		signature, _ := p.Metadata["signature"].([]byte)
-		return convo.Reasoning{Text: p.Text, Signature: string(signature)}
+		return convo.Reasoning{Text: p.Text, Signature: string(signatureOf(p))}
 	case p.IsToolRequest():
 		return convo.ToolCall{ID: p.ToolRequest.Ref, Name: p.ToolRequest.Name, Arguments: written(p.ToolRequest.Input)}
 	case p.IsToolResponse():

@@ -1,3 +1,11 @@
+// Package convogenkit keeps the conversations of programs made with github.com/firebase/genkit/go inside
+// the context window of a model.
+//
+//	w := convogenkit.New(mirror.New(h, convogenkit.Codec()))
+//	resp, err := genkit.Generate(ctx, g, ai.WithUse(w.Middleware()))
+//
+// The list of the framework does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convogenkit
 
 import (
@@ -11,18 +19,15 @@ import (
 
 // A Window keeps the requests of one conversation inside the window of a History. The
 // messages of genkit stay as they are; each call of the model gets the view.
+// Signatures of reasoning that have been JSON are given to the model as genkit has made them.
 type Window struct {
-	h      *convo.History
 	mirror *mirror.Mirror[*ai.Message]
 }
 
-// New returns a Window for h, whose limits are those of the model. Messages are known by
-// their place in the list, which grows within a Generate, and by History of its response
-// into the next one.
-func New(h *convo.History) *Window { return &Window{h, mirror.New(h, Codec())} }
-
-// Add appends messages while a run is under way; see [mirror.Mirror.Add].
-func (w *Window) Add(msgs ...*ai.Message) error { return w.mirror.Add(msgs...) }
+// New returns a Window for the History of m, whose limits are those of the model. m has
+// [Codec], and comes from mirror.New, or from mirror.Resume after a restart. What the user
+// types while a run is under way goes to its Add.
+func New(m *mirror.Mirror[*ai.Message]) *Window { return &Window{m} }
 
 // Middleware is for ai.WithUse.
 func (w *Window) Middleware() ai.MiddlewareFunc {
@@ -31,12 +36,15 @@ func (w *Window) Middleware() ai.MiddlewareFunc {
 
 func (w *Window) call(ctx context.Context, p *ai.ModelParams, next ai.ModelNext) (*ai.ModelResponse, error) {
 	return mirror.Send(ctx, w.mirror, p.Request.Messages, func(view []*ai.Message, s *convo.Snapshot) (*ai.ModelResponse, error) {
+		for i, m := range view {
+			view[i] = signed(m)
+		}
 		params, req := *p, *p.Request
 		params.Request, req.Messages = &req, view
 		r, err := next(ctx, &params)
 		if err == nil && r != nil && r.Usage != nil {
 			u := r.Usage
-			_ = w.h.RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
+			_ = w.mirror.History().RecordUsage(s, convo.Usage{ // figures that cannot be true change nothing
 				Input: u.InputTokens, CacheRead: min(u.CachedContentTokens, u.InputTokens),
 				Output: u.OutputTokens + u.ThoughtsTokens, Reasoning: u.ThoughtsTokens,
 			})

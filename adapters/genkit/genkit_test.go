@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/genkit"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -124,7 +125,8 @@ func TestWindow_LongRun(t *testing.T) {
 					return &ai.ModelResponse{Message: answer, Request: r, Usage: &ai.GenerationUsage{InputTokens: n, OutputTokens: 10}}, nil
 				})
 			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: window, Reserve: 500}})
-			w := convogenkit.New(h)
+			m := mirror.New(h, convogenkit.Codec())
+			w := convogenkit.New(m)
 			type page struct {
 				Page int `json:"page"`
 			}
@@ -132,7 +134,7 @@ func TestWindow_LongRun(t *testing.T) {
 			read := genkit.DefineTool(g, "read", "Reads a page.", func(_ *ai.ToolContext, p page) (string, error) {
 				if p.Page == 10 && !added {
 					added = true
-					if err := w.Add(ai.NewUserTextMessage(typed)); err != nil {
+					if err := m.Add(ai.NewUserTextMessage(typed)); err != nil {
 						return "", err
 					}
 				}
@@ -168,4 +170,15 @@ func TestCodec_Seals(t *testing.T) {
 	assert.True(t, convogenkit.Codec().Seals("claude-opus-5-5"))
 	assert.False(t, convogenkit.Codec().Seals("gemini-3.8-flash"))
 	assert.False(t, convogenkit.Codec().Seals(""))
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	list := []*ai.Message{
+		ai.NewUserMessage(ai.NewMediaPart("", "data:;base64,AQID"), ai.NewMediaPart("image/png", "data:image/png;base64,"), ai.NewMediaPart("", ""), ai.NewTextPart("a\xff"), &ai.Part{}),
+		ai.NewModelMessage(ai.NewToolRequestPart(&ai.ToolRequest{Ref: "c", Name: "n"}), ai.NewToolRequestPart(&ai.ToolRequest{Ref: "d", Name: "n", Input: func() {}})),
+		ai.NewMessage(ai.RoleTool, nil, ai.NewToolResponsePart(&ai.ToolResponse{Ref: "c", Name: "n"}), ai.NewToolResponsePart(&ai.ToolResponse{Ref: "d", Name: "n", Output: make(chan int)})),
+	}
+	adaptertest.Untouched(t, convogenkit.Codec(), list, func(want, got *ai.Message) bool { return want == got })
 }

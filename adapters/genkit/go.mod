@@ -3,12 +3,13 @@ module github.com/seed-c1b73e60/convo/adapters/genkit
 go 1.26.0
 
 require (
-	github.com/firebase/genkit/go v1.7.0
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/firebase/genkit/go v1.8.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 
 require (
+	github.com/anthropics/anthropic-sdk-go v1.23.0 // indirect
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.1.1 // indirect
 	github.com/coder/websocket v1.8.14 // indirect
@@ -22,6 +23,10 @@ require (
 	github.com/mailru/easyjson v0.9.0 // indirect
 	github.com/mbleigh/raymond v0.0.0-20250414171441-6b3a58ab9e0a // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/tidwall/gjson v1.18.0 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/wk8/go-ordered-map/v2 v2.1.8 // indirect
 	github.com/xeipuuv/gojsonpointer v0.0.0-20190905194746-02993c407bfb // indirect
 	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // indirect

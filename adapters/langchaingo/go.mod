@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/adapters/langchaingo
 go 1.26.0
 
 require (
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 	github.com/tmc/langchaingo v0.1.14
 )

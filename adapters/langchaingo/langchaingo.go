@@ -1,7 +1,15 @@
+// Package convolangchaingo keeps the conversations of programs made with github.com/tmc/langchaingo inside
+// the context window of a model.
+//
+//	model := convolangchaingo.New(mirror.New(h, convolangchaingo.Codec()), llm)
+//
+// The list of the framework does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convolangchaingo
 
 import (
 	"context"
+	"encoding/base64"
 	"reflect"
 
 	"github.com/tmc/langchaingo/llms"
@@ -15,23 +23,23 @@ import (
 // model beneath gets the view. Call passes its prompt on as it is.
 type Model struct {
 	llms.Model
-	h      *convo.History
 	mirror *mirror.Mirror[llms.MessageContent]
 }
 
-// New returns a Model that calls m, and keeps the conversation in h, whose limits are
-// those of m.
-func New(h *convo.History, m llms.Model) *Model { return &Model{m, h, mirror.New(h, Codec())} }
-
-// Add appends messages while a run is under way; see [mirror.Mirror.Add].
-func (m *Model) Add(msgs ...llms.MessageContent) error { return m.mirror.Add(msgs...) }
+// New returns a Model that calls beneath, and keeps the conversation in the History of m,
+// whose limits are those of beneath. m has [Codec], and comes from mirror.New, or from
+// mirror.Resume after a restart. What the user types while a run is under way goes to its
+// Add.
+func New(m *mirror.Mirror[llms.MessageContent], beneath llms.Model) *Model {
+	return &Model{beneath, m}
+}
 
 // GenerateContent implements llms.Model.
 func (m *Model) GenerateContent(ctx context.Context, list []llms.MessageContent, o ...llms.CallOption) (*llms.ContentResponse, error) {
 	return mirror.Send(ctx, m.mirror, list, func(view []llms.MessageContent, s *convo.Snapshot) (*llms.ContentResponse, error) {
 		r, err := m.Model.GenerateContent(ctx, view, o...)
 		if err == nil && r != nil && len(r.Choices) > 0 {
-			_ = m.h.RecordUsage(s, usageOf(r.Choices[0].GenerationInfo)) // figures that cannot be true change nothing
+			_ = m.mirror.History().RecordUsage(s, usageOf(r.Choices[0].GenerationInfo)) // figures that cannot be true change nothing
 		}
 		return r, err
 	})
@@ -76,9 +84,9 @@ func decode(m llms.MessageContent) ([]convo.Message, error) {
 		case llms.TextContent:
 			msg.Parts = append(msg.Parts, convo.Text(p.Text))
 		case llms.ImageURLContent:
-			msg.Parts = append(msg.Parts, convo.Media{MIME: "image/*", URL: p.URL})
+			msg.Parts = append(msg.Parts, mirror.File("image/*", "", p.URL))
 		case llms.BinaryContent:
-			msg.Parts = append(msg.Parts, convo.NewMedia(p.MIMEType, p.Data))
+			msg.Parts = append(msg.Parts, mirror.File(p.MIMEType, base64.StdEncoding.EncodeToString(p.Data), ""))
 		case llms.ToolCall:
 			c := convo.ToolCall{ID: p.ID}
 			if p.FunctionCall != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tmc/langchaingo/llms"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/langchaingo"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -130,7 +131,7 @@ func TestModel_LongRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fake{window: 8000, calls: 60, info: c.info}
 			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: c.window, Reserve: 500}})
-			model := convolangchaingo.New(h, f)
+			model := convolangchaingo.New(mirror.New(h, convolangchaingo.Codec()), f)
 			list := []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeSystem, "You read."), llms.TextParts(llms.ChatMessageTypeHuman, "Read all pages.")}
 			for {
 				r, err := model.GenerateContent(t.Context(), list)
@@ -156,4 +157,17 @@ func TestModel_LongRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	list := []llms.MessageContent{
+		{Role: llms.ChatMessageTypeHuman, Parts: []llms.ContentPart{llms.BinaryContent{Data: []byte{1}}, llms.BinaryContent{}, llms.ImageURLContent{}, llms.TextContent{Text: "a\xff"}, nil}},
+		{Role: llms.ChatMessageTypeAI, Parts: []llms.ContentPart{llms.ToolCall{ID: "c", FunctionCall: &llms.FunctionCall{Name: "n"}}}},
+		{Role: llms.ChatMessageTypeTool, Parts: []llms.ContentPart{llms.ToolCallResponse{ToolCallID: "c"}}},
+	}
+	adaptertest.Untouched(t, convolangchaingo.Codec(), list, func(want, got llms.MessageContent) bool {
+		return len(got.Parts) > 0 && &want.Parts[0] == &got.Parts[0]
+	})
 }

@@ -1,7 +1,15 @@
+// Package convotrpc keeps the conversations of agents made with trpc-agent-go inside
+// the context window of a model.
+//
+//	m := convotrpc.New(mirror.New(h, convotrpc.Codec()), model) // the model of an agent
+//
+// The list of the framework does not change. Store what Decisions of the Mirror returns along
+// with it, and call mirror.Resume after a restart.
 package convotrpc
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 
@@ -16,16 +24,14 @@ import (
 // own ways to shorten a session have to be off.
 type Model struct {
 	model.Model
-	h      *convo.History
 	mirror *mirror.Mirror[model.Message]
 }
 
-// New returns a Model that calls m, and keeps the conversation in h, whose limits are
-// those of m.
-func New(h *convo.History, m model.Model) *Model { return &Model{m, h, mirror.New(h, Codec())} }
-
-// Add appends messages while a run is under way; see [mirror.Mirror.Add].
-func (m *Model) Add(msgs ...model.Message) error { return m.mirror.Add(msgs...) }
+// New returns a Model that calls beneath, and keeps the conversation in the History of m,
+// whose limits are those of beneath. m has [Codec], and comes from mirror.New, or from
+// mirror.Resume after a restart. What the user types while a run is under way goes to its
+// Add.
+func New(m *mirror.Mirror[model.Message], beneath model.Model) *Model { return &Model{beneath, m} }
 
 // GenerateContent implements model.Model.
 func (m *Model) GenerateContent(ctx context.Context, req *model.Request) (<-chan *model.Response, error) {
@@ -55,7 +61,7 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.Request) (<-chan
 			for a := first; ok; a, ok = <-answers {
 				if a != nil && a.Usage != nil && !a.IsPartial {
 					u := a.Usage
-					_ = m.h.RecordUsage(s, convo.Usage{Input: u.PromptTokens, CacheRead: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}) // figures that cannot be true change nothing
+					_ = m.mirror.History().RecordUsage(s, convo.Usage{Input: u.PromptTokens, CacheRead: u.PromptTokensDetails.CachedTokens, Output: u.CompletionTokens}) // figures that cannot be true change nothing
 				}
 				select {
 				case out <- a:
@@ -109,13 +115,13 @@ func partOf(p model.ContentPart) convo.Part {
 	case p.Text != nil:
 		return convo.Text(*p.Text)
 	case p.Image != nil && len(p.Image.Data) == 0:
-		return convo.Media{MIME: "image/*", URL: p.Image.URL}
+		return mirror.File("image/*", "", p.Image.URL)
 	case p.Image != nil:
 		return convo.NewMedia("image/"+p.Image.Format, p.Image.Data)
 	case p.Audio != nil:
-		return convo.NewMedia("audio/"+p.Audio.Format, p.Audio.Data)
+		return mirror.File("audio/"+p.Audio.Format, base64.StdEncoding.EncodeToString(p.Audio.Data), "")
 	case p.File != nil && len(p.File.Data) > 0:
-		return convo.NewMedia(p.File.MimeType, p.File.Data)
+		return mirror.File(p.File.MimeType, base64.StdEncoding.EncodeToString(p.File.Data), "")
 	}
 	data, err := json.Marshal(p)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"trpc.group/trpc-go/trpc-agent-go/model"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
 	"github.com/seed-c1b73e60/convo/adapters/trpc"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
@@ -116,7 +117,7 @@ func TestModel_LongRun(t *testing.T) {
 	for _, window := range []int{8000, 16000} {
 		f := &fake{window: 8000, calls: 60}
 		h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: window, Reserve: 500}})
-		m := convotrpc.New(h, f)
+		m := convotrpc.New(mirror.New(h, convotrpc.Codec()), f)
 		req := &model.Request{Messages: []model.Message{model.NewSystemMessage("You read."), model.NewUserMessage("Read all pages.")}}
 		for done := false; !done; {
 			answers, err := m.GenerateContent(t.Context(), req)
@@ -142,6 +143,19 @@ func TestModel_LongRun(t *testing.T) {
 
 func TestModel_Errors(t *testing.T) {
 	f := &fake{window: 8000, down: fmt.Errorf("down")}
-	_, err := convotrpc.New(newHistory(t, nil), f).GenerateContent(t.Context(), &model.Request{Messages: all()})
+	_, err := convotrpc.New(mirror.New(newHistory(t, nil), convotrpc.Codec()), f).GenerateContent(t.Context(), &model.Request{Messages: all()})
 	assert.ErrorIs(t, err, f.down)
+}
+
+// What no provider would say, such as a file without content or type, an empty result, or text
+// that is not valid UTF-8, is the framework's own value still.
+func TestCodec_OddValues(t *testing.T) {
+	list := []model.Message{
+		{Role: model.RoleUser, ContentParts: []model.ContentPart{{File: &model.File{Data: []byte{1}}}, {File: &model.File{}}, {Image: &model.Image{}}, {Audio: &model.Audio{}}, {}}, Content: "a\xff"},
+		{Role: model.RoleAssistant, ToolCalls: []model.ToolCall{{ID: "c", Function: model.FunctionDefinitionParam{Name: "n"}}}},
+		{Role: model.RoleTool, ToolID: "c", ContentParts: []model.ContentPart{{}}},
+	}
+	adaptertest.Untouched(t, convotrpc.Codec(), list, func(want, got model.Message) bool {
+		return len(want.ContentParts) == len(got.ContentParts) && (len(want.ContentParts) == 0 || &want.ContentParts[0] == &got.ContentParts[0])
+	})
 }

@@ -125,6 +125,7 @@ type Meter struct {
 
 	last []Item
 	idle time.Duration
+	sent func() // called after each request, if it is not nil
 }
 
 // Wait adds a pause before the next request.
@@ -156,6 +157,9 @@ func (m *Meter) Request(view []Item, output int) convo.Usage {
 	b.Output = int64(output)
 	m.Bill = m.Bill.plus(b)
 	m.last, m.idle = view, 0
+	if m.sent != nil {
+		m.sent()
+	}
 	return convo.Usage{Input: tokens, CacheRead: int(b.Read), CacheWrite: int(b.Write), Output: output}
 }
 

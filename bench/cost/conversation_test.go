@@ -93,12 +93,6 @@ func TestWrite(t *testing.T) {
 		assert.Contains(t, out.String(), want)
 	}
 	assert.NotContains(t, out.String(), "NaN")
-
-	out.Reset()
-	c := conversation(t, Chat(1, 40))
-	p := Prices{Name: "units", Read: 0.5, Write: 1, Uncached: 1, Output: 2}
-	require.NoError(t, WriteOne(&out, "mine", []*Conversation{c}, limited(2000), p, alone))
-	assert.Contains(t, out.String(), "| mine × 1, limit 2,000 | code | units: thousand units |")
 }
 
 func TestTranscriptFolder(t *testing.T) {

@@ -15,9 +15,8 @@
 //
 // Conversations are generated ([AgentRun], [React], [Chat]) or read from JSONL
 // ([ReadMessages]). [Write] also replays those in the directory that the
-// environment variable [Transcripts] names. To replay your own:
-//
-//	go run ./cost/replay -file x.jsonl -limit 20000
+// environment variable [Transcripts] names. The subcommand "convo replay" replays your own
+// with and without convo, by the same arithmetic: TestCommand compares the two.
 //
 // # The optimum
 //

@@ -51,11 +51,6 @@ func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	return nil
 }
 
-// WriteOne writes the table of policies for the given conversations.
-func WriteOne(w io.Writer, name string, cs []*Conversation, s Setup, p Prices, fleet *harness.Fleet) error {
-	return writePolicyTable(w, newStudy(scenario{name: name, cs: cs, setup: s}, fleet), []Prices{p})
-}
-
 func priceList() string {
 	var list []string
 	for _, p := range Profiles() {

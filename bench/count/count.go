@@ -5,6 +5,7 @@ package count
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,6 +129,56 @@ func (c *speedCell) next() measure.Cell {
 func (c *speedCell) Fit(lasts time.Duration) (int, bool, error) { return c.next().Fit(lasts) }
 func (c *speedCell) Round(k int) (peer.Figures, error)          { return c.next().Round(k) }
 
+// speeds measures counters on text of a class. The time is that of a byte.
+func speeds(class texts.Class, counters []counter, x extent) ([]peer.Figures, error) {
+	var parts []string
+	for n := range x.effort.Rounds + 1 { // one more for Fit
+		text, err := class.Make(n, x.size)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", class.Name, err)
+		}
+		parts = append(parts, text)
+	}
+	var cases []measure.Cell
+	for _, c := range counters {
+		cases = append(cases, &speedCell{counter: c, parts: parts})
+	}
+	got, err := measure.Cells(cases, x.effort)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", class.Name, err)
+	}
+	perCall := float64(len(parts[0])) / float64(len(texts.Chunks(parts[0], callSize)))
+	for i := range got {
+		got[i].NS /= perCall
+	}
+	return got, nil
+}
+
+// A Timing is the time that a counter takes for a byte of text.
+type Timing struct {
+	Class, Name string
+	NS          float64
+}
+
+// Times measures exact counters of o200k on each class of text.
+func Times(fleet *harness.Fleet) (all []Timing, err error) {
+	counters, err := countersOf(encodings[0], fleet)
+	if err != nil {
+		return nil, err
+	}
+	counters = slices.DeleteFunc(counters, func(c counter) bool { return c.name == heuristicName })
+	for _, class := range texts.Classes() {
+		got, err := speeds(class, counters, extentOf(false))
+		if err != nil {
+			return nil, err
+		}
+		for i, c := range counters {
+			all = append(all, Timing{class.Name, c.name, got[i].NS})
+		}
+	}
+	return all, nil
+}
+
 func writeSpeed(w io.Writer, e encoding, counters []counter, x extent, fleet *harness.Fleet) error {
 	header := []string{"MB/s (Tiktoken is × faster) · allocs"}
 	for _, c := range counters {
@@ -135,30 +186,17 @@ func writeSpeed(w io.Writer, e encoding, counters []counter, x extent, fleet *ha
 	}
 	var rows [][]string
 	for _, class := range texts.Classes() {
-		var parts []string
-		for n := range x.effort.Rounds + 1 { // one more for Fit
-			text, err := class.Make(n, x.size)
-			if err != nil {
-				return fmt.Errorf("%s: %w", class.Name, err)
-			}
-			parts = append(parts, text)
-		}
-		var cases []measure.Cell
-		for _, c := range counters {
-			cases = append(cases, &speedCell{counter: c, parts: parts})
-		}
-		got, err := measure.Cells(cases, x.effort)
+		got, err := speeds(class, counters, x)
 		if err != nil {
-			return fmt.Errorf("%s: %w", class.Name, err)
+			return err
 		}
 		row := []string{class.Name}
-		perCall := float64(len(parts[0])) / float64(len(texts.Chunks(parts[0], callSize)))
 		for i, f := range got {
 			ratio := ""
 			if i > 1 {
 				ratio = fmt.Sprintf(" (%s)", measure.Ratio(f.NS, got[0].NS))
 			}
-			row = append(row, fmt.Sprintf("%s%s · %s", rate(perCall*1e3/f.NS), ratio, measure.Size(f.Allocs)))
+			row = append(row, fmt.Sprintf("%s%s · %s", rate(1e3/f.NS), ratio, measure.Size(f.Allocs)))
 		}
 		rows = append(rows, row)
 	}

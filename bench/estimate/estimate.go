@@ -55,6 +55,7 @@ const (
 // errors holds how far a rule was off, relative to the exact counts.
 type errors struct {
 	messages, talks []float64 // for each message and each conversation
+	ratios          []float64 // of each message, its estimate divided by its exact count
 	ratio           float64   // all estimates divided by all exact counts
 }
 
@@ -107,6 +108,7 @@ func measure(c class) result {
 			for i, rule := range rules {
 				n := rule.count(message)
 				sums[i] += n
+				r.rules[i].ratios = append(r.rules[i].ratios, n/float64(tokens))
 				r.rules[i].messages = append(r.rules[i].messages, math.Abs(n-float64(tokens))/float64(tokens))
 			}
 		})

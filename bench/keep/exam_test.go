@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/internal/plot"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -178,19 +179,18 @@ func TestDraw(t *testing.T) {
 			all = append(all, Result{Kind: "talks", Policy: p.Name, Window: window, Score: Score{Needles: 100, View: at, Tokens: int64(window * at / 100), After: 1}})
 		}
 	}
-	var b bytes.Buffer
-	require.NoError(t, Draw(&b, all))
+	drawn := Draw(pointsOf(all))
 	for _, p := range Policies() {
-		assert.Contains(t, b.String(), ">"+p.Name+"</text>")
+		assert.Contains(t, string(drawn), ">"+p.Name+"</text>")
 	}
-	assert.Equal(t, 4*len(Policies()), strings.Count(b.String(), "<circle"), "three panels and the legend")
+	assert.Equal(t, 4*len(Policies()), strings.Count(string(drawn), "<circle"), "three panels and the legend")
 
 	number := regexp.MustCompile(`^\d+(, \d+)*$`)
-	var labels, dots []box
+	var labels, dots []plot.Box
 	numbers := 0
 	isText := false
-	var x, y float64
-	for d := xml.NewDecoder(&b); ; {
+	var x, y int
+	for d := xml.NewDecoder(bytes.NewReader(drawn)); ; {
 		token, err := d.Token()
 		if err == io.EOF {
 			break
@@ -200,7 +200,7 @@ func TestDraw(t *testing.T) {
 		case xml.StartElement:
 			isText = token.Name.Local == "text"
 			for _, a := range token.Attr {
-				switch v, _ := strconv.ParseFloat(a.Value, 64); a.Name.Local {
+				switch v, _ := strconv.Atoi(a.Value); a.Name.Local {
 				case "x", "cx":
 					x = v
 				case "y", "cy":
@@ -208,23 +208,23 @@ func TestDraw(t *testing.T) {
 				}
 			}
 			if token.Name.Local == "circle" {
-				dots = append(dots, box{x - dot, y - dot, x + dot, y + dot})
+				dots = append(dots, plot.Box{Left: x - dot, Top: y - dot, Right: x + dot, Bottom: y + dot})
 			}
 		case xml.CharData:
 			if s := string(token); isText && number.MatchString(s) {
 				numbers += 1 + strings.Count(s, ",")
-				wide := digit * float64(len(s))
-				labels = append(labels, box{x - wide/2, y - 4 - letter/2, x + wide/2, y - 4 + letter/2})
+				wide := digit * len(s)
+				labels = append(labels, plot.Box{Left: x - wide/2, Top: y - 5 - letter/2, Right: x + wide/2, Bottom: y - 5 + letter/2})
 			}
 		}
 	}
 	assert.Equal(t, 4*len(Policies()), numbers)
 	for i, l := range labels[:len(labels)-len(Policies())] {
 		for k, o := range labels {
-			assert.False(t, i != k && l.covers(o), "label %d covers label %d", i, k)
+			assert.False(t, i != k && l.Covers(o), "label %d covers label %d", i, k)
 		}
 		for k, o := range dots {
-			assert.False(t, l.covers(o), "label %d covers dot %d", i, k)
+			assert.False(t, l.Covers(o), "label %d covers dot %d", i, k)
 		}
 	}
 }

@@ -12,7 +12,6 @@
 package keep
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,29 +92,17 @@ func Ladders() []Ladder {
 // Transcripts is the environment variable that names a directory of conversations.
 const Transcripts = "CONVO_TRANSCRIPTS"
 
-// Write writes the tables, and to the file svg, if that is not empty, the picture.
-func Write(w io.Writer, quick bool, svg string) error {
+// Write writes the tables.
+func Write(w io.Writer, quick bool) error {
 	if err := writeAgents(w, quick); err != nil {
 		return err
 	}
-	windows, talks, steps := []int{16_000, 32_000, 64_000}, 4, 300
-	if quick {
-		windows, talks, steps = windows[:1], 1, 60
-	}
-	all, err := Exam("generated conversations", windows, Generated(talks))
+	all, err := exams(quick)
 	if err != nil {
 		return err
 	}
-	agents, err := Exam("the conversations of coding agents", []int{128_000}, Agents(steps))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(writeScores(w, all), writeScores(w, agents)); err != nil {
-		return err
-	}
-	if svg != "" {
-		var b bytes.Buffer
-		if err := errors.Join(Draw(&b, append(all, agents...)), os.WriteFile(svg, b.Bytes(), 0o644)); err != nil {
+	for _, kind := range all {
+		if err := writeScores(w, kind); err != nil {
 			return err
 		}
 	}
@@ -127,10 +114,28 @@ func Write(w io.Writer, quick bool, svg string) error {
 	if err != nil {
 		return err
 	}
-	if all, err = Exam("real conversations", windows, Real(real)); err != nil {
+	those, err := Exam("real conversations", windows, Real(real))
+	if err != nil {
 		return err
 	}
-	return errors.Join(writeScores(w, all), writeNotes(w))
+	return errors.Join(writeScores(w, those), writeNotes(w))
+}
+
+// windows are the windows of generated and of real conversations.
+var windows = []int{16_000, 32_000, 64_000}
+
+// exams returns the results with generated conversations, and those with coding agents.
+func exams(quick bool) ([][]Result, error) {
+	windows, talks, steps := windows, 4, 300
+	if quick {
+		windows, talks, steps = windows[:1], 1, 60
+	}
+	generated, err := Exam("generated conversations", windows, Generated(talks))
+	if err != nil {
+		return nil, err
+	}
+	agents, err := Exam("the conversations of coding agents", []int{128_000}, Agents(steps))
+	return [][]Result{generated, agents}, err
 }
 
 // writeAgents writes the tables of the simulated agents.

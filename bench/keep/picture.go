@@ -2,126 +2,134 @@ package keep
 
 import (
 	"cmp"
-	"encoding/xml"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/bench/internal/plot"
 )
 
-// The colours of the picture can be told apart with impaired colour vision, and are read
-// on white and on black.
-const (
-	ourColour   = "#1a7fd0"
-	otherColour = "#d55e00"
-	textColour  = "#7d7d7d"
-)
+// A Point is what the picture shows of a Result.
+type Point struct {
+	Kind     string // of conversations
+	Policy   string
+	Window   int
+	Kept     int // in view or summary, in thousandths of the needles
+	Retained int // tokens of a view after a compaction
+	Front    bool
+}
+
+// Measure returns the points of the picture: all policies, with generated conversations and
+// with those of coding agents.
+func Measure() ([]Point, error) {
+	all, err := exams(false)
+	if err != nil {
+		return nil, err
+	}
+	return pointsOf(slices.Concat(all...)), nil
+}
+
+func pointsOf(all []Result) (points []Point) {
+	for _, r := range all {
+		points = append(points, Point{
+			Kind: r.Kind, Policy: r.Policy, Window: r.Window,
+			Kept: plot.Round(1000 * r.Kept()), Retained: plot.Round(r.Retained()),
+			Front: slices.Contains(Front(all, r.Window), r.Policy),
+		})
+	}
+	return points
+}
 
 // Sizes in the picture, in pixels.
 const (
-	panelWidth, panelHeight = 440.0, 280.0
-	left, top               = 60.0, 70.0 // of the first panel
-	gap                     = 75.0       // between panels
-	line                    = 20.0       // of the legend
-	dot                     = 4.5        // radius
-	digit, letter           = 7.0, 12.0  // width and height of a character
+	panelWidth, panelHeight = 420, 260
+	left, top               = 60, 104 // of the first panel
+	gapX, gapY              = 70, 72  // between panels
+	line                    = 20      // of the legend
+	dot                     = 5       // radius
+	digit, letter           = 8, 14   // width and height of a character
 )
 
-// Draw writes the picture, an SVG: for each window a panel with what is kept in view or
+// Draw returns the picture: for each window a panel with what is kept in view or
 // summary over the tokens retained after a compaction. Each policy has a number. A broken
 // line joins those that no other one beats.
-func Draw(w io.Writer, all []Result) error {
-	d := new(drawing)
-	windows, policies := windowsOf(all), Policies()
-	rows := (len(windows) + 1) / 2
-	legendTop := top + float64(rows)*(panelHeight+gap)
+func Draw(points []Point) []byte {
+	var windows []int
+	var policies []string
+	for _, r := range points {
+		if !slices.Contains(windows, r.Window) {
+			windows = append(windows, r.Window)
+		}
+		if !slices.Contains(policies, r.Policy) {
+			policies = append(policies, r.Policy)
+		}
+	}
 	half := (len(policies) + 1) / 2
-	width, height := left+2*panelWidth+gap+30, legendTop+float64(half)*line
-	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" font-family="sans-serif" font-size="12" fill="%s" role="img">`+"\n", width, height, width, textColour)
-	d.element("title", "", "What each policy keeps over the tokens it retains")
-	d.text(left, 20, "start", ` font-size="15"`, "What is still known: needles in view or summary, over the size of the view after a compaction (share of the window)")
-	d.text(left, 38, "start", "", "A broken line joins the policies that no other one beats: none keeps as much in fewer tokens.")
+	legendTop := top + (len(windows)+1)/2*(panelHeight+gapY)
+	width, height := left+2*panelWidth+gapX+30, legendTop+half*line
+	d := &drawing{Picture: plot.New(width, height, "What each policy keeps over the tokens it retains"), policies: policies}
+	d.Heading(left, 26, "What is still known after a compaction, over the size of the view")
+	d.Text(plot.Faint, plot.Start, left, 46, "Up: the share of facts needed later that the view or its summary has. To the right: the size of the view, as a share of the window.")
+	d.Text(plot.Faint, plot.Start, left, 64, "The broken line joins policies that no other beats: none keeps as much in fewer tokens.")
 	for i, window := range windows {
-		d.panel(left+float64(i%2)*(panelWidth+gap), top+float64(i/2)*(panelHeight+gap), all, window)
+		here := slices.DeleteFunc(slices.Clone(points), func(r Point) bool { return r.Window != window })
+		d.panel(left+i%2*(panelWidth+gapX), top+i/2*(panelHeight+gapY), here)
 	}
-	for n, p := range policies {
-		x, y := left+float64(n/half)*(panelWidth+gap), legendTop+line*float64(n%half)
-		d.dot(x, y-4, p)
-		d.text(x+26, y, "end", fmt.Sprintf(` fill="%s"`, colourOf(p)), fmt.Sprint(n+1))
-		d.text(x+34, y, "start", fmt.Sprintf(` fill="%s"`, colourOf(p)), p.Name)
+	for n, name := range policies {
+		x, y := left+n/half*(panelWidth+gapX), legendTop+line*(n%half)
+		d.Dot(colourOf(name), x, y-4, dot)
+		d.Text(colourOf(name), plot.End, x+28, y, fmt.Sprint(n+1))
+		d.Text(colourOf(name), plot.Start, x+36, y, name)
 	}
-	d.WriteString("</svg>\n")
-	_, err := io.WriteString(w, d.String())
-	return err
+	return d.Bytes()
 }
 
-func colourOf(p Policy) string {
-	if p.Source == "" {
-		return ourColour
+// colourOf returns the colour of convo's policies, or that of the others.
+func colourOf(policy string) plot.Colour {
+	if strings.HasPrefix(policy, "convo,") {
+		return plot.Blue
 	}
-	return otherColour
+	return plot.Amber
 }
 
-// A drawing is an SVG that is being written.
+// A drawing is the picture while it is drawn.
 type drawing struct {
-	strings.Builder
-	taken []box // the dots, lines and labels of a panel, which no other label may cover
-}
-
-// A box is a rectangle.
-type box struct{ left, top, right, bottom float64 }
-
-func (b box) covers(o box) bool {
-	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
-}
-
-func (d *drawing) element(name, attributes, content string) {
-	fmt.Fprintf(d, "<%s%s>", name, attributes)
-	_ = xml.EscapeText(d, []byte(content)) // a strings.Builder takes all
-	fmt.Fprintf(d, "</%s>\n", name)
-}
-
-func (d *drawing) text(x, y float64, anchor, attributes, content string) {
-	d.element("text", fmt.Sprintf(` x="%.1f" y="%.1f" text-anchor="%s"%s`, x, y, anchor, attributes), content)
-}
-
-func (d *drawing) dot(x, y float64, p Policy) {
-	fmt.Fprintf(d, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s"/>`+"\n", x, y, dot, colourOf(p))
+	*plot.Picture
+	policies []string
+	taken    []plot.Box // the dots, lines and labels of a panel, which no other label may cover
 }
 
 // A place is where one or more policies stand in a panel.
 type place struct {
-	x, y  float64
+	x, y  int
 	label string
 }
 
 // panel draws the panel of a window.
-func (d *drawing) panel(left, top float64, all []Result, window int) {
+func (d *drawing) panel(left, top int, here []Point) {
 	d.taken = nil
-	fmt.Fprintf(d, `<rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" fill="none" stroke="%s"/>`+"\n", left, top, panelWidth, panelHeight, textColour)
+	window := here[0].Window
+	frame := plot.Box{Left: left, Top: top, Right: left + panelWidth, Bottom: top + panelHeight}
 	for tick := 0; tick <= 100; tick += 25 {
-		x, y := left+panelWidth*float64(tick)/100, top+panelHeight*(1-float64(tick)/100)
-		if tick%100 != 0 {
-			fmt.Fprintf(d, `<path d="M%.1f %.1fh%.1fM%.1f %.1fv%.1f" stroke="%s" stroke-opacity="0.2"/>`+"\n", left, y, panelWidth, x, top, panelHeight, textColour)
-		}
-		d.text(left-6, y+4, "end", "", fmt.Sprintf("%d %%", tick))
-		d.text(x, top+panelHeight+16, "middle", "", fmt.Sprintf("%d %%", tick))
+		x, y := left+panelWidth*tick/100, top+panelHeight*(100-tick)/100
+		d.Path(plot.Grid, 1, fmt.Sprintf("M%d %dh%dM%d %dv%d", left, y, panelWidth, x, top, panelHeight))
+		d.Text(plot.Faint, plot.End, left-6, y+4, fmt.Sprintf("%d %%", tick))
+		d.Text(plot.Faint, plot.Middle, x, top+panelHeight+18, fmt.Sprintf("%d %%", tick))
 	}
-	at := func(r Result) (x, y float64) {
-		return left + panelWidth*min(r.Retained()/float64(window), 1), top + panelHeight*(1-r.Kept())
+	at := func(r Point) (x, y int) {
+		return left + panelWidth*min(r.Retained, window)/window, top + panelHeight*(1000-r.Kept)/1000
 	}
-	here := slices.DeleteFunc(slices.Clone(all), func(r Result) bool { return r.Window != window })
-	d.text(left+panelWidth/2, top-10, "middle", "", fmt.Sprintf("%s, window of %d,000 tokens", here[0].Kind, window/1000))
+	d.Bold(plot.Ink, plot.Start, left, top-8, fmt.Sprintf("%s, window of %s", here[0].Kind, plot.Thousands(window)))
 	d.front(here, at)
 	var places []place
-	for n, p := range Policies() {
-		k := slices.IndexFunc(here, func(r Result) bool { return r.Policy == p.Name })
+	for n, name := range d.policies {
+		k := slices.IndexFunc(here, func(r Point) bool { return r.Policy == name })
 		if k < 0 {
 			continue
 		}
 		x, y := at(here[k])
-		d.dot(x, y, p)
-		d.taken = append(d.taken, box{x - dot, y - dot, x + dot, y + dot})
+		d.Dot(colourOf(name), x, y, dot)
+		d.taken = append(d.taken, plot.Box{Left: x - dot, Top: y - dot, Right: x + dot, Bottom: y + dot})
 		near := slices.IndexFunc(places, func(o place) bool { return (o.x-x)*(o.x-x)+(o.y-y)*(o.y-y) < 4*dot*dot })
 		if near < 0 {
 			places = append(places, place{x, y, fmt.Sprint(n + 1)})
@@ -130,47 +138,45 @@ func (d *drawing) panel(left, top float64, all []Result, window int) {
 		}
 	}
 	for _, p := range places {
-		d.label(p, box{left, top, left + panelWidth, top + panelHeight})
+		d.label(p, frame)
 	}
 }
 
-// front draws the line through the results on the front.
-func (d *drawing) front(here []Result, at func(Result) (x, y float64)) {
-	names := Front(here, here[0].Window)
-	on := slices.DeleteFunc(slices.Clone(here), func(r Result) bool { return !slices.Contains(names, r.Policy) })
-	slices.SortFunc(on, func(a, b Result) int { return cmp.Compare(a.Retained(), b.Retained()) })
+// front draws the line through the policies that no other one beats.
+func (d *drawing) front(here []Point, at func(Point) (x, y int)) {
+	on := slices.DeleteFunc(slices.Clone(here), func(r Point) bool { return !r.Front })
+	slices.SortFunc(on, func(a, b Point) int { return cmp.Compare(a.Retained, b.Retained) })
 	var path strings.Builder
-	lastX, lastY := 0.0, 0.0
+	lastX, lastY := 0, 0
 	for i, r := range on {
 		x, y := at(r)
 		if i == 0 {
-			fmt.Fprintf(&path, "M%.1f %.1f", x, y)
+			fmt.Fprintf(&path, "M%d %d", x, y)
 		} else {
-			fmt.Fprintf(&path, "H%.1fV%.1f", x, y)
-			d.taken = append(d.taken, box{lastX, lastY - 1, x, lastY + 1}, box{x - 1, y, x + 1, lastY})
+			fmt.Fprintf(&path, "H%dV%d", x, y)
+			d.taken = append(d.taken, plot.Box{Left: lastX, Top: lastY - 1, Right: x, Bottom: lastY + 1}, plot.Box{Left: x - 1, Top: y, Right: x + 1, Bottom: lastY})
 		}
 		lastX, lastY = x, y
 	}
-	fmt.Fprintf(d, `<path d="%s" fill="none" stroke="%s" stroke-dasharray="4 3"/>`+"\n", path.String(), textColour)
+	d.Dashed(plot.Faint, path.String())
 }
 
-// label writes the numbers of a place beside it, where they cover no dot, no other label and
-// not the frame, with a line to the place if they are not next to it.
-func (d *drawing) label(p place, frame box) {
-	wide := digit * float64(len(p.label))
-	for distance := 8.0; ; distance += 4 {
-		for _, side := range [][2]float64{{1, 0}, {-1, 0}, {0, -1}, {0, 1}, {1, -1}, {1, 1}, {-1, -1}, {-1, 1}} {
+// label writes the numbers of a place next to it, where they cover no dot, no other label and
+// not the frame, with a line to the place if they are farther away.
+func (d *drawing) label(p place, frame plot.Box) {
+	wide := digit * len(p.label)
+	for distance := 8; ; distance += 4 {
+		for _, side := range [][2]int{{1, 0}, {-1, 0}, {0, -1}, {0, 1}, {1, -1}, {1, 1}, {-1, -1}, {-1, 1}} {
 			x, y := p.x+side[0]*(distance+wide/2), p.y+side[1]*(distance+letter/2)
-			b := box{x - wide/2, y - letter/2, x + wide/2, y + letter/2}
-			inside := b.left > frame.left+2 && b.right < frame.right-2 && b.top > frame.top+2 && b.bottom < frame.bottom-2
-			if distance < 200 && (!inside || slices.ContainsFunc(d.taken, b.covers)) {
+			b := plot.Box{Left: x - wide/2, Top: y - letter/2, Right: x + wide/2, Bottom: y + letter/2}
+			if distance < 200 && (!b.Inside(frame, 3) || slices.ContainsFunc(d.taken, b.Covers)) {
 				continue
 			}
 			d.taken = append(d.taken, b)
 			if distance > 12 {
-				fmt.Fprintf(d, `<path d="M%.1f %.1fL%.1f %.1f" stroke="%s" stroke-opacity="0.6"/>`+"\n", p.x, p.y, p.x+side[0]*distance, p.y+side[1]*distance, textColour)
+				d.Path(plot.Faint, 1, fmt.Sprintf("M%d %dL%d %d", p.x, p.y, p.x+side[0]*distance, p.y+side[1]*distance))
 			}
-			d.text(x, y+4, "middle", "", p.label)
+			d.Text(plot.Ink, plot.Middle, x, y+5, p.label)
 			return
 		}
 	}

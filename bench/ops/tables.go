@@ -180,6 +180,43 @@ func (t *table) reference() int {
 	return 0
 }
 
+// measure returns the figures for n messages of the rows that are measured for so many, and
+// the indices of these rows.
+func (t *table) measure(n int, effort measure.Effort, quick bool) (at []int, got []peer.Figures, err error) {
+	var cases []measure.Cell
+	for i, r := range t.rows {
+		if n > max(r.most, peerMax) || quick && r.quickMax > 0 && n > r.quickMax {
+			continue
+		}
+		cases, at = append(cases, r.cell(n)), append(at, i)
+	}
+	if got, err = measure.Cells(cases, effort); err != nil {
+		return nil, nil, fmt.Errorf("n = %d: %w", n, err)
+	}
+	return at, got, nil
+}
+
+// A Timing is the time of an operation.
+type Timing struct {
+	Table peer.Table
+	Name  string
+	NS    float64
+}
+
+// Times measures each operation with n messages.
+func Times(n int, fleet *harness.Fleet) (all []Timing, err error) {
+	for _, t := range tables(fleet) {
+		at, got, err := t.measure(n, measure.Full, false)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.title, err)
+		}
+		for k, i := range at {
+			all = append(all, Timing{t.title, strings.ReplaceAll(t.rows[i].name, "**", ""), got[k].NS})
+		}
+	}
+	return all, nil
+}
+
 func (t *table) write(w io.Writer, columns []int, effort measure.Effort, quick bool) error {
 	header := []string{"time (× convo) · bytes · allocs"}
 	cells := make([][]string, len(t.rows))
@@ -188,17 +225,9 @@ func (t *table) write(w io.Writer, columns []int, effort measure.Effort, quick b
 	}
 	for _, n := range columns {
 		header = append(header, measure.Count(n))
-		var cases []measure.Cell
-		var at []int
-		for i, r := range t.rows {
-			if n > max(r.most, peerMax) || quick && r.quickMax > 0 && n > r.quickMax {
-				continue
-			}
-			cases, at = append(cases, r.cell(n)), append(at, i)
-		}
-		got, err := measure.Cells(cases, effort)
+		at, got, err := t.measure(n, effort, quick)
 		if err != nil {
-			return fmt.Errorf("n = %d: %w", n, err)
+			return err
 		}
 		filled := make([]string, len(t.rows))
 		var unit float64

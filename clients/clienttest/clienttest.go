@@ -5,13 +5,18 @@ package clienttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients"
@@ -21,15 +26,25 @@ import (
 
 // A Client is what is tested.
 type Client struct {
-	// Send returns a Send whose requests go to a URL.
-	Send func(url string, show func(wire.Delta)) convo.Send
+	// New returns a sender whose requests go to a URL. With own, its parameters have a tool
+	// of that name.
+	New func(url string, show func(wire.Delta), own string) Sender
 
-	// Summarizer returns a summarizer by the same client.
-	Summarizer func(url string) convo.Summarizer
+	// Retrying returns a sender whose client tries a request again that has failed. Nil: the
+	// SDK has no retries.
+	Retrying func(url string) Sender
+
+	Small string // another model than that of the parameters
 
 	Signs bool // its answers have signed reasoning
 
 	Row string // the name of its row in the README of clients
+}
+
+// A Sender is what each module has.
+type Sender interface {
+	Send(context.Context, *convo.Snapshot) (convo.Reply, error)
+	Summarizer(model string) convo.Summarizer
 }
 
 // A Figures says how a run went.
@@ -51,8 +66,14 @@ func Run(t *testing.T, c Client) {
 	t.Run("Stop", func(t *testing.T) { testStop(t, c) })
 	t.Run("Broken", func(t *testing.T) { testBroken(t, c) })
 	t.Run("Overflow", func(t *testing.T) { testOverflow(t, c) })
+	t.Run("Slow", func(t *testing.T) { testSlow(t, c) })
+	t.Run("Usage", func(t *testing.T) { testUsage(t, c) })
 	t.Run("Agent", func(t *testing.T) { testAgent(t, c) })
 	t.Run("Summarizer", func(t *testing.T) { testSummarizer(t, c) })
+	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
+	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
+	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })
+	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }
 
 // testAgent runs an agent, and compares its figures with those of the README.
@@ -73,17 +94,29 @@ func testAgent(t *testing.T, c Client) {
 	}
 	_, body, _ := strings.Cut(string(example), "\nfunc agent(")
 	body, _, _ = strings.Cut(body, "\n}\n")
-	lines := 0
+	lines, own, inTool := 0, 0, false
 	for line := range strings.Lines(body) {
-		if strings.TrimSpace(line) != "" {
-			lines++
+		if strings.TrimSpace(line) == "" {
+			continue
 		}
+		lines++
+		inTool = inTool || strings.HasPrefix(line, "\tweather := ")
+		if !inTool && namesConvo.MatchString(line) {
+			own++
+		}
+		inTool = inTool && line != "\t}\n"
 	}
 	lines++ // the bracket at the end
-	if want := fmt.Sprintf("| %d lines |", lines); !strings.Contains(string(page), want) || lines > 40 {
-		t.Errorf("the agent has %d lines, and the README of clients says something else", lines)
+	if want := fmt.Sprintf("| %d lines, %d of them convo's |", lines, own); !strings.Contains(string(page), want) || lines > 40 {
+		t.Errorf("the README of clients lacks %q", want)
+	}
+	if own == 0 || own > 8 {
+		t.Errorf("%d lines of the agent are convo's, want at most 8", own)
 	}
 }
+
+// namesConvo matches a line of the agent that names convo, the client or the History.
+var namesConvo = regexp.MustCompile(`\b(convo\w*|wire|sender|h)\.`)
 
 func serve(t testing.TB, h http.Handler) string {
 	s := httptest.NewServer(h)
@@ -111,7 +144,7 @@ func testStream(t *testing.T, c Client) {
 	}
 	p.Script(provider.Answer{Blocks: blocks}, provider.Answer{Blocks: []provider.Block{provider.Text("done")}})
 	var shown strings.Builder
-	send := c.Send(serve(t, p), func(d wire.Delta) { shown.WriteString(d.Text) })
+	send := c.New(serve(t, p), func(d wire.Delta) { shown.WriteString(d.Text) }, "").Send
 	h := history(t, convo.Options{})
 	if _, err := h.Append(convo.User("Read <a> & \u2028.")); err != nil {
 		t.Fatal(err)
@@ -128,21 +161,19 @@ func testStream(t *testing.T, c Client) {
 		t.Fatal(err)
 	}
 	if got := shown.String(); got != "I read, and find: \"1 < 2\".done" || reply.Text() != "done" {
-		t.Errorf("shown %q, reply %v", got, reply)
+		t.Errorf("shown is %q, and the text of the reply %q", got, reply.Text())
 	}
 	if want := `{"line":1.0,"n":12345678901234567890}`; ran != want {
 		t.Errorf("arguments %s, want %s", ran, want)
 	}
 	if reply.Usage.Input == 0 || reply.Usage.Output == 0 {
-		t.Errorf("usage %+v", reply.Usage)
+		t.Errorf("the usage of the answer is %+v, want figures for Input and Output", reply.Usage)
 	}
-	if len(p.Refused()) > 0 {
-		t.Errorf("refused: %v", p.Refused())
-	}
+	noneRefused(t, p)
 	body := string(p.Requests()[1].Body)
 	for _, raw := range []string{"<&>", "Read <a> & ", `"minimum":1.0`, "content"} {
 		if !strings.Contains(body, raw) {
-			t.Errorf("the request lacks %q as raw bytes: %s", raw, body)
+			t.Errorf("the request lacks %q as raw bytes: %s", raw, excerpt(body))
 		}
 	}
 }
@@ -157,18 +188,18 @@ func testStop(t *testing.T, c Client) {
 	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.ServeHTTP(&firstHalf{ResponseWriter: w, wait: r.Context().Done()}, r)
 	})
-	send := c.Send(serve(t, slow), func(d wire.Delta) {
+	send := c.New(serve(t, slow), func(d wire.Delta) {
 		if d.Text != "" {
 			stop(clients.ErrStop)
 		}
-	})
+	}, "").Send
 	h := history(t, convo.Options{})
 	if _, err := h.Append(convo.User("Count.")); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := h.Do(ctx, send)
 	if err != nil || !strings.HasPrefix(reply.Text(), "word") {
-		t.Fatalf("%v, %v", reply, err)
+		t.Fatalf("the answer that was stopped is %v, want its first words: %v", reply, err)
 	}
 	if e, _ := h.Snapshot().At(h.Len() - 1); e.Message.Role != convo.RoleAssistant {
 		t.Errorf("the newest entry is %v", e)
@@ -204,7 +235,7 @@ func testBroken(t *testing.T, c Client) {
 	cut := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.ServeHTTP(&cutOff{ResponseWriter: w}, r)
 	})
-	send := c.Send(serve(t, cut), nil)
+	send := c.New(serve(t, cut), nil, "").Send
 	h := history(t, convo.Options{})
 	if _, err := h.Append(convo.User("Count.")); err != nil {
 		t.Fatal(err)
@@ -237,6 +268,96 @@ func (f *cutOff) Flush() {
 	}
 }
 
+// testSlow waits for the first byte. If ctx ends before, by a cancel or by its deadline, the
+// error matches ctx's error and its cause, and nothing is kept. Otherwise the answer comes.
+func testSlow(t *testing.T, c Client) {
+	why := errors.New("the user left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var never atomic.Bool // the answer
+	never.Store(true)
+	p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+		a := provider.Answer{Blocks: []provider.Block{provider.Text("at last")}, Fault: &provider.Fault{Wait: 50 * time.Millisecond}}
+		if never.Load() {
+			a.Fault.Wait = time.Hour
+			cancel(why)
+		}
+		return a
+	}})
+	send := c.New(serve(t, p), nil, "").Send
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("Count.")); err != nil {
+		t.Fatal(err)
+	}
+	before := h.Len()
+	if reply, err := h.Do(ctx, send); !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+		t.Errorf("%v, %v, want the error of ctx and its cause", reply, err)
+	}
+	late, end := context.WithDeadlineCause(t.Context(), time.Now().Add(100*time.Millisecond), why)
+	defer end()
+	never.Store(true)
+	if reply, err := h.Do(late, send); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) {
+		t.Errorf("%v, %v, want the error of ctx and its cause", reply, err)
+	}
+	never.Store(false)
+	if h.Len() != before {
+		t.Error("a part of an answer that never came was kept")
+	}
+	if reply, err := h.Do(t.Context(), send); err != nil || reply.Text() != "at last" {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
+// wrongUsage are figures that no request has.
+var wrongUsage = map[string]provider.Usage{
+	"zero":                   {},
+	"input less than cached": {Input: 5, CacheRead: 4_000, CacheWrite: 3_000, Output: 3},
+	"larger than the window": {Input: 100 * window, CacheRead: 50 * window, Output: 90 * window},
+	"too large":              {Input: math.MaxInt, CacheRead: math.MaxInt, Output: math.MaxInt},
+	"negative":               {Input: -7, CacheRead: -5, CacheWrite: -3, Output: -1},
+	"all from the cache":     {Input: 100, CacheRead: 100, Output: 1},
+}
+
+// testUsage has the provider report wrong figures from the fifth answer on. The conversation goes
+// on, and what is pinned stays.
+func testUsage(t *testing.T, c Client) {
+	for name, usage := range wrongUsage {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			p := provider.New(provider.Options{Window: window, Answer: func(provider.Request) provider.Answer {
+				asked++
+				a := answer(asked, c.Signs)
+				if asked >= 5 {
+					a.Usage = &usage
+				}
+				return a
+			}})
+			send := c.New(serve(t, p), nil, "").Send
+			h := history(t, convo.Options{Limits: convo.Limits{Window: window, Reserve: window / 8}, TagKey: "clienttest", PinFirstUser: true})
+			if _, err := h.Append(convo.User(rule)); err != nil {
+				t.Fatal(err)
+			}
+			var reply convo.Reply
+			for turn := range 15 {
+				var err error
+				if reply, err = h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{readTool()}}); err != nil {
+					t.Fatalf("turn %d: %v", turn, err)
+				}
+				if _, err := h.Append(convo.User(fmt.Sprint("Question ", turn, "."))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%d requests, %d refused, %d entries and %d tokens at the end; the newest answer says %+v", len(p.Requests()), len(p.Refused()), h.Len(), h.Status().Tokens, reply.Usage)
+			if body := string(p.Requests()[len(p.Requests())-1].Body); !strings.Contains(body, "only window seats") {
+				t.Errorf("the rule is not in the last request: %s", excerpt(body))
+			}
+			if s := h.Status(); s.Tokens <= 0 || s.Tokens > window {
+				t.Errorf("the view has %d tokens, want some, and at most the window of %d", s.Tokens, window)
+			}
+		})
+	}
+}
+
 // testOverflow has the provider refuse what the History thinks will fit.
 func testOverflow(t *testing.T, c Client) {
 	p := provider.New(provider.Options{Window: 2_000})
@@ -249,9 +370,8 @@ func testOverflow(t *testing.T, c Client) {
 	if _, err := h.Append(convo.User("The newest question.")); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := h.Do(t.Context(), c.Send(serve(t, p), nil))
-	if err != nil {
-		t.Fatalf("%v: %v", reply, err)
+	if _, err := h.Do(t.Context(), c.New(serve(t, p), nil, "").Send); err != nil {
+		t.Fatalf("the overflow was not recognised: %v", err)
 	}
 	if len(p.Refused()) == 0 || !strings.Contains(string(p.Requests()[len(p.Requests())-1].Body), "The newest question.") {
 		t.Error("the request was not made smaller, or lost the newest question")
@@ -259,7 +379,7 @@ func testOverflow(t *testing.T, c Client) {
 }
 
 // faults are what goes wrong in forty answers: outages, streams that break off, also within the
-// call of a tool that the provider runs, and an event that nobody knows.
+// call of a tool that the provider runs, and an event of an unknown type.
 var faults = map[int]*provider.Fault{
 	7: {Status: http.StatusTooManyRequests}, 13: {CutAfter: 4}, 17: {Status: 529}, 20: {CutAfter: 9}, 25: {CutAfter: 5}, 30: {CutAfter: 12},
 	31: {Status: http.StatusServiceUnavailable}, 33: {Foreign: `{"type":"surprise"}`}, 36: {Status: http.StatusInternalServerError},
@@ -354,7 +474,7 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 	if _, err := h.Append(convo.User(rule)); err != nil {
 		t.Fatal(err)
 	}
-	own := c.Send(url, nil)
+	own := c.New(url, nil, "").Send
 	for turn := range turns {
 		send, model := own, ""
 		if turn%30 >= 25 { // the conversation goes to another provider for a while
@@ -395,11 +515,9 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 		}
 	}
 	figures.Requests, figures.Refusals = len(p.Requests()), len(p.Refused())
-	for _, r := range p.Refused() {
-		t.Errorf("refused: %v", r)
-	}
+	noneRefused(t, p)
 	if body := string(p.Requests()[len(p.Requests())-1].Body); !strings.Contains(body, "only window seats") {
-		t.Error("the rule is not in the last request")
+		t.Errorf("the rule is not in the last request: %s", excerpt(body))
 	}
 	if figures.Compactions == 0 {
 		t.Error("nothing was compacted")
@@ -407,30 +525,27 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 	return figures
 }
 
-// testSummarizer has the client's own summarizer compact.
-func testSummarizer(t *testing.T, c Client) {
-	p := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
-		return provider.Answer{Blocks: []provider.Block{provider.Text("The user likes window seats.")}}
-	}})
-	url := serve(t, p)
-	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: c.Summarizer(url)}})
-	for i := range 40 {
-		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 50)))); err != nil {
-			t.Fatal(err)
+// testRetries has the SDK try again, with the whole request.
+func testRetries(t *testing.T, c Client) {
+	if c.Retrying == nil {
+		t.Skip("the SDK has no retries")
+	}
+	p := provider.New(provider.Options{})
+	failed := provider.Answer{Fault: &provider.Fault{Status: http.StatusServiceUnavailable}}
+	p.Script(failed, provider.Answer{Blocks: []provider.Block{provider.Text("at last")}})
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("<Count>.")); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := h.Do(t.Context(), c.Retrying(serve(t, p)).Send)
+	if err != nil || reply.Text() != "at last" {
+		t.Fatalf("%v, %v", reply, err)
+	}
+	requests := p.Requests()
+	if len(requests) != 2 || string(requests[0].Body) != string(requests[1].Body) || !strings.Contains(string(requests[0].Body), "<Count>.") {
+		t.Errorf("%d requests, want the same one twice", len(requests))
+		for _, r := range requests {
+			t.Log(excerpt(string(r.Body)))
 		}
-		if _, err := h.Do(t.Context(), c.Send(url, nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := h.Compact(t.Context(), "")
-	if err != nil || r.Outcome != convo.OutcomeApplied {
-		t.Fatal(r, err)
-	}
-	sum, _ := h.Snapshot().Summary()
-	if sum.Text != "The user likes window seats." || sum.Usage.Input == 0 || sum.Model == "" {
-		t.Errorf("%+v", sum)
-	}
-	if len(p.Refused()) > 0 {
-		t.Errorf("refused: %v", p.Refused())
 	}
 }

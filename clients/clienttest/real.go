@@ -42,9 +42,7 @@ func Real(t *testing.T, s Service) {
 		t.Setenv(s.Key, "none")
 		t.Setenv(s.Base, serve(t, p)+s.Path)
 		talk(t, s.Send(""))
-		for _, r := range p.Refused() {
-			t.Errorf("refused: %s: %s", r.Error, r.Body)
-		}
+		noneRefused(t, p)
 	})
 }
 

@@ -5,17 +5,16 @@
 //	send := convoanthropic.Send(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
-// The parameters and options of the client stay the application's. System text, messages
+// The client, its options and the parameters are those of the application. System text, messages
 // and the tools of the History are sent as raw JSON, so that their bytes and the
-// provider's cache stay the same. A client for Bedrock or Vertex, which the SDK makes by an
-// option, works as well.
+// provider's cache stay the same. Clients for Bedrock and Vertex, which the SDK makes by an
+// option, also work.
 package convoanthropic
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"maps"
 	"slices"
 
@@ -52,7 +51,7 @@ type Sender struct {
 	// before the body.
 	Options []option.RequestOption
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -80,9 +79,9 @@ func (s *Sender) Summarizer(model string) convo.Summarizer {
 		data, _ := json.Marshal(map[string]any{"role": "user", "content": []any{map[string]string{"type": "text", "text": text}}})
 		return data
 	}
-	return clients.Summarizer(f, f.Model, user, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, string(s.Params.Model), user, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		asks := own
-		if len(req.Tools) == 0 {
+		if bare {
 			asks.Params.Tools, asks.Params.ToolChoice = nil, anthropic.ToolChoiceUnionParam{}
 		}
 		return asks.send(ctx, f, req, nil)
@@ -114,11 +113,5 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 	}
 	stream := s.Client.Messages.NewStreaming(ctx, anthropic.MessageNewParams{Model: params.Model, MaxTokens: params.MaxTokens}, options...)
-	defer stream.Close()
-	return clients.Read(ctx, f, func() ([]byte, error) {
-		if stream.Next() {
-			return []byte(stream.Current().RawJSON()), nil
-		}
-		return nil, cmp.Or(stream.Err(), io.EOF)
-	}, show)
+	return clients.ReadStream(ctx, f, stream, show)
 }

@@ -21,12 +21,16 @@ var params = anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 500
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "Anthropic",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convoanthropic.Send(newClient(url), params, show)
+		Signs: true, Row: "Anthropic", Small: "claude-haiku-5-5",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			params := params
+			if own != "" {
+				params.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: own, Description: anthropic.String("of the parameters"), InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{}}}}}
+			}
+			return &convoanthropic.Sender{Client: newClient(url), Params: params, Show: show}
 		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convoanthropic.Sender{Client: newClient(url), Params: params}).Summarizer("")
+		Retrying: func(url string) clienttest.Sender {
+			return &convoanthropic.Sender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
 		},
 	})
 }

@@ -3,8 +3,8 @@ module github.com/seed-c1b73e60/convo/clients/convoanthropic
 go 1.26.5
 
 require (
-	github.com/anthropics/anthropic-sdk-go/v2 v2.13.0
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/anthropics/anthropic-sdk-go/v2 v2.15.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

@@ -2,10 +2,6 @@ package convoanthropic_test
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
@@ -15,53 +11,68 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
-	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convoanthropic"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 const body = `{"max_tokens":9,"messages":[{"role":"user","content":"<a> & b"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"b":1.0,"a":12345678901234567890}}]}],"model":"m"}`
 
 // The README of clients says what each way of giving a request to the SDK keeps.
 func TestWays(t *testing.T) {
-	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		data, _ := io.ReadAll(r.Body)
-		got = string(data)
-		w.WriteHeader(http.StatusTeapot)
-	}))
-	defer server.Close()
+	server := clienttest.Record(t)
 	client := newClient(server.URL)
-	send := func(params anthropic.MessageNewParams, options ...option.RequestOption) string {
+	send := func(params anthropic.MessageNewParams, options ...option.RequestOption) {
 		_, err := client.Messages.New(t.Context(), params, options...)
 		require.Error(t, err)
-		return got
 	}
-	assert.Equal(t, body, send(anthropic.MessageNewParams{}, option.WithRequestBody("application/json", []byte(body))))
-	assert.Contains(t, send(anthropic.MessageNewParams{}, option.WithRequestBody("application/json", []byte(body)), option.WithJSONSet("top_k", 3)), `"top_k":3`)
-	assert.NotContains(t, send(anthropic.MessageNewParams{}, option.WithJSONSet("top_k", 3), option.WithRequestBody("application/json", []byte(body))), `top_k`, "lost")
-	override := send(param.Override[anthropic.MessageNewParams](json.RawMessage(body)))
-	assert.Contains(t, override, `\u003ca\u003e \u0026 b`, "escaped")
-	assert.Contains(t, override, `"a":12345678901234567890`)
+	raw := option.WithRequestBody("application/json", []byte(body))
+	send(anthropic.MessageNewParams{}, raw)
+	server.Check("the body", []string{body}, nil)
+	send(anthropic.MessageNewParams{}, raw, option.WithJSONSet("top_k", 3))
+	server.Check("a field after the body", []string{`"top_k":3`, body[:len(body)-1]}, nil)
+	send(anthropic.MessageNewParams{}, option.WithJSONSet("top_k", 3), raw)
+	server.Check("a field before the body", []string{body}, []string{"top_k"})
+	send(param.Override[anthropic.MessageNewParams](json.RawMessage(body)))
+	server.Check("param.Override", []string{`\u003ca\u003e \u0026 b`, `"a":12345678901234567890`}, []string{"<a> & b"})
 	var params anthropic.MessageNewParams
 	require.NoError(t, json.Unmarshal([]byte(body), &params))
-	assert.NotContains(t, send(params), `"b":1.0,"a":12345678901234567890`, "changed")
+	send(params)
+	server.Check("json.Unmarshal into the parameters", []string{`"name":"n"`}, []string{`"a":12345678901234567890`})
 }
 
 // What the History decides may not be among the parameters.
 func TestParams(t *testing.T) {
-	h, err := convo.New(nil)
+	messages, system := params, params
+	messages.Messages = []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("x"))}
+	system.System = []anthropic.TextBlockParam{{Text: "x"}}
+	clienttest.Refuses(t, "messages", func(url string) convo.Send { return convoanthropic.Send(newClient(url), messages, nil) })
+	clienttest.Refuses(t, "system", func(url string) convo.Send { return convoanthropic.Send(newClient(url), system, nil) })
+}
+
+// Reasoning that the provider needs back, and another model has made, cannot be sent. Then
+// thinking is off.
+func TestSender_NoThinking(t *testing.T) {
+	server := clienttest.Record(t)
+	params := params
+	params.Model = "a model that is not known"
+	params.Thinking = anthropic.ThinkingConfigParamOfEnabled(1024)
+	send := convoanthropic.Send(newClient(server.URL), params, nil)
+	require.Error(t, clienttest.Do(t, send, convo.User("1")))
+	server.Check("a question", []string{`"thinking":{"budget_tokens":1024,"type":"enabled"}`}, nil)
+	call := convo.ToolCall{ID: "c", Name: "n", Arguments: "{}"}
+	require.Error(t, clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
+	server.Check("thinking without its signature", []string{`"thinking":{"type":"disabled"}`}, []string{"enabled"})
+}
+
+// The headers that a request needs are sent along with those of the application.
+func TestSender_Headers(t *testing.T) {
+	server := clienttest.Record(t)
+	format := wire.Anthropic{Betas: true}
+	in, err := format.Decode([]byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"},{"role":"system","content":"now","clear_at":"next_user_message"}]}`))
 	require.NoError(t, err)
-	_, err = h.Append(convo.User("1"))
-	require.NoError(t, err)
-	var wrong *clients.ParamsError
-	own := params
-	own.Messages = []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("x"))}
-	_, err = h.Do(t.Context(), convoanthropic.Send(newClient("http://127.0.0.1:1"), own, nil))
-	require.ErrorAs(t, err, &wrong)
-	assert.Equal(t, "messages", wrong.Field)
-	own = params
-	own.System = []anthropic.TextBlockParam{{Text: "x"}}
-	_, err = h.Do(t.Context(), convoanthropic.Send(newClient("http://127.0.0.1:1"), own, nil))
-	require.ErrorAs(t, err, &wrong)
-	assert.True(t, strings.Contains(wrong.Error(), "SetSystem"))
+	sender := &convoanthropic.Sender{Client: newClient(server.URL), Params: params, Format: &format, Options: []option.RequestOption{option.WithHeaderAdd("anthropic-beta", "own")}}
+	require.Error(t, clienttest.Do(t, sender.Send, in.Messages...))
+	server.Check("a message in beta", []string{`"clear_at":"next_user_message"`}, nil)
+	assert.Equal(t, []string{"own", "mid-conversation-system-clear-at-2026-08-21"}, server.Header().Values("anthropic-beta"))
 }

@@ -6,7 +6,7 @@
 //	send := convobedrock.Send(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
-// The parameters and options of the client stay the application's. System text, messages
+// The client, its options and the parameters are those of the application. System text, messages
 // and the tools of the History are put into the body as raw JSON before it is signed, so
 // that their bytes and the provider's cache stay the same. The events of an answer are
 // read as they came.
@@ -57,7 +57,7 @@ type Sender struct {
 	// Options are for each request, after those of the client.
 	Options []func(*bedrockruntime.Options)
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -79,13 +79,13 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 // [clients.Summarizer].
 func (s *Sender) Summarizer(model string) convo.Summarizer {
 	f := s.format(cmp.Or(model, s.model()))
-	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, s.model(), userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		messages, err := merge(req.Messages)
 		if err != nil {
 			return convo.Reply{}, err
 		}
 		req.Messages = messages
-		return s.send(ctx, f, req, len(req.Tools) == 0, nil)
+		return s.send(ctx, f, req, bare, nil)
 	})
 }
 
@@ -107,16 +107,20 @@ func merge(messages []json.RawMessage) ([]json.RawMessage, error) {
 	if before.Role != last.Role {
 		return messages, nil
 	}
-	var joined bytes.Buffer
-	fmt.Fprintf(&joined, `{"role":%q,"content":[`, last.Role)
-	for i, block := range append(before.Content, last.Content...) {
+	joined := fmt.Appendf(nil, `{"role":%q,"content":%s}`, last.Role, rawList(append(before.Content, last.Content...)))
+	return append(slices.Clone(messages[:n-2]), joined), nil
+}
+
+// rawList returns a JSON list of values, whose bytes stay.
+func rawList(values []json.RawMessage) []byte {
+	list := []byte{'['}
+	for i, v := range values {
 		if i > 0 {
-			joined.WriteByte(',')
+			list = append(list, ',')
 		}
-		joined.Write(block)
+		list = append(list, v...)
 	}
-	joined.WriteString("]}")
-	return append(slices.Clone(messages[:n-2]), joined.Bytes()), nil
+	return append(list, ']')
 }
 
 func (s *Sender) format(model string) wire.Converse {
@@ -203,36 +207,48 @@ func join(req wire.Request, written []byte) ([]byte, error) {
 		req.Tools = joined
 		delete(params, "toolConfig")
 	}
+	if own, ok := params[modelFields]; ok && req.NoThinking {
+		fields, err := withoutThinking(own)
+		if err != nil {
+			return nil, err
+		}
+		params[modelFields] = fields
+	}
 	return clients.Body(req, params)
 }
 
 // joinTools joins two values of toolConfig: the tools of both, and else what own says.
 func joinTools(own, more json.RawMessage) (json.RawMessage, error) {
-	var config map[string]json.RawMessage
-	var before, behind struct {
-		Tools []json.RawMessage `json:"tools"`
+	type config struct {
+		Tools  []json.RawMessage `json:"tools"`
+		Choice json.RawMessage   `json:"toolChoice"`
 	}
-	for value, into := range map[*json.RawMessage][]any{&own: {&config, &before}, &more: {&behind}} {
-		for _, v := range into {
-			if err := json.Unmarshal(*value, v); err != nil {
-				return nil, fmt.Errorf("convobedrock: toolConfig: %w", err)
-			}
+	var first, last config
+	if err := errors.Join(json.Unmarshal(own, &first), json.Unmarshal(more, &last)); err != nil {
+		return nil, fmt.Errorf("convobedrock: toolConfig: %w", err)
+	}
+	joined := fmt.Appendf(nil, `{"tools":%s`, rawList(append(first.Tools, last.Tools...)))
+	if len(first.Choice) > 0 {
+		joined = fmt.Appendf(joined, `,"toolChoice":%s`, first.Choice)
+	}
+	return append(joined, '}'), nil
+}
+
+// modelFields is the field of a body for what Converse has no field of its own for.
+const modelFields = "additionalModelRequestFields"
+
+// withoutThinking turns off the thinking that the fields of a model ask for, by either name.
+func withoutThinking(fields json.RawMessage) (json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(fields, &all); err != nil {
+		return nil, fmt.Errorf("convobedrock: %s: %w", modelFields, err)
+	}
+	for _, name := range []string{"thinking", "reasoning_config"} {
+		if _, ok := all[name]; ok {
+			all[name] = json.RawMessage(`{"type":"disabled"}`)
 		}
 	}
-	var out bytes.Buffer
-	out.WriteString(`{"tools":[`)
-	for i, tool := range append(before.Tools, behind.Tools...) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(tool)
-	}
-	out.WriteByte(']')
-	if choice, ok := config["toolChoice"]; ok {
-		fmt.Fprintf(&out, `,"toolChoice":%s`, choice)
-	}
-	out.WriteByte('}')
-	return out.Bytes(), nil
+	return json.Marshal(all)
 }
 
 // taken is the body of an answer, which the SDK does not see.
@@ -277,7 +293,7 @@ func (e *events) next() ([]byte, error) {
 		return nil, err
 	}
 	name := ""
-	for _, header := range []string{eventstreamEvent, eventstreamException} {
+	for _, header := range []string{":event-type", ":exception-type"} {
 		if v := m.Headers.Get(header); v != nil {
 			name = v.String()
 		}
@@ -292,12 +308,6 @@ func (e *events) next() ([]byte, error) {
 	}
 	return fmt.Appendf(nil, "{%s:%s}", key, payload), nil
 }
-
-// The headers of an event that name it.
-const (
-	eventstreamEvent     = ":event-type"
-	eventstreamException = ":exception-type"
-)
 
 // userMessage returns the message of a user.
 func userMessage(text string) json.RawMessage {

@@ -3,16 +3,17 @@ package convobedrock_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/document"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 
 	"github.com/seed-c1b73e60/convo"
-	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convobedrock"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -31,33 +32,22 @@ var params = &bedrockruntime.ConverseStreamInput{ModelId: aws.String("anthropic.
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true,
-		Row:   "Converse",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convobedrock.Send(newClient(url), params, show)
+		Signs: true, Row: "Converse", Small: "anthropic.claude-haiku-5-5-v1:0",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			params := *params
+			if own != "" {
+				params.ToolConfig = &types.ToolConfiguration{Tools: []types.Tool{&types.ToolMemberToolSpec{Value: types.ToolSpecification{
+					Name: &own, Description: aws.String("of the parameters"), InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(map[string]any{"type": "object"})},
+				}}}}
+			}
+			return &convobedrock.Sender{Client: newClient(url), Params: &params, Show: show}
 		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convobedrock.Sender{Client: newClient(url), Params: params}).Summarizer("")
+		Retrying: func(url string) clienttest.Sender {
+			return &convobedrock.Sender{Client: newClient(url), Params: params, Options: []func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
+				o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) { o.MaxAttempts, o.MaxBackoff = 2, time.Millisecond })
+			}}}
 		},
 	})
-}
-
-// What the History decides may not be among the parameters.
-func TestParams(t *testing.T) {
-	h, err := convo.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Append(convo.User("1")); err != nil {
-		t.Fatal(err)
-	}
-	var wrong *clients.ParamsError
-	filled := *params
-	filled.System = []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: "x"}}
-	_, err = h.Do(t.Context(), convobedrock.Send(newClient("http://127.0.0.1:1"), &filled, nil))
-	if !errors.As(err, &wrong) || wrong.Field != "system" {
-		t.Error(err)
-	}
 }
 
 // With a key in the environment, the sender talks to the real service.

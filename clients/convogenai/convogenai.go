@@ -7,8 +7,8 @@
 //	send := convogenai.Send(client, "gemini-3.8-flash", nil, show)
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
-// The SDK takes and gives contents by its own types alone, in which numbers of arguments
-// change. [clients.Transport] puts the conversation into its requests as raw JSON, and reads
+// The SDK has only its own types for contents, in which numbers in arguments change.
+// [clients.Transport] puts the conversation into its requests as raw JSON, and reads
 // the answers. The configuration, the keys and the addresses stay those of the SDK, also
 // for Vertex AI.
 package convogenai
@@ -50,7 +50,7 @@ type Sender struct {
 	// Format is how requests are written. Its Model is that of the request.
 	Format wire.Gemini
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -75,9 +75,9 @@ func (s *Sender) Summarizer(model string) convo.Summarizer {
 	own := *s
 	f := own.Format
 	f.Model = cmp.Or(model, s.Model)
-	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, s.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		asks := own
-		if len(req.Tools) == 0 && own.Config != nil {
+		if bare && own.Config != nil {
 			config := *own.Config
 			config.Tools, config.ToolConfig = nil, nil
 			asks.Config = &config
@@ -91,7 +91,7 @@ func (s *Sender) send(ctx context.Context, f wire.Gemini, req wire.Request, show
 	if s.Config != nil {
 		config = *s.Config
 	}
-	config.AutomaticContinuation = genai.Ptr(false)
+	config.AutomaticContinuation = new(false)
 	return clients.Through(ctx, req, f, show, func(ctx context.Context) error {
 		for _, err := range s.Client.Models.GenerateContentStream(ctx, f.Model, nil, &config) {
 			if err != nil {

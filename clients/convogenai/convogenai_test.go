@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"google.golang.org/genai"
@@ -13,6 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convogenai"
+	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -32,34 +35,58 @@ func withTransport() *http.Client { return &http.Client{Transport: clients.Trans
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true,
-		Row:   "generateContent",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convogenai.Send(newClient(url, withTransport()), model, nil, show)
+		Signs: true, Row: "generateContent", Small: "gemini-3.8-flash-lite",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			s := &convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Show: show}
+			if own != "" {
+				s.Config = &genai.GenerateContentConfig{Tools: []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: own, Description: "of the parameters"}}}}}
+			}
+			return s
 		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convogenai.Sender{Client: newClient(url, withTransport()), Model: model}).Summarizer("")
+		Retrying: func(url string) clienttest.Sender {
+			retries := &genai.HTTPRetryOptions{Attempts: genai.Ptr[int32](2), InitialDelay: new(0.001)}
+			return &convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &genai.GenerateContentConfig{HTTPOptions: &genai.HTTPOptions{RetryOptions: retries}}}
 		},
 	})
 }
 
-// What the History decides may not be among the parameters, and a client without the
-// transport is an error that says so.
-func TestErrors(t *testing.T) {
-	h, err := convo.New(nil)
+// The other service of the SDK, Vertex AI, has the same requests at another address.
+func TestSend_VertexAI(t *testing.T) {
+	p := provider.New(provider.Options{})
+	server := httptest.NewServer(p)
+	defer server.Close()
+	client, err := genai.NewClient(t.Context(), &genai.ClientConfig{
+		Backend: genai.BackendVertexAI, Project: "p", Location: "europe-west4", HTTPClient: withTransport(), HTTPOptions: genai.HTTPOptions{BaseURL: server.URL},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Append(convo.User("1")); err != nil {
+	if err := clienttest.Do(t, convogenai.Send(client, model, nil, nil), convo.System("<s>"), convo.User("<q>")); err != nil {
 		t.Fatal(err)
 	}
-	var wrong *clients.ParamsError
-	filled := &genai.GenerateContentConfig{SystemInstruction: genai.NewContentFromText("x", "user")}
-	_, err = h.Do(t.Context(), convogenai.Send(newClient("http://127.0.0.1:1", withTransport()), model, filled, nil))
-	if !errors.As(err, &wrong) || wrong.Field != "systemInstruction" {
-		t.Error(err)
+	body := string(p.Requests()[0].Body)
+	for _, s := range []string{"<s>", "<q>"} {
+		if !strings.Contains(body, s) {
+			t.Errorf("the request lacks %s: %s", s, body)
+		}
 	}
-	_, err = h.Do(t.Context(), convogenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), model, nil, nil))
+}
+
+// What the History decides may not be among the parameters.
+func TestParams(t *testing.T) {
+	for field, config := range map[string]*genai.GenerateContentConfig{
+		"systemInstruction": {SystemInstruction: genai.NewContentFromText("x", "user")},
+		"contents":          {HTTPOptions: &genai.HTTPOptions{ExtraBody: map[string]any{"contents": []any{"x"}}}},
+	} {
+		clienttest.Refuses(t, field, func(url string) convo.Send {
+			return convogenai.Send(newClient(url, withTransport()), model, config, nil)
+		})
+	}
+}
+
+// A client without the transport is an error that says so.
+func TestTransport(t *testing.T) {
+	err := clienttest.Do(t, convogenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), model, nil, nil), convo.User("1"))
 	if !errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}

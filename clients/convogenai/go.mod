@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/clients/convogenai
 go 1.26.5
 
 require (
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	google.golang.org/genai v1.77.0
 )
 

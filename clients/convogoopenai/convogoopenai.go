@@ -7,7 +7,7 @@
 //	send := convogoopenai.Send(client, openai.ChatCompletionRequest{Model: "gpt-5.5"}, show)
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
-// The SDK knows messages by its own types alone, which lose reasoning and bytes of
+// The SDK has only its own types for messages, which lose reasoning and bytes of
 // arguments. [clients.Transport] puts the conversation into its requests as raw JSON, and
 // reads the answers. The parameters, the keys and the addresses stay those of the SDK.
 package convogoopenai
@@ -48,7 +48,7 @@ type Sender struct {
 	// Format is how requests are written. Its Model is that of the request.
 	Format wire.OpenAIChat
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -74,10 +74,10 @@ func (s *Sender) Summarizer(model string) convo.Summarizer {
 	own.Params.Model = cmp.Or(model, s.Params.Model)
 	f := own.Format
 	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		asks := own
-		if len(req.Tools) == 0 {
-			asks.Params.Tools, asks.Params.ToolChoice = nil, nil
+		if bare {
+			asks.Params.Tools, asks.Params.ToolChoice, asks.Params.ParallelToolCalls = nil, nil, nil // the last is refused without tools
 		}
 		return asks.send(ctx, f, req, nil)
 	})

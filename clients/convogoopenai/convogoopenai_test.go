@@ -28,34 +28,30 @@ func withTransport() *http.Client { return &http.Client{Transport: clients.Trans
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Row: "Chat Completions, go-openai",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convogoopenai.Send(newClient(url, withTransport()), params, show)
-		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params}).Summarizer("")
+		Row: "Chat Completions, go-openai", Small: "gpt-5.5-mini",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			params := params
+			if own != "" {
+				params.ParallelToolCalls = true
+				params.Tools = []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: own, Description: "of the parameters"}}}
+			}
+			return &convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params, Show: show}
 		},
 	})
 }
 
-// What the History decides may not be among the parameters, and a client without the
-// transport is an error that says so.
-func TestErrors(t *testing.T) {
-	h, err := convo.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Append(convo.User("1")); err != nil {
-		t.Fatal(err)
-	}
-	var wrong *clients.ParamsError
+// What the History decides may not be among the parameters.
+func TestParams(t *testing.T) {
 	filled := params
 	filled.Messages = []openai.ChatCompletionMessage{{Role: "user", Content: "x"}}
-	_, err = h.Do(t.Context(), convogoopenai.Send(newClient("http://127.0.0.1:1", withTransport()), filled, nil))
-	if !errors.As(err, &wrong) || wrong.Field != "messages" {
-		t.Error(err)
-	}
-	_, err = h.Do(t.Context(), convogoopenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), params, nil))
+	clienttest.Refuses(t, "messages", func(url string) convo.Send {
+		return convogoopenai.Send(newClient(url, withTransport()), filled, nil)
+	})
+}
+
+// A client without the transport is an error that says so.
+func TestTransport(t *testing.T) {
+	err := clienttest.Do(t, convogoopenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), params, nil), convo.User("1"))
 	if !errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}

@@ -6,22 +6,22 @@
 //	send := convoopenai.Chat(client, params, func(d wire.Delta) { fmt.Print(d.Text) })
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
-// The parameters and options of the client stay the application's. System text, messages
+// The client, its options and the parameters are those of the application. System text, messages
 // and the tools of the History are sent as raw JSON, so that their bytes and the
-// provider's cache stay the same. A client for another server, by option.WithBaseURL, works
-// as well.
+// provider's cache stay the same. A client for another server, by option.WithBaseURL,
+// also works.
 package convoopenai
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
 	"maps"
 	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/seed-c1b73e60/convo"
@@ -61,7 +61,7 @@ type ChatSender struct {
 	// before the body.
 	Options []option.RequestOption
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -87,10 +87,11 @@ func (s *ChatSender) Summarizer(model string) convo.Summarizer {
 	own.Params.Model = cmp.Or(model, s.Params.Model)
 	f := own.Format
 	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		asks := own
-		if len(req.Tools) == 0 {
+		if bare {
 			asks.Params.Tools, asks.Params.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
+			asks.Params.ParallelToolCalls = param.Opt[bool]{} // refused without tools
 		}
 		return asks.send(ctx, f, req, nil)
 	})
@@ -107,13 +108,7 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 		return convo.Reply{}, err
 	}
 	stream := s.Client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{Model: params.Model}, options(req, body, s.Options)...)
-	defer stream.Close()
-	return clients.Read(ctx, f, func() ([]byte, error) {
-		if stream.Next() {
-			return []byte(stream.Current().RawJSON()), nil
-		}
-		return nil, cmp.Or(stream.Err(), io.EOF)
-	}, show)
+	return clients.ReadStream(ctx, f, stream, show)
 }
 
 // A ResponsesSender makes requests of snapshots by the Responses API. Its fields must not be
@@ -134,7 +129,7 @@ type ResponsesSender struct {
 	// Options are as those of a [ChatSender].
 	Options []option.RequestOption
 
-	// Show gets each piece of an answer as it comes. Nil: nobody does.
+	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
 }
 
@@ -156,10 +151,11 @@ func (s *ResponsesSender) Summarizer(model string) convo.Summarizer {
 	own.Params.Model = cmp.Or(model, s.Params.Model)
 	f := own.Format
 	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, userMessage, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
 		asks := own
-		if len(req.Tools) == 0 {
+		if bare {
 			asks.Params.Tools, asks.Params.ToolChoice = nil, responses.ResponseNewParamsToolChoiceUnion{}
+			asks.Params.ParallelToolCalls = param.Opt[bool]{} // refused without tools
 		}
 		return asks.send(ctx, f, req, nil)
 	})
@@ -179,13 +175,7 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 		return convo.Reply{}, err
 	}
 	stream := s.Client.Responses.NewStreaming(ctx, responses.ResponseNewParams{Model: params.Model}, options(req, body, s.Options)...)
-	defer stream.Close()
-	return clients.Read(ctx, f, func() ([]byte, error) {
-		if stream.Next() {
-			return []byte(stream.Current().RawJSON()), nil
-		}
-		return nil, cmp.Or(stream.Err(), io.EOF)
-	}, show)
+	return clients.ReadStream(ctx, f, stream, show)
 }
 
 // options returns the options of a request with a body.

@@ -7,6 +7,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
@@ -19,27 +20,37 @@ func newClient(url string) openai.Client {
 }
 
 func TestChat(t *testing.T) {
-	params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
 	clienttest.Run(t, clienttest.Client{
-		Row: "Chat Completions",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convoopenai.Chat(newClient(url), params, show)
+		Row: "Chat Completions", Small: "gpt-5.5-mini",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
+			if own != "" {
+				params.ParallelToolCalls = openai.Bool(true)
+				params.Tools = []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: own, Description: openai.String("of the parameters")})}
+			}
+			return &convoopenai.ChatSender{Client: newClient(url), Params: params, Show: show}
 		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convoopenai.ChatSender{Client: newClient(url), Params: params}).Summarizer("")
+		Retrying: func(url string) clienttest.Sender {
+			params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
+			return &convoopenai.ChatSender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
 		},
 	})
 }
 
 func TestResponses(t *testing.T) {
-	params := responses.ResponseNewParams{Model: "gpt-5.5"}
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "Responses",
-		Send: func(url string, show func(wire.Delta)) convo.Send {
-			return convoopenai.Responses(newClient(url), params, show)
+		Signs: true, Row: "Responses", Small: "gpt-5.5-mini",
+		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
+			params := responses.ResponseNewParams{Model: "gpt-5.5"}
+			if own != "" {
+				params.ParallelToolCalls = openai.Bool(true)
+				params.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: own, Description: openai.String("of the parameters"), Parameters: map[string]any{"type": "object"}}}}
+			}
+			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params, Show: show}
 		},
-		Summarizer: func(url string) convo.Summarizer {
-			return (&convoopenai.ResponsesSender{Client: newClient(url), Params: params}).Summarizer("")
+		Retrying: func(url string) clienttest.Sender {
+			params := responses.ResponseNewParams{Model: "gpt-5.5"}
+			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
 		},
 	})
 }

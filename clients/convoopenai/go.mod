@@ -3,8 +3,8 @@ module github.com/seed-c1b73e60/convo/clients/convoopenai
 go 1.26.5
 
 require (
-	github.com/openai/openai-go/v3 v3.96.0
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/openai/openai-go/v3 v3.98.0
+	github.com/seed-c1b73e60/convo v0.1.0
 )
 
 require (

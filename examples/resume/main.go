@@ -6,7 +6,7 @@
 //	You said: Flights to Rome?
 //	saved: Flights to Rome?
 //	$ echo "And a hotel." | go run ./examples/resume
-//	resumed behind record 1: History(2 entries, 1 turn, 21 tokens)
+//	resumed after record 1: History(2 entries, 1 turn, 21 tokens)
 //	You said: And a hotel.
 //	saved: And a hotel.
 //
@@ -62,7 +62,7 @@ func run(ctx context.Context, store convo.Store, in io.Reader, out io.Writer) er
 	if _, seq := h.Saved(); seq == 0 {
 		fmt.Fprintln(out, "a new conversation")
 	} else {
-		fmt.Fprintf(out, "resumed behind record %d: %v\n", seq, h)
+		fmt.Fprintf(out, "resumed after record %d: %v\n", seq, h)
 	}
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/filestore"
 )
 
-// The second run goes on behind the first, and everything that was saved is shown,
+// The second run continues after the first, and everything that was saved is shown,
 // once and in order, though the view holds little of it.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()

@@ -4,7 +4,7 @@ go 1.26
 
 require (
 	github.com/pkoukk/tiktoken-go-loader v0.0.2
-	github.com/seed-c1b73e60/convo v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

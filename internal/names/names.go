@@ -5,7 +5,7 @@ package names
 import (
 	"cmp"
 	"iter"
-	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,10 +17,28 @@ const Longest = 120
 // Words returns the words of a text, without the punctuation around them.
 func Words(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for w := range strings.FieldsFuncSeq(s, splits) {
-			w = trim(w)
-			if w != "" && !yield(w) {
-				return
+		begin := -1
+		for i := 0; i < len(s); {
+			isSplit, size := splitBytes[s[i]], 1
+			if s[i] >= utf8.RuneSelf {
+				var r rune
+				r, size = utf8.DecodeRuneInString(s[i:])
+				isSplit = splits(r)
+			}
+			switch {
+			case !isSplit && begin < 0:
+				begin = i
+			case isSplit && begin >= 0:
+				if w := trim(s[begin:i]); w != "" && !yield(w) {
+					return
+				}
+				begin = -1
+			}
+			i += size
+		}
+		if begin >= 0 {
+			if w := trim(s[begin:]); w != "" {
+				yield(w)
 			}
 		}
 	}
@@ -35,10 +53,22 @@ func splits(r rune) bool {
 	return r <= ' ' || unicode.IsSpace(r)
 }
 
+// splitBytes is splits for ASCII.
+var splitBytes = func() (is [256]bool) {
+	for r := range rune(utf8.RuneSelf) {
+		is[r] = splits(r)
+	}
+	return is
+}()
+
 // trim removes characters at the ends of a word that are not part of it.
 func trim(w string) string {
-	w = strings.TrimRight(w, ".:!?…-")
-	w = strings.TrimLeft(w, "!?…:")
+	if !isInner(w[len(w)-1]) {
+		w = strings.TrimRight(w, ".:!?…-")
+	}
+	if w != "" && !isInner(w[0]) {
+		w = strings.TrimLeft(w, "!?…:")
+	}
 	if key, value, ok := strings.Cut(w, "="); ok && value != "" && !strings.Contains(value, "=") && !strings.Contains(w, "/") {
 		// a flag or an assignment: the value is the name, or the key if the value is not
 		// a name
@@ -48,6 +78,11 @@ func trim(w string) string {
 		return key
 	}
 	return w
+}
+
+// isInner reports whether a byte is a letter or a digit of ASCII, which trim never removes.
+func isInner(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
 // Of returns the names in a text, in order, with repetitions.
@@ -84,10 +119,8 @@ func Is(w string) bool {
 			}
 		case unicode.IsLetter(r):
 			letters++
-		case strings.ContainsRune("_/.:@#$€£¥%~+-&?", r):
-			if i > 0 && i < len(w)-1 {
-				signs++
-			}
+		case i > 0 && i < len(w)-1 && strings.ContainsRune("_/.:@#$€£¥%~+-&?", r):
+			signs++
 		}
 		last = r
 	}
@@ -167,8 +200,9 @@ func (l *Ledger) Choose() []string {
 			all = append(all, c)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *count) int {
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(rarity(a.times), rarity(b.times)), cmp.Compare(b.last, a.last))
+	sort.SliceStable(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(rarity(a.times), rarity(b.times)), cmp.Compare(b.last, a.last)) < 0
 	})
 	out := make([]string, len(all))
 	for i, c := range all {

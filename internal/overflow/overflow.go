@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,10 +43,17 @@ const (
 	requestTooLarge = 413
 )
 
-// expression returns a function that compiles a regular expression when it is first
-// called. Most programs never see an error of a provider.
-func expression(s string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
+// An expression is compiled when its pattern is first needed. Most programs never see
+// an error of a provider.
+type expression struct {
+	text     string
+	once     sync.Once
+	compiled *pattern
+}
+
+func (e *expression) pattern() *pattern {
+	e.once.Do(func() { e.compiled = compile(e.text) })
+	return e.compiled
 }
 
 // answerShare bounds answers: if the requested answer leaves less than 1/answerShare of
@@ -82,22 +88,32 @@ func (e *providerError) isOverflow() bool {
 // after the parameter which mean that it exceeds something. otherSubject finds other
 // things that are part of the sum.
 var (
-	answerName    = expression(`\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`)
-	answerExceeds = expression(`^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`)
-	otherSubject  = expression(`\b(?:and|plus|with|prompt|input|messages?)\b|\+`)
+	answerName    = expression{text: `\b(?:max_(?:completion_|new_|output_)?tokens|budget_tokens)\b`}
+	answerExceeds = expression{text: `^[^.;{}]{0,32}?\b(?:exceed(?:s|ed)?|must be (?:less|smaller) than)\b`}
+	otherSubject  = expression{text: `\b(?:and|plus|with|prompt|input|messages?)\b|\+`}
 )
 
 // isAboutAnswer reports whether e means that the length requested for the answer alone
 // exceeds the window, and not its sum with the prompt.
 func (e *providerError) isAboutAnswer() bool {
-	for _, at := range answerName().FindAllStringIndex(e.text, -1) {
-		before := e.text[strings.LastIndexAny(e.text[:at[0]], ".:;{}\"")+1 : at[0]]
-		after := answerExceeds().FindString(e.text[at[1]:])
-		if after != "" && !otherSubject().MatchString(before) && !otherSubject().MatchString(after) {
+	others := false // the clause names other things before the parameter
+	for at := 0; ; {
+		name, ok := answerName.pattern().find(e.text, at)
+		if !ok {
+			return false
+		}
+		before := e.text[at:name.from]
+		if end := strings.LastIndexAny(before, ".:;{}\""); end >= 0 {
+			before, others = before[end+1:], false
+		}
+		others = others || otherSubject.pattern().in(before)
+		at = name.to
+		next := e.text[at:min(at+160, len(e.text))] // longer than any match
+		exceeds, ok := answerExceeds.pattern().find(next, 0)
+		if ok && !others && !otherSubject.pattern().in(next[:exceeds.to]) {
 			return true
 		}
 	}
-	return false
 }
 
 // isTooLong reports whether e is about the length of something that is not a
@@ -108,7 +124,7 @@ func (e *providerError) isTooLong() bool {
 			return true
 		}
 	}
-	if e.status != requestTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus().MatchString(e.text) {
+	if e.status != requestTooLarge && !containsAny(e.text, tooLargeTexts[:]) && !tooLargeStatus.pattern().in(e.text) {
 		return false
 	}
 	return !slices.ContainsFunc(fileTexts[:], func(t string) bool { return startsWord(e.text, t) })
@@ -118,10 +134,10 @@ func (e *providerError) isTooLong() bool {
 // before a match: that part is too long. otherUnit finds a length in a unit other than
 // tokens in the text after a match.
 var (
-	fieldBefore = expression(`(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
+	fieldBefore = expression{text: `(?:^|[^a-z])(?:names?|titles?|labels?|descriptions?|schemas?|definitions?|metadata|user[ _]ids?|ids?|identifiers?|` +
 		`cache[ _]keys?|api[ _]keys?|passwords?|string|(?:stop[ _])?sequences?|headers?|urls?|images?|dimensions?|files?|documents?|pdfs?|audio|videos?|attachments?|number of tools)` +
-		`(?:\.[0-9]+)? (?:value )?(?:(?:is|are|was) )?(?:too (?:long|large|big|many)[:;,] (?:it )?)?$`)
-	otherUnit = expression(`^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`)
+		`(?:\.[0-9]+)? (?:value )?(?:(?:is|are|was) )?(?:too (?:long|large|big|many)[:;,] (?:it )?)?$`}
+	otherUnit = expression{text: `^[^{}]{0,64}?\b[0-9][0-9,._]*[ -]?(?:characters?|chars|bytes|[km]i?b|pixels?)\b`}
 )
 
 // says reports whether e has the texts of a pair of overflowTexts, without a field of the
@@ -133,8 +149,8 @@ func (e *providerError) says(first, then string) bool {
 			return false
 		}
 		before, after := e.text[:at+i], e.text[at+i+len(first):]
-		length := otherUnit().FindString(after)
-		if (length == "" || strings.Contains(length, "token")) && !fieldBefore().MatchString(before[max(len(before)-maxGap, 0):]) &&
+		length, ok := otherUnit.pattern().find(after, 0)
+		if (!ok || strings.Contains(after[:length.to], "token")) && !fieldBefore.pattern().in(before[max(len(before)-maxGap, 0):]) &&
 			!strings.HasSuffix(before, "requests that ") { // the text states a rule for requests
 			return true
 		}
@@ -169,7 +185,7 @@ var loadTexts = [...]string{
 // fileTexts are beginnings of words which mean that a file is the cause.
 var (
 	tooLargeTexts  = [...]string{"request_too_large", "request entity too large", "maximum request body size", "request exceeds the maximum size"}
-	tooLargeStatus = expression(`\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`)
+	tooLargeStatus = expression{text: `\b413\b[^a-z0-9]{1,4}(?:payload|content|request) too large`}
 	fileTexts      = [...]string{"file", "image", "audio", "video", "upload", "attachment", "media", "multimedia"}
 )
 
@@ -267,116 +283,98 @@ func (f Figures) Refused() int { return max(f.Total, sum(f.Prompt, f.Output)) }
 // sum returns a + b, or MaxInt if that overflows.
 func sum(a, b int) int { return a + min(b, math.MaxInt-a) }
 
-// A figurePattern finds numbers in a text. Its groups are named by the first
-// letter of a field of Figures.
-type figurePattern struct {
-	*regexp.Regexp
-	word string // part of every match; searching for it first saves most of the time
-}
-
-var figurePatterns = sync.OnceValue(func() []figurePattern {
-	const number = `[0-9][0-9,_]*(?:(?:\.[0-9]+)?[km])?\b`
-	groups := regexp.MustCompile(`#([lpot])`)
-	varying := regexp.MustCompile(`\\.|\(\?:[^)]*\)|#[lpot]|[^a-z_ ]`)
-	var all []figurePattern
-	for _, p := range []string{
-		// The sizes that were compared.
-		`limit: #p \+ #o > #l`,
-		`#p tokens > #l maximum`,
-		`prompt is too long: #p, model maximum context length: #l`,
-		`prompt contains #p tokens .{0,40}too large for model with #l maximum`,
-		`input tokens #p cannot exceed the total tokens limit #l`,
-		`but (?:the )?model (?:only )?supports up to #l`,
-		`n_keep: #t ?>= ?n_ctx: #l`,
-		`\(total length #p\)`,
-		`<= #l\. given: #p .inputs. tokens and #o .max_new_tokens`,
-		`cannot exceed #l - received #t`,
-		`length is #t while limit is #l`,
-		`token limit: #l \(requested: #t\)`,
-		`prompt has #p tokens, but the configured context size is #l`,
-		`length \(?#p\)? exceeds (?:the )?maximum (?:input )?length \(?#l`,
-		`cannot truncate to #l, required #p`,
-		`prompt is \[\[#p\]\] long while only #l is supported`,
-		`length #p is greater than max_seq_len #l`,
-		`prompt_tokens \(#p\) must be less than max_seq_len \(#l\)`,
-		`input tokens \(#p\) have exceeded max_prompt_tokens \(#l\)`,
-
-		// Sizes.
-		`messages resulted in #p tokens`,
-		`requested (?:about |a total of )?#t tokens`,
-		`#p tokens from the input`,
-		`#o tokens for the completion`,
-		`your request will take #t tokens`,
-		`#p in (?:the messages|your prompt)`,
-		`#o (?:in|for) the (?:completion|output)`,
-		`requested #o output tokens`,
-		`is too large: #o\. this model`,
-		`request has #p input tokens`,
-		`passed #p input tokens`,
-		`request contains #p tokens`,
-		`request \(#p tokens\)`,
-		`total of at least #t tokens`,
-		`token count:? \(?#p\)?`,
-		`token count (?:of|is) #p`,
-		`input \(#p tokens\)`,
-		`input length \(?#p`,
-		`prompt \(length #p\)`,
-		`prompt length of #p`,
-		`but .?max_tokens.? is #o`,
-		`prompt too long: #p tokens`,
-		`n_prompt_tokens"?: ?#p`,
-		`requested tokens \(#t\)`,
-		`window exceeded: #t tokens`,
-		`keep the first #t tokens`,
-
-		// Limits.
-		`maximum context length (?:is |of |\()#l`,
-		`maximum number of tokens allowed \(#l\)`,
-		`maximum prompt length is #l`,
-		`maximum model length of #l`,
-		`maximum allowed (?:input )?length (?:of )?\(?#l`,
-		`maximum input length of #l`,
-		`maximum context length of [a-z][^ ]* is #l`,
-		`max input tokens: #l`,
-		`exceeds the (?:configured )?limit of #l`,
-		`exceed the configured limit of #l`,
-		`context window of #l`,
-		`context length \(?(?:of only |is only )?#l`,
-		`context size \(#l`,
-		`exceeds context length #l`,
-		`n_ctx"?: ?#l`,
-		`max_seq_len #l`,
-		`max size: #l tokens`,
-		`model token limit: #l`,
-		`exceeded, max length: ?#l`,
-		`exceeded the service limit of #l`,
-		`input length should be \[[0-9]+, ?#l\]`,
-	} {
-		words := varying.Split(p, -1)
-		all = append(all, figurePattern{
-			Regexp: regexp.MustCompile(groups.ReplaceAllString(p, "(?P<$1>"+number+")")),
-			word:   slices.MaxFunc(words, func(a, b string) int { return cmp.Compare(len(a), len(b)) }),
-		})
+// figurePatterns find the numbers in a text.
+var figurePatterns = sync.OnceValue(func() (all []*pattern) {
+	for _, p := range figureTexts {
+		all = append(all, compile(p))
 	}
 	return all
 })
+
+var figureTexts = [...]string{
+	// The sizes that were compared.
+	`limit: #p \+ #o > #l`,
+	`#p tokens > #l maximum`,
+	`prompt is too long: #p, model maximum context length: #l`,
+	`prompt contains #p tokens .{0,40}too large for model with #l maximum`,
+	`input tokens #p cannot exceed the total tokens limit #l`,
+	`but (?:the )?model (?:only )?supports up to #l`,
+	`n_keep: #t ?>= ?n_ctx: #l`,
+	`\(total length #p\)`,
+	`<= #l\. given: #p .inputs. tokens and #o .max_new_tokens`,
+	`cannot exceed #l - received #t`,
+	`length is #t while limit is #l`,
+	`token limit: #l \(requested: #t\)`,
+	`prompt has #p tokens, but the configured context size is #l`,
+	`length \(?#p\)? exceeds (?:the )?maximum (?:input )?length \(?#l`,
+	`cannot truncate to #l, required #p`,
+	`prompt is \[\[#p\]\] long while only #l is supported`,
+	`length #p is greater than max_seq_len #l`,
+	`prompt_tokens \(#p\) must be less than max_seq_len \(#l\)`,
+	`input tokens \(#p\) have exceeded max_prompt_tokens \(#l\)`,
+
+	// Sizes.
+	`messages resulted in #p tokens`,
+	`requested (?:about |a total of )?#t tokens`,
+	`#p tokens from the input`,
+	`#o tokens for the completion`,
+	`your request will take #t tokens`,
+	`#p in (?:the messages|your prompt)`,
+	`#o (?:in|for) the (?:completion|output)`,
+	`requested #o output tokens`,
+	`is too large: #o\. this model`,
+	`request has #p input tokens`,
+	`passed #p input tokens`,
+	`request contains #p tokens`,
+	`request \(#p tokens\)`,
+	`total of at least #t tokens`,
+	`token count:? \(?#p\)?`,
+	`token count (?:of|is) #p`,
+	`input \(#p tokens\)`,
+	`input length \(?#p`,
+	`prompt \(length #p\)`,
+	`prompt length of #p`,
+	`but .?max_tokens.? is #o`,
+	`prompt too long: #p tokens`,
+	`n_prompt_tokens"?: ?#p`,
+	`requested tokens \(#t\)`,
+	`window exceeded: #t tokens`,
+	`keep the first #t tokens`,
+
+	// Limits.
+	`maximum context length (?:is |of |\()#l`,
+	`maximum number of tokens allowed \(#l\)`,
+	`maximum prompt length is #l`,
+	`maximum model length of #l`,
+	`maximum allowed (?:input )?length (?:of )?\(?#l`,
+	`maximum input length of #l`,
+	`maximum context length of [a-z][^ ]* is #l`,
+	`max input tokens: #l`,
+	`exceeds the (?:configured )?limit of #l`,
+	`exceed the configured limit of #l`,
+	`context window of #l`,
+	`context length \(?(?:of only |is only )?#l`,
+	`context size \(#l`,
+	`exceeds context length #l`,
+	`n_ctx"?: ?#l`,
+	`max_seq_len #l`,
+	`max size: #l tokens`,
+	`model token limit: #l`,
+	`exceeded, max length: ?#l`,
+	`exceeded the service limit of #l`,
+	`input length should be \[[0-9]+, ?#l\]`,
+}
 
 // figures returns the numbers that the text names. If several patterns match for one
 // figure, the first counts.
 func (e *providerError) figures() Figures {
 	var f Figures
+	fields := [len(figureNames)]*int{&f.Limit, &f.Prompt, &f.Output, &f.Total}
 	for _, p := range figurePatterns() {
-		if !strings.Contains(e.text, p.word) {
-			continue
-		}
-		m := p.FindStringSubmatch(e.text)
-		for i, name := range p.SubexpNames() {
-			if m == nil || name == "" {
-				continue
-			}
-			to := map[string]*int{"l": &f.Limit, "p": &f.Prompt, "o": &f.Output, "t": &f.Total}[name]
-			if *to == 0 {
-				*to = tokensOf(m[i])
+		m, _ := p.find(e.text, 0)
+		for i, field := range fields {
+			if from, to := m.figures[2*i], m.figures[2*i+1]; to > 0 && *field == 0 {
+				*field = tokensOf(e.text[from:to])
 			}
 		}
 	}
@@ -396,7 +394,7 @@ func tokensOf(digits string) int {
 	case 'm':
 		unit = 1e6
 	}
-	n, err := strconv.ParseFloat(strings.NewReplacer(",", "", "_", "").Replace(strings.TrimRight(digits, "km")), 64)
+	n, err := strconv.ParseFloat(strings.ReplaceAll(strings.ReplaceAll(strings.TrimRight(digits, "km"), ",", ""), "_", ""), 64)
 	if n *= unit; err != nil || n > math.MaxInt32 {
 		return 0
 	}
@@ -501,7 +499,7 @@ func read(err error) []*providerError {
 	}
 	slices.Reverse(said)
 	for _, e := range said {
-		e.text = address().ReplaceAllString(plainText(strings.Join(e.texts, "\n")), " ")
+		e.text = address.pattern().replace(plainText(strings.Join(e.texts, "\n")), " ")
 		for _, timeout := range [...]string{"deadline exceeded", "timeout exceeded"} {
 			e.text = strings.ReplaceAll(e.text, timeout, "")
 		}
@@ -511,7 +509,7 @@ func read(err error) []*providerError {
 
 // address finds the addresses of requests, which hold the names of models and
 // gateways.
-var address = expression(`https?://[^ "'<>()]+`)
+var address = expression{text: `https?://[^ "'<>()]+`}
 
 // guarded calls f, and ignores a panic in it.
 func guarded(f func()) {

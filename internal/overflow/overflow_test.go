@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -289,4 +290,48 @@ func FuzzIs(f *testing.F) {
 		}
 		assert.Equal(t, Is(plain), Is(fmt.Errorf("%w", plain)))
 	})
+}
+
+// isAboutAnswer reads each clause once; here each parameter looks at its whole clause.
+func TestIsAboutAnswer_EqualsTheSlowRule(t *testing.T) {
+	slow := func(text string) bool {
+		for at := 0; ; {
+			name, ok := answerName.pattern().find(text, at)
+			if !ok {
+				return false
+			}
+			at = name.to
+			before := text[strings.LastIndexAny(text[:name.from], ".:;{}\"")+1 : name.from]
+			exceeds, ok := answerExceeds.pattern().find(text[at:], 0)
+			if ok && !otherSubject.pattern().in(before) && !otherSubject.pattern().in(text[at:at+exceeds.to]) {
+				return true
+			}
+		}
+	}
+	words := []string{"max_tokens", "max_output_tokens", "budget_tokens", "the prompt", "messages", "and", "+", " exceeds", " must be less than", "a", ".", "; ", ":", "\"", " ", " ", " "}
+	random := rand.New(rand.NewPCG(1, 2))
+	about := 0
+	for range 20_000 {
+		var b strings.Builder
+		for range random.IntN(12) {
+			b.WriteString(words[random.IntN(len(words))])
+		}
+		want := slow(b.String())
+		if want {
+			about++
+		}
+		require.Equal(t, want, (&providerError{text: b.String()}).isAboutAnswer(), "%q", b.String())
+	}
+	assert.Greater(t, about, 100)
+}
+
+func BenchmarkIsAboutAnswer(b *testing.B) {
+	for _, n := range []int{1_000, 4_000, 16_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			e := &providerError{text: strings.Repeat("max_tokens ", n)}
+			for b.Loop() {
+				e.isAboutAnswer()
+			}
+		})
+	}
 }

@@ -41,6 +41,7 @@ func Of(s string) string {
 	for i := range len(s) {
 		f.letters[i+1] += f.letters[i]
 	}
+	f.ends = make([]int32, len(s)/minLoopTimes+1)
 	f.find(0, len(s))
 	looped, depth := 0, int32(0)
 	for _, change := range f.change[:len(s)] {
@@ -65,6 +66,10 @@ type loopFinder struct {
 	least   int     // the minimum number of bytes of a loop
 	longest loop
 	last    loop // the longest loop at the end of the text; zero: none
+
+	// The following is memory for find and around.
+	forward, backward []byte
+	own, shared, ends []int32
 }
 
 // A loop is a part of a text in which each byte equals the byte one period before.
@@ -109,56 +114,69 @@ func (f *loopFinder) find(from, to int) {
 		return
 	}
 	middle := from + (to-from)/2
-	part := []byte(f.s[from:to])
-	around(part, middle-from, func(l loop) { f.add(loop{from + l.from, from + l.to, l.period}) })
-	slices.Reverse(part)
-	around(part, to-middle, func(l loop) { f.add(loop{to - l.to, to - l.from, l.period}) })
+	f.forward, f.backward = append(f.forward[:0], f.s[from:to]...), append(f.backward[:0], f.s[from:to]...)
+	slices.Reverse(f.backward)
+	f.around(f.forward, f.backward, middle-from, func(l loop) { f.add(loop{from + l.from, from + l.to, l.period}) })
+	f.around(f.backward, f.forward, to-middle, func(l loop) { f.add(loop{to - l.to, to - l.from, l.period}) })
 	f.find(from, middle)
 	f.find(middle, to)
 }
 
 // around calls add, for each period, with the longest part of s that has this period and
-// contains the middle and at least one period after it.
-func around(s []byte, middle int, add func(loop)) {
+// contains the middle and at least one period after it. back is s from its end to its
+// beginning.
+func (f *loopFinder) around(s, back []byte, middle int, add func(loop)) {
 	right := s[middle:]
-	ahead := sharedWith(right, right)
-	left, whole := slices.Clone(s[:middle]), slices.Clone(s)
-	slices.Reverse(left)
-	slices.Reverse(whole)
-	back := sharedWith(left, whole)
-	for period := 1; period <= len(s)/minLoopTimes && period <= len(right); period++ {
-		end := middle + period
+	most := min(len(s)/minLoopTimes, len(right)) // the longest period that is needed
+	f.own = own(f.own, right, min(most+1, len(right)))
+	for period := 1; period <= most; period++ {
+		f.ends[period] = int32(middle + period)
 		if period < len(right) {
-			end += ahead[period]
+			f.ends[period] += f.own[period]
 		}
-		add(loop{middle - back[len(right)-period], end, period})
+	}
+	left := back[len(right):]
+	f.own = own(f.own, left, len(left))
+	first := len(right) - most
+	f.shared = shared(f.shared, left, f.own, back, first, len(right))
+	for period := 1; period <= most; period++ {
+		add(loop{middle - int(f.shared[most-period]), int(f.ends[period]), period})
 	}
 }
 
-// sharedWith returns, for each index in s, how many bytes from there equal the beginning
-// of pattern. It is the Z-algorithm.
-func sharedWith(pattern, s []byte) []int {
-	own := make([]int, len(pattern)) // the same for pattern itself
-	shared := make([]int, len(s))
-	fill := func(s []byte, out []int, first int) {
-		from, to := first, first // of the parts of s that equal a beginning of pattern, the one that ends last
-		for i := first; i < len(s); i++ {
-			n := 0
-			if i < to {
-				n = min(own[i-from], to-i)
-			}
-			for n < len(pattern) && i+n < len(s) && pattern[n] == s[i+n] {
-				n++
-			}
-			if out[i] = n; i+n > to {
-				from, to = i, i+n
-			}
+// own returns, for each index of pattern below end, how many bytes from there equal the
+// beginning of pattern. It uses the memory of out.
+func own(out []int32, pattern []byte, end int) []int32 {
+	out = slices.Grow(out[:0], end)[:end]
+	if end > 0 {
+		out[0] = int32(len(pattern))
+		fill(out[1:], pattern, out, pattern, 1)
+	}
+	return out
+}
+
+// shared returns, for each index of s from first up to end, how many bytes from there equal
+// the beginning of pattern, of which own is known. It uses the memory of out.
+func shared(out []int32, pattern []byte, own []int32, s []byte, first, end int) []int32 {
+	out = slices.Grow(out[:0], end-first)[:end-first]
+	fill(out, pattern, own, s, first)
+	return out
+}
+
+// fill sets out[i] to how many bytes of s from first+i equal the beginning of pattern. It is
+// the Z-algorithm.
+func fill(out []int32, pattern []byte, own []int32, s []byte, first int) {
+	from, to := first, first // of the parts of s that equal a beginning of pattern, the one that ends last
+	for i := first; i < first+len(out); i++ {
+		n := 0
+		if i < to {
+			n = min(int(own[i-from]), to-i)
+		}
+		for n < len(pattern) && i+n < len(s) && pattern[n] == s[i+n] {
+			n++
+		}
+		if out[i-first] = int32(n); i+n > to {
+			from, to = i, i+n
 		}
 	}
-	if len(pattern) > 0 {
-		fill(pattern, own, 1)
-		own[0] = len(pattern)
-		fill(s, shared, 0)
-	}
-	return shared
 }

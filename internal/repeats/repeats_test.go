@@ -231,6 +231,16 @@ func slowRepeats(s string) bool {
 	return atEnd || n >= len(s)*4/5
 }
 
+// The memory is used again for each part of a text.
+func TestOf_Allocations(t *testing.T) {
+	for _, n := range []int{2_000, 200_000} {
+		text := lines(n/40, "- file %d: reviewed, no problems found")
+		if allocs := testing.AllocsPerRun(3, func() { Of(text) }); allocs > 16 {
+			t.Errorf("%v allocations for %d bytes, want at most 16", allocs, len(text))
+		}
+	}
+}
+
 func BenchmarkOf(b *testing.B) {
 	for _, n := range []int{2_000, 20_000, 200_000} {
 		text := lines(n/40, "- file %d: reviewed, no problems found")

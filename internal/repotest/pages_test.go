@@ -5,11 +5,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,73 +44,76 @@ func TestDoc_FiguresOfRecordUsage(t *testing.T) {
 	}
 }
 
-// Each bug on the page docs/bugs.md names the test that keeps it out, and that
-// test exists.
+// Each bug that testdata/bugs.md lists names the test that shows that convo does not have it, and
+// that test exists.
 func TestPages_BugsAreTested(t *testing.T) {
 	inRoot(t)
-	page, err := os.ReadFile("docs/bugs.md")
-	require.NoError(t, err)
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
-	ofRepository, err := filepath.Glob("internal/repotest/*_test.go")
-	require.NoError(t, err)
-	tests := declaredIn(t, append(files, ofRepository...)...)
-	rows := 0
-	for line := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what went wrong ") {
+	tests := declaredIn(t, globs(t, "*_test.go", "internal/repotest/*_test.go")...)
+	rows, inTable := 0, false
+	for line := range strings.Lines(read(t, "internal/repotest/testdata/bugs.md")) {
+		inTable = strings.HasPrefix(line, "|") && (inTable || line == "| bug | test |\n")
+		if !inTable || strings.HasSuffix(line, "| test |\n") || strings.HasPrefix(line, "|---") {
 			continue
 		}
 		rows++
 		row := regexp.MustCompile("^\\| [^|]+ \\| `(Test\\w+)` \\|\n$").FindStringSubmatch(line)
 		if assert.NotNil(t, row, "no row of a bug and a test: %s", line) {
-			assert.True(t, tests[row[1]], "docs/bugs.md names %s, and there is no such test", row[1])
+			assert.True(t, tests[row[1]], "bugs.md names %s, and there is no such test", row[1])
 		}
 	}
-	assert.Greater(t, rows, 40)
-	for _, name := range regexp.MustCompile(`\bTest\w+`).FindAllString(string(page), -1) {
-		assert.True(t, tests[name], "docs/bugs.md names %s, and there is no such test", name)
-	}
+	assert.GreaterOrEqual(t, rows, 47)
 }
 
-// Each row of the page docs/rewriting.md names the tests that hold it.
+// For each row of the table in docs/formats.md about rewritten history, testdata/rewriting.md
+// has a row that names the tests for it.
 func TestPages_RewritingIsTested(t *testing.T) {
 	inRoot(t)
-	page, err := os.ReadFile("docs/rewriting.md")
-	require.NoError(t, err)
-	var files []string
-	for _, pattern := range []string{"*_test.go", "wire/*_test.go", "convotest/provider/*_test.go", "internal/repotest/*_test.go"} {
-		list, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		files = append(files, list...)
-	}
-	tests := declaredIn(t, files...)
+	_, section, ok := strings.Cut(read(t, "docs/formats.md"), "\n## What providers want when history is rewritten\n")
+	require.True(t, ok)
+	tests := declaredIn(t, globs(t, "*_test.go", "wire/*_test.go", "convotest/provider/*_test.go", "internal/repotest/*_test.go")...)
 	name := regexp.MustCompile("`(Test\\w+)`")
-	rows := 0
-	for line := range strings.Lines(string(page)) {
-		cells := strings.Split(strings.TrimSpace(line), " | ")
-		if len(cells) > 1 && cells[len(cells)-1] != "tests |" {
-			rows++
-			require.Len(t, cells, 4, line)
-			assert.Regexp(t, name, cells[3], line)
+	tested := map[string]bool{} // what a provider wants
+	for _, cells := range rowsOf(read(t, "internal/repotest/testdata/rewriting.md")) {
+		require.Len(t, cells, 2, "%s", cells)
+		assert.Regexp(t, name, cells[1], cells[0])
+		for _, m := range name.FindAllStringSubmatch(cells[1], -1) {
+			assert.True(t, tests[m[1]], "rewriting.md names %s, and there is no such test", m[1])
 		}
-		for _, m := range name.FindAllStringSubmatch(line, -1) {
-			assert.True(t, tests[m[1]], "docs/rewriting.md names %s, and there is no such test", m[1])
-		}
+		tested[cells[0]] = true
 	}
-	assert.Greater(t, rows, 15)
+	rows := rowsOf(section)
+	for _, cells := range rows {
+		require.Len(t, cells, 3, "%s", cells)
+		assert.True(t, tested[cells[1]], "rewriting.md has no tests for: %s", cells[1])
+	}
+	assert.GreaterOrEqual(t, len(rows), 20)
+	assert.Len(t, tested, len(rows), "rewriting.md has rows that the page does not have")
 }
 
-// Each of the 102 rows on the page docs/rows.md names the tests that hold it, and
-// the files that they are in, or says what is to come.
+// rowsOf returns the cells of each row of the tables on a page, without those of the heads.
+func rowsOf(page string) (rows [][]string) {
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "|---") {
+			rows = rows[:len(rows)-1] // the head
+		} else if strings.HasPrefix(line, "|") {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			for i := range cells {
+				cells[i] = strings.TrimSpace(cells[i])
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+// Each of the 102 rows of testdata/rows.md names the tests that hold it, and the files that
+// they are in.
 func TestPages_Rows(t *testing.T) {
 	inRoot(t)
-	page, err := os.ReadFile("docs/rows.md")
-	require.NoError(t, err)
 	test := regexp.MustCompile("`((?:Test|Example|Fuzz)\\w+)` in `([\\w/]+_test\\.go)`")
 	in := map[string]map[string]bool{} // the names in a file
-	exported := exportedNames(t)
-	last, toCome := 0, 0
-	for line := range strings.Lines(string(page)) {
+	last := 0
+	for line := range strings.Lines(read(t, "internal/repotest/testdata/rows.md")) {
 		cells := strings.Split(strings.TrimSpace(line), " | ")
 		row, err := strconv.Atoi(strings.TrimPrefix(cells[0], "| "))
 		if err != nil {
@@ -120,139 +122,18 @@ func TestPages_Rows(t *testing.T) {
 		require.Len(t, cells, 4, "row %d", row)
 		require.Equal(t, last+1, row, "the row before it is missing")
 		last = row
-		held, mark, marked := strings.Cut(strings.TrimSuffix(cells[3], " |"), "to come: ")
-		for _, m := range test.FindAllStringSubmatch(held, -1) {
+		held := strings.TrimSuffix(cells[3], " |")
+		named := test.FindAllStringSubmatch(held, -1)
+		assert.NotEmpty(t, named, "row %d names no test", row)
+		for _, m := range named {
 			if in[m[2]] == nil {
 				in[m[2]] = declaredIn(t, m[2])
 			}
 			assert.True(t, in[m[2]][m[1]], "row %d names %s in %s, and it is not there", row, m[1], m[2])
 		}
 		assert.Empty(t, strings.Trim(test.ReplaceAllString(held, ""), " ,;"), "row %d: no list of tests and files", row)
-		assert.True(t, held != "" || marked, "row %d names no test, and nothing to come", row)
-		if marked {
-			toCome++
-			checkToCome(t, exported, fmt.Sprint("row ", row), mark)
-		}
 	}
 	assert.Equal(t, 102, last)
-	t.Logf("%d rows wait for something", toCome)
-}
-
-// What the page docs/from/README.md marks as still to come is not there.
-func TestPages_FromIsUpToDate(t *testing.T) {
-	inRoot(t)
-	page, err := os.ReadFile("docs/from/README.md")
-	require.NoError(t, err)
-	exported := exportedNames(t)
-	for line := range strings.Lines(string(page)) {
-		if _, mark, marked := strings.Cut(line, "to come: "); marked {
-			checkToCome(t, exported, "docs/from/README.md", mark)
-		}
-	}
-}
-
-// comings tell for a mark that names nothing whether what it says has come.
-var comings = map[string]func(t *testing.T) bool{
-	"counts of the reasoning that is sent": func(*testing.T) bool {
-		return reflect.TypeFor[convo.Overheads]().NumField() > 4 // a field says how to weigh it
-	},
-	"`All` without an allocation for each entry": func(t *testing.T) bool {
-		h := historyOf(t, nil, slices.Repeat([]convo.Message{convo.User("u"), convo.Assistant("a")}, 500)...)
-		s := h.Snapshot()
-		return testing.AllocsPerRun(10, func() {
-			for range s.All() {
-			}
-		}) < 100
-	},
-}
-
-// checkToCome fails if what a mark says is to come has come: something is exported
-// under a name in it, where a "*" stands for anything, or comings finds it.
-func checkToCome(t *testing.T, exported []string, where, mark string) {
-	t.Helper()
-	mark = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(mark), "|"))
-	if come, ok := comings[mark]; ok {
-		assert.False(t, come(t), "%s marks as to come what is there (%s); in docs/rows.md, name its test instead", where, mark)
-		return
-	}
-	names := regexp.MustCompile("`([\\w.*]+)`").FindAllStringSubmatch(mark, -1)
-	assert.NotEmpty(t, names, "%s names nothing that is to come, and comings does not know %q", where, mark)
-	for _, name := range names {
-		for _, n := range exported {
-			found, err := filepath.Match(name[1], n)
-			require.NoError(t, err)
-			assert.False(t, found, "%s marks as to come what is there, %s (%s); in docs/rows.md, name its test instead", where, n, mark)
-		}
-	}
-}
-
-// exportedNames are the names that the root package and package wire export:
-// Name, Type.Method and Type.Field, those of wire with "wire." before them.
-func exportedNames(t *testing.T) []string {
-	t.Helper()
-	var names []string
-	for prefix, pattern := range map[string]string{"": "*.go", "wire.": "wire/*.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			for _, d := range f.Decls {
-				for _, n := range namesIn(d) {
-					names = append(names, prefix+n)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// namesIn returns the exported names of a declaration.
-func namesIn(d ast.Decl) (names []string) {
-	if d, ok := d.(*ast.FuncDecl); ok {
-		name := d.Name.Name
-		if d.Recv != nil {
-			of := d.Recv.List[0].Type
-			if star, ok := of.(*ast.StarExpr); ok {
-				of = star.X
-			}
-			name = fmt.Sprint(of) + "." + name
-		}
-		names = append(names, name)
-	}
-	if d, ok := d.(*ast.GenDecl); ok {
-		for _, spec := range d.Specs {
-			switch spec := spec.(type) {
-			case *ast.ValueSpec:
-				for _, n := range spec.Names {
-					names = append(names, n.Name)
-				}
-			case *ast.TypeSpec:
-				names = append(names, spec.Name.Name)
-				var fields *ast.FieldList
-				switch of := spec.Type.(type) {
-				case *ast.StructType:
-					fields = of.Fields
-				case *ast.InterfaceType:
-					fields = of.Methods
-				default:
-					continue
-				}
-				for _, f := range fields.List {
-					for _, n := range f.Names {
-						names = append(names, spec.Name.Name+"."+n.Name)
-					}
-				}
-			}
-		}
-	}
-	return slices.DeleteFunc(names, func(name string) bool {
-		of, member, ok := strings.Cut(name, ".")
-		return !ast.IsExported(of) || ok && !ast.IsExported(member)
-	})
 }
 
 // declaredIn returns the names of the functions that files declare.
@@ -271,10 +152,10 @@ func declaredIn(t *testing.T, files ...string) map[string]bool {
 	return names
 }
 
-// The loop around Save in doc.go stands in Example_server, but for what it returns.
+// The loop around Save in doc.go stands in Example_saving, but for what it returns.
 func TestDoc_SavingIsAnExample(t *testing.T) {
 	inRoot(t)
-	_, example, ok := strings.Cut(read(t, "example_test.go"), "func Example_server() {\n")
+	_, example, ok := strings.Cut(read(t, "example_test.go"), "func Example_saving() {\n")
 	require.True(t, ok)
 	example, _, _ = strings.Cut(example, "\n}\n")
 	_, loop, ok := strings.Cut(read(t, "doc.go"), "//\terr = h.Save(ctx)\n//\tfor ")
@@ -323,6 +204,27 @@ func TestPages_MutantStands(t *testing.T) {
 	require.NoError(t, err)
 	for line := range strings.Lines(entry) {
 		assert.Contains(t, string(mutants), strings.TrimSpace(line))
+	}
+}
+
+// Each package of this repository that is not a test has a package comment.
+func TestPackages_HaveComments(t *testing.T) {
+	inRoot(t)
+	comments := map[string]bool{} // by directory
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.Contains(path, "testdata") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		require.NoError(t, err)
+		dir := filepath.Dir(path)
+		comments[dir] = comments[dir] || f.Doc != nil
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Greater(t, len(comments), 50)
+	for dir, has := range comments {
+		assert.True(t, has, "the package in %s has no comment", dir)
 	}
 }
 

@@ -1,6 +1,7 @@
 package repotest_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -26,7 +27,8 @@ func TestREADME_IsShort(t *testing.T) {
 	assert.LessOrEqual(t, doc, 150)
 }
 
-// Each block of Go in the README and in docs stands in a file that is compiled.
+// Each block of Go in the README, in docs, and in the README of each directory is in a file that
+// is compiled.
 func TestPages_CodeStands(t *testing.T) {
 	inRoot(t)
 	var source strings.Builder
@@ -40,7 +42,7 @@ func TestPages_CodeStands(t *testing.T) {
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
 	blocks := 0
-	for _, page := range append(pages, "README.md", "adapters/README.md") {
+	for _, page := range append(append(pages, "README.md"), globs(t, "*/README.md")...) {
 		for rest := read(t, page); strings.Contains(rest, "```go\n"); {
 			var body string
 			body, rest = block(t, rest, "```go\n")
@@ -51,19 +53,8 @@ func TestPages_CodeStands(t *testing.T) {
 	assert.Greater(t, blocks, 2)
 }
 
-// The log lines that the FAQ shows are the beginnings of those of an example.
-func TestPages_LogLines(t *testing.T) {
-	inRoot(t)
-	lines, _ := block(t, read(t, "docs/faq.md"), "```text\n")
-	examples := read(t, "example_test.go")
-	for line := range strings.Lines(lines) {
-		assert.Contains(t, examples, "\t// "+strings.TrimSpace(line)+" ")
-	}
-	assert.Equal(t, 3, strings.Count(lines, "level="))
-}
-
-// Each block of Go in doc.go does, too, line by line: the examples look at errors where
-// doc.go does not.
+// Each line of code in doc.go stands in an example, and each line that it shows as printed is
+// printed by one. The examples look at errors where doc.go does not.
 func TestDoc_CodeStands(t *testing.T) {
 	inRoot(t)
 	lines := map[string]bool{}
@@ -84,13 +75,29 @@ func TestDoc_CodeStands(t *testing.T) {
 	known := 0
 	for line := range strings.Lines(read(t, "doc.go")) {
 		code, ok := strings.CutPrefix(line, "//\t")
-		if code = strings.TrimSpace(code); !ok || strings.Contains(code, " tokens") || strings.HasPrefix(code, "// {") {
-			continue // prose, or what something prints
+		if code = strings.TrimSpace(code); !ok || strings.HasPrefix(code, "// {") {
+			continue // prose, or what TestDoc_FiguresOfRecordUsage compares
+		}
+		if strings.Contains(code, " tokens") || strings.Contains(code, "; free ") { // what an example prints
+			code = "// " + code
 		}
 		known++
 		assert.True(t, lines[code], "doc.go: this line stands in no example: %s", code)
 	}
 	assert.Greater(t, known, 40)
+}
+
+// Each topic of doc.go has an example on the package page: Example_requests for "Requests",
+// and so on.
+func TestDoc_TopicsHaveExamples(t *testing.T) {
+	inRoot(t)
+	examples := declaredIn(t, globs(t, "*_test.go")...)
+	topics := regexp.MustCompile(`(?m)^// # (\w+)`).FindAllStringSubmatch(read(t, "doc.go"), -1)
+	require.GreaterOrEqual(t, len(topics), 7)
+	for _, topic := range topics {
+		name := "Example_" + strings.ToLower(topic[1])
+		assert.True(t, examples[name], "doc.go has the topic %s, and there is no %s", topic[1], name)
+	}
 }
 
 // What the README says that the quickstart prints is what it prints.
@@ -121,7 +128,7 @@ func TestPages_NamesExist(t *testing.T) {
 	tests := declaredIn(t, all...)
 	pages, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
-	pages = append(pages, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+	pages = append(pages, "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/judge/README.md")
 	pages = append(pages, globs(t, "*/README.md", "adapters/*/README.md", "clients/*/README.md")...)
 	test := regexp.MustCompile("`((?:Test|Example|Fuzz|Benchmark)\\w*)`")
 	code := regexp.MustCompile("`[^`\n]*`")
@@ -135,14 +142,61 @@ func TestPages_NamesExist(t *testing.T) {
 			assert.True(t, tests[m[1]], "%s names %s, and there is no such test", page, m[1])
 		}
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
-			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "#") {
+			if strings.Contains(m[1], "://") {
 				continue
 			}
-			path, _, _ := strings.Cut(m[1], "#")
-			_, err := os.Stat(filepath.Join(filepath.Dir(page), path))
+			path, anchor, _ := strings.Cut(m[1], "#")
+			if path = filepath.Join(filepath.Dir(page), path); strings.HasPrefix(m[1], "#") {
+				path = page
+			}
+			_, err := os.Stat(path)
 			assert.NoError(t, err, "%s links to %s", page, m[1])
+			if anchor != "" && err == nil {
+				assert.True(t, anchors(read(t, path))[anchor], "%s links to %s, and there is no such title", page, m[1])
+			}
 		}
 	}
+}
+
+// Each page of docs is linked to from its index, and links back to it. Each other page for
+// users can be reached from the README by links.
+func TestPages_AreReachable(t *testing.T) {
+	inRoot(t)
+	link := regexp.MustCompile(`\]\(([^)\s#:]+)[)#]`)
+	reached := map[string]bool{"README.md": true}
+	for pages := []string{"README.md"}; len(pages) > 0; pages = pages[1:] {
+		for _, m := range link.FindAllStringSubmatch(read(t, pages[0]), -1) {
+			to := filepath.Join(filepath.Dir(pages[0]), m[1])
+			if len(globs(t, filepath.Join(to, "README.md"))) > 0 {
+				to = filepath.Join(to, "README.md") // which a folder shows
+			}
+			if strings.HasSuffix(to, ".md") && !reached[to] {
+				reached[to] = true
+				pages = append(pages, to)
+			}
+		}
+	}
+	index := read(t, "docs/README.md")
+	for _, page := range globs(t, "docs/*.md") {
+		assert.True(t, reached[page], "no links lead from README.md to %s", page)
+		if name := filepath.Base(page); name != "README.md" {
+			assert.Contains(t, index, "]("+name+")", "docs/README.md does not link to %s", page)
+			assert.Contains(t, read(t, page), "](README.md)", "%s does not link to docs/README.md", page)
+		}
+	}
+	for _, page := range append(globs(t, "*/README.md"), "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/judge/README.md") {
+		assert.True(t, reached[page], "no links lead from README.md to %s", page)
+	}
+}
+
+// anchors returns the anchors of the titles of a page.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page, -1) {
+		anchor := strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")
+		all[regexp.MustCompile(`[^a-z0-9_-]`).ReplaceAllString(anchor, "")] = true
+	}
+	return all
 }
 
 // globs returns the files that match one of the patterns.
@@ -198,6 +252,32 @@ func TestPages_AdapterLines(t *testing.T) {
 		}
 		assert.Equal(t, row[2], strconv.Itoa(lines), row[1])
 	}
+}
+
+// clients/README.md says how many lines the agents of bench/README.md take.
+func TestPages_GlueLines(t *testing.T) {
+	inRoot(t)
+	_, section, ok := strings.Cut(read(t, "bench/README.md"), "\n## Glue\n")
+	require.True(t, ok)
+	section, _, ok = strings.Cut(section, "\n- `bare.go` ")
+	require.True(t, ok)
+	var least, most [6]int
+	rows := rowsOf(section)
+	require.Len(t, rows, 5)
+	for _, cells := range rows {
+		require.Len(t, cells, 6)
+		for i, cell := range cells {
+			if n, err := strconv.Atoi(cell); err == nil {
+				most[i] = max(most[i], n)
+				if least[i] == 0 || n < least[i] {
+					least[i] = n
+				}
+			}
+		}
+	}
+	require.Equal(t, least[5], most[5])
+	assert.Contains(t, oneLine(read(t, "clients/README.md")), fmt.Sprintf("takes %d to %d lines with the SDK alone, %d to %d with a trim by hand, and %d with a client",
+		least[1], most[1], least[2], most[2], least[5]))
 }
 
 func read(t *testing.T, path string) string {

@@ -3,9 +3,9 @@ module github.com/seed-c1b73e60/convo/bench/glue/genai
 go 1.26.5
 
 require (
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
-	github.com/seed-c1b73e60/convo/clients/convogenai v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
+	github.com/seed-c1b73e60/convo/clients/convogenai v0.1.0
 	github.com/stretchr/testify v1.11.1
 	google.golang.org/genai v1.77.0
 )

@@ -4,9 +4,9 @@ go 1.26.5
 
 require (
 	github.com/sashabaranov/go-openai v1.43.0
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
-	github.com/seed-c1b73e60/convo/clients/convogoopenai v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
+	github.com/seed-c1b73e60/convo/clients/convogoopenai v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

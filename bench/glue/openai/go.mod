@@ -3,10 +3,10 @@ module github.com/seed-c1b73e60/convo/bench/glue/openai
 go 1.26.5
 
 require (
-	github.com/openai/openai-go/v3 v3.96.0
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
-	github.com/seed-c1b73e60/convo/clients/convoopenai v0.0.0
+	github.com/openai/openai-go/v3 v3.98.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
+	github.com/seed-c1b73e60/convo/clients/convoopenai v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

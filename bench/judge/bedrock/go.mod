@@ -5,8 +5,8 @@ go 1.26.5
 require (
 	github.com/aws/aws-sdk-go-v2 v1.41.2
 	github.com/aws/aws-sdk-go-v2/service/bedrockruntime v1.50.0
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

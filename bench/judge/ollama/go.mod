@@ -4,8 +4,8 @@ go 1.26.5
 
 require (
 	github.com/ollama/ollama v0.17.4
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

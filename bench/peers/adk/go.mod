@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/bench/peers/adk
 go 1.26.5
 
 require (
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 	google.golang.org/adk/v2 v2.2.0
 	google.golang.org/genai v1.66.0

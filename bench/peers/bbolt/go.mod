@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/bench/peers/bbolt
 go 1.26.5
 
 require (
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 	go.etcd.io/bbolt v1.5.0
 )
@@ -11,7 +11,7 @@ require (
 require (
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
-	github.com/seed-c1b73e60/convo v0.0.0 // indirect
+	github.com/seed-c1b73e60/convo v0.1.0 // indirect
 	golang.org/x/sys v0.45.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

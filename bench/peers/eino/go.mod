@@ -4,7 +4,7 @@ go 1.26.5
 
 require (
 	github.com/cloudwego/eino v0.9.13
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

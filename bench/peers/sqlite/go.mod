@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/bench/peers/sqlite
 go 1.26.5
 
 require (
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 	modernc.org/sqlite v1.60.1
 )
@@ -16,7 +16,7 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/seed-c1b73e60/convo v0.0.0 // indirect
+	github.com/seed-c1b73e60/convo v0.1.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 	modernc.org/libc v1.77.1 // indirect

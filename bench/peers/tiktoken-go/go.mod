@@ -5,8 +5,8 @@ go 1.26.5
 require (
 	github.com/pkoukk/tiktoken-go v0.1.8
 	github.com/pkoukk/tiktoken-go-loader v0.0.2
-	github.com/seed-c1b73e60/convo v0.0.0
-	github.com/seed-c1b73e60/convo/bench v0.0.0
+	github.com/seed-c1b73e60/convo v0.1.0
+	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/stretchr/testify v1.11.1
 )
 

@@ -1,0 +1,32 @@
+package convogoopenai_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients/clienttest"
+	"github.com/seed-c1b73e60/convo/clients/convogoopenai"
+)
+
+// body is a request of which each field is one that a way may change.
+const body = `{"messages":[{"role":"user","content":"<a> & b"},{"role":"assistant","reasoning":"hm","reasoning_details":[{"type":"reasoning.text"}],"tool_calls":[{"id":"t","type":"function","function":{"name":"n","arguments":"{\"b\":1.0}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}],"model":"m"}`
+
+// The README of clients says what each way of giving a request to the SDK keeps.
+func TestWays(t *testing.T) {
+	server := clienttest.Record(t)
+	var request openai.ChatCompletionRequest
+	if err := json.Unmarshal([]byte(body), &request); err != nil {
+		t.Fatal(err)
+	}
+	newClient(server.URL, http.DefaultClient).CreateChatCompletion(t.Context(), request)
+	server.Check("typed values", []string{`"arguments":"{\"b\":1.0}"`}, []string{`<a> & b`, `reasoning`, `c2ln`})
+
+	call := convo.ToolCall{ID: "c", Name: "n", Arguments: `{"b":1.0}`}
+	clienttest.Do(t, convogoopenai.Send(newClient(server.URL, withTransport()), params, nil),
+		convo.User("<a> & b"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
+	server.Check("clients.Transport", []string{`<a> & b`, `"arguments":"{\"b\":1.0}"`}, nil)
+}
