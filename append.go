@@ -45,50 +45,19 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
-	return h.appendBatch(batch, nil)
+	return h.appendBatch(batch)
 }
 
-// AppendReply is Append for the answer to a request that was made of the snapshot at, and
-// for results that follow it. The answer is bound to what was sent, even if the view has
-// changed since; see [Snapshot.Bound]. Append does the same for the snapshot that Prepare
-// returned last.
-//
-// It returns a [*StaleError] for a snapshot that is nil or not from this History.
-func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
-	batch, err := h.newMessages(nil, msgs)
-	if err != nil {
-		return 0, err
-	}
-	if err := h.checkOwner(at); err != nil {
-		return 0, err
-	}
-	if err := h.cutLong(batch); err != nil {
-		return 0, err
-	}
-	return h.appendBatch(batch, at)
-}
-
-// checkOwner is ownsLocked without the lock.
-func (h *History) checkOwner(at *Snapshot) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ownsLocked(at)
-}
-
-// appendBatch appends a batch, and reports results that were cut. If at is not nil, the
-// batch answers a request made of it.
-func (h *History) appendBatch(batch []pendingEntry, at *Snapshot) (ID, error) {
-	last, cut, err := h.appendBatchLocking(batch, at)
+// appendBatch appends a batch, and reports results that were cut.
+func (h *History) appendBatch(batch []pendingEntry) (ID, error) {
+	last, cut, err := h.appendBatchLocking(batch)
 	if cut != nil {
 		h.deliver(*cut)
 	}
 	return last, err
 }
 
-func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last ID, cut *Report, err error) {
+func (h *History) appendBatchLocking(batch []pendingEntry) (last ID, cut *Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -97,12 +66,7 @@ func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last I
 	if len(batch) == 0 {
 		return 0, nil, nil
 	}
-	answers := h.answers
-	if at != nil {
-		h.answers = viewSent(at)
-	}
 	if last, err = h.appendLocked(batch); err != nil {
-		h.answers = answers
 		return 0, nil, err
 	}
 	cut = h.reportCutsLocked(batch)

@@ -138,31 +138,6 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 	}
 }
 
-// An AnswerError says that [History.Run] cannot go on from an answer, because it was cut
-// off inside a call, or holds no text, no call and nothing else but reasoning. What came
-// whole was appended, and calls that came whole were run.
-type AnswerError struct {
-	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
-	Stop   Stop      // why the answer ended
-
-	appended bool // the conversation ends with a part of it
-}
-
-func (e *AnswerError) Error() string {
-	fault := "is empty"
-	if e.CutOff != nil {
-		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
-	}
-	remedy := "call Run again"
-	if e.appended {
-		remedy = "append a user message to go on, or take the answer back with RewindTo"
-	}
-	if e.Stop == StopLength {
-		remedy = "let the model write more tokens, and " + remedy
-	}
-	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, remedy)
-}
-
 // A runner is one range over Steps.
 type runner struct {
 	h        *History
@@ -284,7 +259,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 			return reply, err
 		}
 	}
-	return reply, r.faultOf(&reply)
+	return reply, r.h.faultOf(&reply)
 }
 
 // do calls Do, unless no more requests are allowed.
@@ -300,36 +275,6 @@ func (r *runner) do(ctx context.Context) (Reply, error) {
 		r.made++
 		return r.send(ctx, s)
 	})
-}
-
-// faultOf returns an *AnswerError if the loop cannot go on from an answer, and nil
-// otherwise.
-func (r *runner) faultOf(reply *Reply) error {
-	if reply.CutOff == nil && (reply.Stop == StopPause && len(reply.Messages) > 0 || reply.saysAnything()) {
-		return nil
-	}
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	ends := r.h.newestRole() == RoleAssistant && r.h.calls.openCalls() == 0
-	return &AnswerError{CutOff: reply.CutOff, Stop: reply.Stop, appended: ends}
-}
-
-// saysAnything reports whether the answer holds anything besides reasoning.
-func (r *Reply) saysAnything() bool {
-	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case Reasoning:
-			case Text:
-				if p != "" {
-					return true
-				}
-			default:
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // openCalls returns the calls that are open, and the entry that holds them. It writes

@@ -23,6 +23,10 @@ type Status struct {
 	// limit that does not exist is 0, such as Limit without a Window.
 	Window, Limit, High, Low, Soft, MinFree int
 
+	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
+	// message is from the user or a tool, or is an answer that its provider has paused.
+	AwaitsAnswer bool
+
 	// Assumed reports whether Window is a guess; see Limits.Assumed.
 	Assumed bool
 
@@ -69,28 +73,29 @@ func (h *History) Status() Status {
 func (h *History) statusLocked() Status {
 	e, marks := h.estimateLocked(), h.marks
 	return Status{
-		Entries:    h.state.len(),
-		System:     len(h.sys),
-		Turns:      h.turns,
-		OpenCalls:  h.calls.openCalls(),
-		Media:      h.media,
-		Queued:     len(h.queue),
-		Unsaved:    h.unsavedLocked(),
-		Torn:       h.tornLocked(),
-		Tokens:     e.Tokens,
-		Upper:      e.Upper,
-		Window:     h.limits.Window,
-		Assumed:    h.limits.Assumed,
-		Limit:      orZero(marks.limit, h.limits.Window),
-		High:       orZero(marks.high, clampInt(h.limits.most())),
-		Low:        orZero(marks.low, clampInt(h.limits.most())),
-		Soft:       orZero(marks.soft, clampInt(h.limits.most())),
-		MinFree:    clampInt(marks.minFree),
-		Decisions:  h.version - h.plain + h.requeued,
-		Originals:  clampInt(h.originalRaw),
-		Appended:   clampInt(h.appended),
-		LastAppend: timeOf(h.lastAppend),
-		LastEdit:   timeOf(h.lastEdit),
+		Entries:      h.state.len(),
+		System:       len(h.sys),
+		Turns:        h.turns,
+		OpenCalls:    h.calls.openCalls(),
+		Media:        h.media,
+		Queued:       len(h.queue),
+		Unsaved:      h.unsavedLocked(),
+		Torn:         h.tornLocked(),
+		Tokens:       e.Tokens,
+		Upper:        e.Upper,
+		Window:       h.limits.Window,
+		AwaitsAnswer: h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPaused()),
+		Assumed:      h.limits.Assumed,
+		Limit:        orZero(marks.limit, h.limits.Window),
+		High:         orZero(marks.high, clampInt(h.limits.most())),
+		Low:          orZero(marks.low, clampInt(h.limits.most())),
+		Soft:         orZero(marks.soft, clampInt(h.limits.most())),
+		MinFree:      clampInt(marks.minFree),
+		Decisions:    h.version - h.plain + h.requeued,
+		Originals:    clampInt(h.originalRaw),
+		Appended:     clampInt(h.appended),
+		LastAppend:   timeOf(h.lastAppend),
+		LastEdit:     timeOf(h.lastEdit),
 	}
 }
 

@@ -354,7 +354,7 @@ func (r *sealRun) byHand() {
 		r.change()
 	}
 	if h != r.h || r.rng.IntN(2) == 0 { // a fork knows nothing of the request
-		_, _ = r.h.AppendReply(s, reply.Messages...)
+		_, _ = r.h.AppendReply(s, reply)
 	} else {
 		_, _ = r.h.Append(reply.Messages...)
 	}
