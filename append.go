@@ -429,96 +429,144 @@ func (h *History) bindLocked(batch []pendingEntry) {
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked.
 func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
-	var answered []int // indices of the calls in h.calls that this batch answers
-	open, id, turn := h.calls, h.last, h.turn
+	j := h.joiningLocked(batch[0].msg.Role)
 	now := time.Now().UnixNano()
-
-	var interrupted []*entry
-	if batch[0].msg.Role == RoleUser && h.opts.Roles.Interrupt {
-		interrupted, answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
-		id += ID(len(interrupted))
-	}
-	prev := h.newestRole()
-	if len(interrupted) > 0 {
-		prev = RoleTool
-	}
-	run := -1                          // start of a run of tool messages with results without an ID
-	hasList := len(h.list) > 0         // a non-system entry comes before
-	exchangeTurn := newestTurn(h.list) // of the newest exchange
-	tools := hasList && h.list[len(h.list)-1].tools
+	var at int
+	var err error
 	for i := range batch {
-		a := &batch[i]
-		role := a.msg.Role
-		allowed := h.opts.Roles.allows(prev, role)
-		id++
-		if !allowed && (a.goesOn || a.again) {
-			id++ // with a gap between their IDs, Restore accepts them
-			allowed = true
-		}
-		a.id, a.head = id, id
-		if !a.again && a.at == 0 {
+		if a := &batch[i]; !a.again && a.at == 0 {
 			a.at = now
 		}
-		at := i
-		var err error
-		switch {
-		case role == RoleTool:
-			paired := &answered
-			if open != h.calls {
-				paired = new([]int)
-			}
-			var all bool
-			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {
-				run = i
-			}
-			if err == nil && run >= 0 && (i+1 == len(batch) || batch[i+1].msg.Role != RoleTool) {
-				var rest []int
-				rest, at, err = open.pairRest(entriesOf(batch, run, i+1))
-				*paired, run = append(*paired, rest...), -1
-			}
-		case open.openCalls() > 0:
-			k := open.firstOpen()
-			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && a.again && !a.note && hasList, // a system entry that Reload appends again
-			!allowed:
-			err = &RoleError{Attempted: role, Previous: prev}
+		if at, err = j.admit(batch, i); err != nil {
+			err = atIndex(err, at)
+			break
 		}
-		if err != nil {
-			h.calls.reopen(answered)
-			return joint{}, atIndex(err, at)
-		}
-		// An edit may have removed what followed the previous user message. Undo
-		// would put it back between the two.
-		if role == RoleUser && (prev != RoleUser || exchangeTurn <= h.touched) {
-			turn++
-			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
-		}
-		if role != RoleTool {
-			open = a.begin()
-		}
-		switch role {
-		case RoleSystem:
-			if a.setNote(hasList, h.noteTokens); hasList {
-				tools = tools && turn == exchangeTurn
-				a.setTools(tools)
-				a.turn, exchangeTurn = turn, turn
-				continue // what follows it is as if it were not there
-			}
-		case RoleTool:
-			a.turn = exchangeTurn
-			a.setTools(true)
-		default:
-			tools = tools && turn == exchangeTurn || a.calls != nil
-			a.setTools(tools)
-			a.turn, exchangeTurn, hasList = turn, turn, true
-		}
-		prev = role
+		j.place(&batch[i])
 	}
-	if err := inRange(id, turn); err != nil {
-		h.calls.reopen(answered)
+	if err == nil {
+		err = inRange(j.last, j.turn)
+	}
+	if err != nil {
+		h.calls.reopen(j.answered)
 		return joint{}, err
 	}
-	return joint{interrupted, answered, open, id, batch[len(batch)-1].at}, nil
+	j.at = batch[len(batch)-1].at
+	return j.joint, nil
+}
+
+// A joining is a batch being checked: the conversation as it would be with the messages
+// that were checked so far.
+type joining struct {
+	joint
+	h            *History
+	newest       Role
+	turn         int
+	exchangeTurn int  // of the newest exchange
+	hasList      bool // whether it has an entry that is not a system entry
+	tools        bool // whether the newest exchange has tool calls
+	run          int  // start of a run of tool messages with results without an ID, or -1
+}
+
+// joiningLocked returns the conversation before a batch that begins with a message of
+// role first: if that interrupts, the open calls are answered.
+func (h *History) joiningLocked(first Role) joining {
+	j := joining{
+		joint:        joint{open: h.calls, last: h.last},
+		h:            h,
+		newest:       h.newestRole(),
+		turn:         h.turn,
+		exchangeTurn: newestTurn(h.list),
+		hasList:      len(h.list) > 0,
+		run:          -1,
+	}
+	j.tools = j.hasList && h.list[len(h.list)-1].tools
+	if first == RoleUser && h.opts.Roles.Interrupt {
+		j.interrupted, j.answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
+		j.last += ID(len(j.interrupted))
+	}
+	if len(j.interrupted) > 0 {
+		j.newest = RoleTool
+	}
+	return j
+}
+
+// admit gives the message with index i an ID, checks whether it may come next, and pairs
+// its results. An error is that of the message with index at.
+func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
+	a := &batch[i]
+	role := a.msg.Role
+	allowed := j.h.opts.Roles.allows(j.newest, role)
+	j.last++
+	if !allowed && (a.goesOn || a.again) {
+		j.last++ // with a gap between their IDs, Restore accepts them
+		allowed = true
+	}
+	a.id, a.head = j.last, j.last
+	switch {
+	case role == RoleTool:
+		return j.pair(batch, i)
+	case j.open.openCalls() > 0:
+		k := j.open.firstOpen()
+		return i, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
+		!allowed:
+		return i, &RoleError{Attempted: role, Previous: j.newest}
+	}
+	return i, nil
+}
+
+// pair pairs the results of the tool message with index i that have an ID. Those without
+// wait for the end of the run of tool messages.
+func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
+	answered := &j.answered
+	if j.open != j.h.calls {
+		answered = new([]int) // calls of the batch, which a refusal drops
+	}
+	all, err := j.open.pairByID(batch[i].entry, answered)
+	if err != nil {
+		return i, err
+	}
+	if !all && j.run < 0 {
+		j.run = i
+	}
+	if j.run < 0 || i+1 < len(batch) && batch[i+1].msg.Role == RoleTool {
+		return i, nil
+	}
+	rest, at, err := j.open.pairRest(entriesOf(batch, j.run, i+1))
+	*answered = append(*answered, rest...)
+	j.run = -1
+	return at, err
+}
+
+// place puts an admitted message into its turn and exchange.
+func (j *joining) place(a *pendingEntry) {
+	role := a.msg.Role
+	// An edit may have removed what followed the previous user message. Undo
+	// would put it back between the two.
+	if role == RoleUser && (j.newest != RoleUser || j.exchangeTurn <= j.h.touched) {
+		j.turn++
+		a.pin = a.pin || j.turn == 1 && j.h.opts.PinFirstUser
+	}
+	if role != RoleTool {
+		j.open = a.begin()
+	}
+	switch role {
+	case RoleSystem:
+		if a.setNote(j.hasList, j.h.noteTokens); j.hasList {
+			j.tools = j.tools && j.turn == j.exchangeTurn
+			a.setTools(j.tools)
+			a.turn, j.exchangeTurn = j.turn, j.turn
+			return // what follows it is as if it were not there
+		}
+	case RoleTool:
+		a.turn = j.exchangeTurn
+		a.setTools(true)
+	default:
+		j.tools = j.tools && j.turn == j.exchangeTurn || a.calls != nil
+		a.setTools(j.tools)
+		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
+	}
+	j.newest = role
 }
 
 // entriesOf returns an iterator over the indices and entries of batch[from:to].
