@@ -294,8 +294,8 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 // mostUsedNames bounds the work of nameWhatCameUp.
 const mostUsedNames = 1000
 
-// A slot lets one operation of a kind run at a time on a History: a compaction, a Do,
-// or an access to the log. It is a channel of one, so that a waiter can stop when its
+// A slot lets one operation of a kind run at a time on a History: a compaction, a Do, a
+// step of Run, or an access to the log. It is a channel of one, so that a waiter can stop when its
 // ctx ends.
 type slot chan struct{}
 
