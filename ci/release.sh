@@ -125,6 +125,16 @@ for dir in "${released[@]}"; do
 	check "$dir: its zip of $(wc -c <"$work/proxy/$(path "$dir")/@v/$version.zip") bytes has at most $limit" small "$dir" $limit
 done
 
+# examples FOLDER prints the files with the examples of a module, and the tests that these may
+# share functions with, if no test needs what only this repository may import.
+examples() {
+	if grep -hE '^package |convo/internal/' "$1"/*_test.go | grep -qv '^package .*_test$'; then
+		find "$1" -maxdepth 1 -name 'example*_test.go'
+	else
+		find "$1" -maxdepth 1 -name '*_test.go'
+	fi
+}
+
 # use DIR runs a program that imports the packages of a module, and the examples of the module.
 # Each command is joined with &&, because bash ignores set -e in what a condition runs.
 use() {
@@ -139,9 +149,7 @@ use() {
 			packages=$(go list -f '{{if and .GoFiles (ne .Name "main")}}import _ "{{.ImportPath}}"{{end}}' "$(path "$1")/..." | { grep -v /internal || true; }) &&
 			{ [ -n "$packages" ] || [ -n "$(go list "$(path "$1")/...")" ]; } &&
 			printf 'package main\n%s\nfunc main() {}\n' "$packages" >main.go &&
-			for file in "$from"/example*_test.go; do
-				[ ! -e "$file" ] || cp "$file" examples
-			done &&
+			for file in $(examples "$from"); do cp "$file" examples; done &&
 			go mod tidy &&
 			go run . &&
 			if [ -n "$(ls examples)" ]; then go test -vet=off -run '^Example' ./examples; fi
