@@ -263,6 +263,9 @@ func (s *state) releasedSince(before *state) (n int) {
 			were = append(were, before.list[i].id)
 		}
 	}
+	if len(were) == 0 {
+		return 0
+	}
 	for i, bound := range s.signed {
 		if _, was := slices.BinarySearch(were, s.list[i].id); was && !bound {
 			n++

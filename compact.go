@@ -192,7 +192,6 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	n.target = m.low
 	total := h.upperLocked()
 	h.measureLocked(r, total, m.limit)
-	var status Status
 	askTrigger, warn := false, false
 	switch {
 	case h.endedLocked():
@@ -206,9 +205,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case total > m.soft && (h.isColdLocked() || h.isReadyLocked()) && !h.mustWaitLocked():
 		n.reason, due = ReasonSoft, true
 	case h.trigger != nil:
-		if h.declined != h.version+1 {
-			status, askTrigger = h.statusLocked(), true
-		}
+		askTrigger = h.declined != h.version+1
 	}
 	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil || h.byMedia) {
 		h.warned, warn = true, true
@@ -217,7 +214,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Unlock()
 	if askTrigger {
 		n.reason, n.target = ReasonTrigger, 0
-		if due, err = isDue(h.trigger, status); h.isClosed() { // by the Trigger
+		if due, err = isDue(h.trigger, h.Status()); h.isClosed() { // by the Trigger
 			r.Fits, due, err = false, false, ErrClosed
 		}
 	}

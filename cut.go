@@ -5,7 +5,7 @@ package convo
 // place, and the user messages in words.
 type cut struct {
 	s         *Snapshot
-	words     map[ID]bool // see wordsOf
+	words     userWords // see wordsOf
 	drop      []ID
 	remaining int64 // raw tokens of the view without drop, including the summary
 }
@@ -64,18 +64,24 @@ func (r room) large() int64 { return r.share/wordsShare/4 + 1 }
 // wordsShare bounds the user messages in wordsOf to 1/wordsShare of the target.
 const wordsShare = 8
 
+// A userWords reports for each entry of a list whether it is one of the user messages
+// that are dropped last. Nil: none are.
+type userWords []bool
+
+func (w userWords) has(i int) bool { return i < len(w) && w[i] }
+
 // wordsOf returns the user messages outside the floor that are dropped last, and their
 // tokens: the first of the list and then the newest, together at most an eighth of the
 // target. Documents are not included, except that the first message may have half of
 // that. kept is the number of tokens that stay in addition; if the limit leaves less than
 // an eighth of the target, that is the bound.
-func (r room) wordsOf(s *state, kept int64) (words map[ID]bool, tokens int64) {
+func (r room) wordsOf(s *state, kept int64) (words userWords, tokens int64) {
 	budget := r.share / wordsShare
 	if r.limit != noMark {
 		budget = min(budget, r.limit-kept)
 	}
-	var said []listExchange
-	isFirst := true
+	words = make(userWords, len(s.list)) // at first, all candidates
+	first, isFirst := len(s.list), true
 	for w := walk(s); ; {
 		a, ok := w.next()
 		if !ok {
@@ -85,22 +91,23 @@ func (r room) wordsOf(s *state, kept int64) (words map[ID]bool, tokens int64) {
 			continue
 		}
 		if !a.floor && (isFirst && a.tokens <= r.share/wordsShare/2 || a.tokens < r.large()) {
-			said = append(said, a)
+			words[a.from] = true
+			first = min(first, a.from)
 		}
 		isFirst = false
 	}
-	words = make(map[ID]bool)
-	add := func(a listExchange) {
-		if tokens+a.tokens <= budget {
-			words[s.list[a.from].id] = true
-			tokens += a.tokens
+	take := func(i int) {
+		n := s.list[i].tokens // the message is an exchange of its own
+		if words[i] = tokens+n <= budget; words[i] {
+			tokens += n
 		}
 	}
-	for i := range said {
-		if i == 0 {
-			add(said[0])
-		} else {
-			add(said[len(said)-i])
+	if first < len(words) {
+		take(first)
+	}
+	for i := len(words) - 1; i > first; i-- {
+		if words[i] {
+			take(i)
 		}
 	}
 	return words, tokens
@@ -192,7 +199,7 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 			}
 		}
 		switch {
-		case a.floor || a.dropLast || c.words[s.list[a.from].id]:
+		case a.floor || a.dropLast || c.words.has(a.from):
 		case a.user:
 			held += a.tokens
 		default:
@@ -224,7 +231,7 @@ func (c *cut) moveToTurn(place int, near int64) int {
 		if s.list[i].turn != turn {
 			return i
 		}
-		if !floor.has(i) && !c.words[s.list[i].id] {
+		if !floor.has(i) && !c.words.has(i) {
 			between += s.list[i].tokens
 		}
 		if between > near {
@@ -242,7 +249,7 @@ func (c *cut) collect(place int, tooLittle bool) {
 	c.drop = make([]ID, 0, place)
 	for w := walk(&c.s.state); w.at < place; {
 		a, _ := w.next()
-		if a.floor || c.words[list[a.from].id] || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
+		if a.floor || c.words.has(a.from) || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
 			continue
 		}
 		c.remaining -= a.tokens

@@ -547,3 +547,16 @@ func TestCut_WordsBesideResults(t *testing.T) {
 		assert.Empty(t, r.Dropped, "%d: %v", size, r)
 	}
 }
+
+// What a cut allocates is a few lists, of whatever length: nothing for each user message.
+func TestTruncate_Allocations(t *testing.T) {
+	allocs := func(n int) float64 {
+		s := appendN(n, nil).Snapshot()
+		g := convo.Goal{Target: s.Tokens() / 2}
+		return testing.AllocsPerRun(5, func() {
+			_, err := convo.Truncate{}.Compact(t.Context(), s, g)
+			require.NoError(t, err)
+		})
+	}
+	assert.LessOrEqual(t, allocs(10_000), allocs(100)+1)
+}

@@ -364,8 +364,17 @@ type editEffect struct {
 	pinned           []ID // kept, because they were pinned in the meantime
 	summarised       []ID // dropped, and the summary stands for them
 	cut, rewritten   []ID
+	forgotten        []ID       // dropped or changed, and part of their content is not kept
 	newest           ID         // the newest entry that was dropped or changed
 	gone             []departed // what was dropped or changed, in ascending order
+}
+
+// leave records that e was dropped or changed. d.was is e without what is to be forgotten.
+func (done *editEffect) leave(e *entry, d departed) {
+	done.gone = append(done.gone, d)
+	if d.was != e {
+		done.forgotten = append(done.forgotten, e.id)
+	}
 }
 
 // perform applies an edit to s, whose slices must be clipped. On an error, or if
@@ -491,7 +500,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 			case isCut:
 				done.cut = append(done.cut, e.id)
 				done.changed, done.newest = true, e.id
-				done.gone = append(done.gone, departed{e, r.to, o})
+				done.leave(e, departed{e, r.to, o})
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
 			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):
@@ -502,7 +511,7 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 					was.was, was.original = r.was.was, r.was.original
 				}
 				done.dropped = append(done.dropped, e.id)
-				done.gone = append(done.gone, was)
+				done.leave(e, was)
 				raw -= e.tokens
 				s.touch(e, done)
 				continue
@@ -519,12 +528,12 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 				}
 				done.rewritten = append(done.rewritten, e.id)
 				done.changed, done.newest = true, e.id
-				done.gone = append(done.gone, r.was)
+				done.leave(e, r.was)
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
 			default:
 				done.cleared = append(done.cleared, e.id)
-				done.gone = append(done.gone, r.was)
+				done.leave(e, r.was)
 				raw += r.to.tokens - e.tokens
 				e, o = r.to, r.original
 				s.touch(e, done)
@@ -633,15 +642,15 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 		h.compacted = h.version
 	}
 	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
-	h.editedLocked(&before, done.gone)
+	h.editedLocked(&before, &done)
 
 	r.Outcome, r.yielded = OutcomeApplied, done.yielded
 	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
+	r.Forgotten = done.forgotten
+	dropped := done.dropped
 	for _, d := range done.gone {
-		if before.find(d.was.id) != d.was { // it left as something else than what stood there
-			r.Forgotten = append(r.Forgotten, d.was.id)
-		}
-		if _, ok := slices.BinarySearch(done.dropped, d.was.id); ok {
+		if len(dropped) > 0 && dropped[0] == d.was.id {
+			dropped = dropped[1:]
 			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
 		}
 	}

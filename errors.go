@@ -64,7 +64,7 @@ var (
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an
 	// edit that changed nothing. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: " + noGain + goOn)
+	ErrNoGain = errors.New("convo: " + noGain + "; go on with the conversation as it is")
 
 	// ErrBreaker is the cause when a summarizer was not called because it has
 	// recently failed: it returned an error, panicked, ended its goroutine,
@@ -76,11 +76,9 @@ var (
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
 )
 
-// The text of ErrNoGain. The text of another error has only noGain, and its own remedy.
-const (
-	noGain = "nothing worth removing"
-	goOn   = "; go on with the conversation as it is"
-)
+// noGain is ErrNoGain without its remedy. The text of another error has only this, and its
+// own remedy.
+const noGain = "nothing worth removing"
 
 // Errors that a [PairError] unwraps to.
 var (
@@ -592,19 +590,21 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	value := e.Value
-	if err, ok := value.(error); ok {
-		value = withoutPrefix(err)
-	}
-	s := fmt.Sprintf("convo: panic in %s: %v", e.In, value)
+	s := "convo: " + e.fault()
 	if e.Stack != "" {
-		s += seeStack
+		s += "; PanicError.Stack says where"
 	}
 	return s
 }
 
-// seeStack says where to look for the cause of a panic.
-const seeStack = "; PanicError.Stack says where"
+// fault returns the text of e without the prefix, and without saying where to look.
+func (e *PanicError) fault() string {
+	value := e.Value
+	if err, ok := value.(error); ok {
+		value = withoutPrefix(err)
+	}
+	return fmt.Sprintf("panic in %s: %v", e.In, value)
+}
 
 // Unwrap returns Value if it is an error, and nil otherwise.
 func (e *PanicError) Unwrap() error {
@@ -655,10 +655,45 @@ func matches(err, target error) (is bool) {
 }
 
 // withoutPrefix returns the text of an error on one line, for use in the text of
-// another.
+// another. ErrNoGain has no remedy in it.
 func withoutPrefix(err error) string {
 	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
-	return strings.TrimPrefix(strings.ReplaceAll(s, noGain+goOn, noGain), "convo: ")
+	return strings.TrimPrefix(reworded(s, err, func(e error) string {
+		if e == ErrNoGain {
+			return noGain
+		}
+		return ""
+	}), "convo: ")
+}
+
+// reworded returns s, the text of err, with other texts for errors that err wraps. other
+// returns the other text, or "" for an error whose text stays. An equal text that is not
+// of such an error also stays.
+func reworded(s string, err error, other func(error) string) string {
+	left := 64 // errors may wrap each other in a cycle
+	eachError(err, &left, func(e error) {
+		if text := other(e); text != "" {
+			s = strings.ReplaceAll(s, strings.TrimPrefix(fmt.Sprint(e), "convo: "), text)
+		}
+	})
+	return s
+}
+
+// eachError calls f with an error and those that it wraps, at most left in all.
+func eachError(err error, left *int, f func(error)) {
+	defer func() { _ = recover() }() // of a caller-supplied Unwrap
+	if *left--; *left < 0 || err == nil {
+		return
+	}
+	f(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		eachError(e.Unwrap(), left, f)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			eachError(err, left, f)
+		}
+	}
 }
 
 // roleName returns r as an error quotes it.

@@ -214,6 +214,23 @@ func TestErrors_AfterCompaction(t *testing.T) {
 	}
 }
 
+// The text of an error has the remedy of ErrNoGain only if it has no other. An equal text of
+// another error stays.
+func TestErrors_OneRemedy(t *testing.T) {
+	other := errors.New("no disk")
+	for want, cause := range map[string]error{
+		"nothing worth removing":                                                     convo.ErrNoGain,
+		"mine: convo: nothing worth removing":                                        fmt.Errorf("mine: %w", convo.ErrNoGain),
+		"nothing worth removing; nothing worth removing":                             errors.Join(convo.ErrNoGain, convo.ErrNoGain),
+		"no disk, convo: nothing worth removing":                                     fmt.Errorf("%w, %w", other, convo.ErrNoGain),
+		"nothing worth removing; go on with the conversation as it is, said the log": errors.New("nothing worth removing; go on with the conversation as it is, said the log"),
+	} {
+		e := &convo.LimitError{Need: 2, Limit: 1, Err: cause}
+		assert.EqualError(t, e, "convo: cannot fit: 2 tokens exceed limit 1; "+want+"; end the strategy with Truncate in a Chain, or raise Limits.Window")
+	}
+	assert.EqualError(t, convo.ErrNoGain, "convo: nothing worth removing; go on with the conversation as it is")
+}
+
 // Without an exchange, PinLast says why it pins nothing.
 func TestErrors_PinLast(t *testing.T) {
 	for _, h := range []*convo.History{historyOf(t, nil), historyOf(t, nil, convo.System("s"))} {

@@ -183,13 +183,14 @@ func (h *History) leftLocked(d departed, forgotten bool) {
 
 // editedLocked notes for the archive what an edit has removed; before is the view
 // that it changed.
-func (h *History) editedLocked(before *state, gone []departed) {
+func (h *History) editedLocked(before *state, done *editEffect) {
 	l := h.log
 	if l == nil {
 		return
 	}
-	for _, d := range gone {
-		h.leftLocked(d, before.find(d.was.id) != d.was)
+	for _, d := range done.gone {
+		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
+		h.leftLocked(d, forgotten)
 	}
 	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
 		l.summaries = append(l.summaries, s)

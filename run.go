@@ -505,6 +505,13 @@ func resultOf(call ToolCall, parts []Part, err error) Message {
 // forModel returns the text of an error for the result of a call. What ErrClosed and a
 // PanicError tell a programmer to do is not in it.
 func forModel(err error) string {
-	s := strings.ReplaceAll(withoutPrefix(err), withoutPrefix(ErrClosed), "the conversation was closed")
-	return strings.ReplaceAll(s, seeStack, "")
+	return reworded(withoutPrefix(err), err, func(e error) string {
+		if e == ErrClosed {
+			return "the conversation was closed"
+		}
+		if e, ok := e.(*PanicError); ok {
+			return e.fault()
+		}
+		return ""
+	})
 }

@@ -315,6 +315,12 @@ type panickyError struct{}
 
 func (panickyError) Error() string { panic("in Error") }
 
+// A panickyUnwrap cannot be unwrapped.
+type panickyUnwrap struct{}
+
+func (panickyUnwrap) Error() string { return "no map" }
+func (panickyUnwrap) Unwrap() error { panic("in Unwrap") }
+
 // Whatever a tool does, its call gets a result, and the model reads what was wrong.
 func TestRun_ToolFails(t *testing.T) {
 	handler := func(run func() ([]convo.Part, error)) convo.Handler {
@@ -323,6 +329,8 @@ func TestRun_ToolFails(t *testing.T) {
 	opaque := echo("a")
 	opaque.Opaque = convo.Opaque{Format: "openai-responses", JSON: `{"type":"custom"}`}
 	fine := handler(func() ([]convo.Part, error) { return []convo.Part{convo.Text("x")}, nil })
+	seen := &convo.PanicError{In: "Options.Spill", Value: "boom", Stack: "s"}
+	like := "the history is closed; make another with New, Open or Restore; grep: PanicError.Stack says where; PanicError.Stack says where"
 	shared := make([]convo.Part, 1, 8)
 	shared[0] = convo.Text("part")
 	for name, tt := range map[string]struct {
@@ -333,6 +341,11 @@ func TestRun_ToolFails(t *testing.T) {
 	}{
 		"error":               {tool: handler(func() ([]convo.Part, error) { return nil, errors.New("no map") }), want: "no map error"},
 		"error of convo":      {tool: handler(func() ([]convo.Part, error) { return nil, convo.ErrClosed }), want: "the conversation was closed error"},
+		"wrapped":             {tool: handler(func() ([]convo.Part, error) { return nil, fmt.Errorf("sub-agent: %w", convo.ErrClosed) }), want: "sub-agent: convo: the conversation was closed error"},
+		"joined":              {tool: handler(func() ([]convo.Part, error) { return nil, errors.Join(seen, convo.ErrClosed) }), want: "panic in Options.Spill: boom; the conversation was closed error"},
+		"panic in a panic":    {tool: handler(func() ([]convo.Part, error) { return nil, &convo.PanicError{In: "a Store", Value: seen, Stack: "s"} }), want: "panic in a Store: panic in Options.Spill: boom error"},
+		"Unwrap that panics":  {tool: handler(func() ([]convo.Part, error) { return nil, panickyUnwrap{} }), want: "no map error"},
+		"like one of convo":   {tool: handler(func() ([]convo.Part, error) { return nil, errors.New(like) }), want: like + " error"},
 		"error and parts":     {tool: handler(func() ([]convo.Part, error) { return shared, errors.New("exit 1") }), want: "part\nexit 1 error"},
 		"nothing":             {tool: handler(func() ([]convo.Part, error) { return nil, nil }), want: ""},
 		"panic":               {tool: handler(func() ([]convo.Part, error) { panic("boom") }), want: `panic in the tool "a": boom error`, logged: `cause="convo: panic in the tool \"a\": boom"`},

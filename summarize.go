@@ -230,7 +230,7 @@ type writer struct {
 	maxTokens  int           // of the summary
 	timeout    time.Duration // of each call; 0 or less: no bound
 	maxResult  int           // maximum tokens of one result in a transcript; 0: by the window; negative: all
-	words      map[ID]bool   // user messages that stay
+	words      userWords     // these stay
 	previous   string        // the summary to update
 	oldNames   string        // its Names
 	next       *Message      // the first message that stays after the sources; nil: none
@@ -304,11 +304,16 @@ var nameWeight = map[Role]int{RoleUser: 4, RoleAssistant: 3, RoleTool: 2, RoleSy
 
 // collectPinned sets w.pinned: the messages that stay in front of the newest ones.
 func (w *writer) collectPinned() {
-	for _, e := range w.s.list {
-		if w.s.isPinned(e.head) || w.words[e.id] {
+	for i, e := range w.s.list {
+		if w.stays(i) {
 			w.pinned = append(w.pinned, e.msg.clone())
 		}
 	}
+}
+
+// stays reports whether list[i] is pinned or in w.words.
+func (w *writer) stays(i int) bool {
+	return w.words.has(i) || w.s.isPinned(w.s.list[i].head)
 }
 
 // reusableSent returns a copy of the snapshot last sent, if it shows the current summary

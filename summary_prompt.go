@@ -208,8 +208,8 @@ func (w *writer) firstAfter() *Message {
 	}
 	i, _ := index(w.s.list, w.sources[len(w.sources)-1].id+1)
 	for ; i < len(w.s.list); i++ {
-		if e := w.s.list[i]; !w.words[e.id] && !w.s.isPinned(e.head) {
-			return &e.msg
+		if !w.stays(i) {
+			return &w.s.list[i].msg
 		}
 	}
 	return nil
