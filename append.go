@@ -51,9 +51,8 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 // AppendReply is Append for the answer to a request that was made of the snapshot at, and
 // for results that follow it. The answer is bound to what was sent, even if the view has
 // changed since; see [Snapshot.Bound]. Append does the same for the snapshot that Prepare
-// returned last.
-//
-// It returns a [*StaleError] for a snapshot that is nil or not from this History.
+// returned last. For a snapshot that is nil or not from this History, the error is a
+// [*StaleError].
 func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -213,12 +212,9 @@ func (h *History) name(m *Message) (err error) {
 
 // Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
-// appends nothing. Reasoning that would not be sent counts as 0; see
-// Overheads.Reasoning. A result is counted as given, although Append may cut it, and
-// fills in an empty ID or name.
-//
-// Count returns an error for an invalid message, as [History.Append] does. It
-// also works after Close.
+// appends nothing. Reasoning that would not be sent counts as 0; see Overheads.Reasoning.
+// A result is counted as given, although Append may cut it, and fills in an empty ID or
+// name. The only error is that of an invalid message, as for [History.Append].
 func (h *History) Count(m Message) (tokens int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -570,10 +566,10 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 	return results, answered
 }
 
-// AnswerOpenCalls appends an error result with the given reason for every open
-// tool call, and returns how many there were. If reason is empty, it is "no
-// result". Use AnswerOpenCalls when the tools will not be run, since a message
-// other than a result is refused while calls are open.
+// AnswerOpenCalls appends an error result with the given reason for every open tool call,
+// and returns how many there were. An empty reason means "no result". Use it when the
+// tools will not be run, since a message other than a result is refused while calls are
+// open.
 func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
