@@ -286,6 +286,7 @@ type Loss struct {
 	What string // what is lost, in a few words
 }
 
+// String returns where it is and what is lost.
 func (l Loss) String() string { return l.Path + ": " + l.What }
 
 // A Finding is one reason for which a provider would refuse a request, or, from
@@ -299,6 +300,7 @@ type Finding struct {
 	Error   string // what the provider answers, if known
 }
 
+// String returns the rule, the path, the problem and the fix.
 func (f Finding) String() string {
 	if f.Path == "" {
 		return f.Rule + ": " + f.Problem + "; " + f.Fix
