@@ -27,8 +27,8 @@ type ClearToolResults struct {
 	// the target can be reached without them. 0 means 3; a negative value means none.
 	KeepLast int
 
-	MinFreed int // the least to free, in raw tokens; 0 means Goal.MinFree, a negative value anything
-	Least    int // the least size of a result to clear, in raw tokens of its content; less than 1 means any
+	MinFree   int // the least to free, in raw tokens; 0 means Goal.MinFree, a negative value anything
+	MinResult int // the least size of a result to clear, in raw tokens of its content; less than 1 means any
 
 	// Same returns a key for a call, such as the path of a file that it reads. Of the results
 	// whose calls have the same key, only the newest stays. A call with an empty key matches no
@@ -92,27 +92,27 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			freed += e.clearIn(result, least, counter, done, only)
 		}
 	}
-	least := int64(max(c.MinFreed, 1))
-	if c.MinFreed == 0 {
+	least := int64(max(c.MinFree, 1))
+	if c.MinFree == 0 {
 		least = int64(max(g.MinFree, 1))
 	}
 	r := g.room(s)
 	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
 
 	for i, old := range c.superseded(s, toolExchanges) {
-		clear(toolExchanges[i], int64(c.Least), func(id string) bool { return slices.Contains(old, id) })
+		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
 	}
 	old := max(len(toolExchanges)-max(keep, 0), 0)
 	if freed == 0 || !reached() {
 		for _, a := range toolExchanges[:old] {
-			clear(a, int64(c.Least), nil)
+			clear(a, int64(c.MinResult), nil)
 		}
 	}
 	for _, a := range toolExchanges[old:] {
 		if g.isOwn() || s.raw()-freed <= r.target {
 			break
 		}
-		clear(a, max(int64(c.Least), r.large()), nil)
+		clear(a, max(int64(c.MinResult), r.large()), nil)
 	}
 	if freed < least {
 		return Edit{}, ErrNoGain
@@ -186,7 +186,7 @@ type ClearMedia struct {
 	KeepLast int
 
 	// TriggerAt is the number of media in the view at which a compaction is due. 0 means 90,
-	// since providers allow about 100 images; a negative value means no number.
+	// since providers allow about 100 images; a negative value means never.
 	TriggerAt int
 }
 

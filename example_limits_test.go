@@ -58,7 +58,7 @@ func ExampleFloorError() {
 func ExampleChain() {
 	h := longTrip(&convo.Options{
 		Limits:   convo.Limits{Window: 1_500, Reserve: 300, Low: 300},
-		Strategy: convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.SlidingWindow{Turns: 5}),
+		Strategy: convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.SlidingWindow{KeepTurns: 5}),
 	})
 	_, report, err := h.Prepare(context.Background())
 	if err != nil {

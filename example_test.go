@@ -929,7 +929,7 @@ func ExampleStrategyFunc() {
 }
 
 func ExampleSlidingWindow() {
-	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{Keep: 10, TriggerAt: 40}})
+	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{KeepLast: 10, TriggerAt: 40}})
 	report, err := h.CompactIfNeeded(context.Background())
 	fmt.Println(report.Outcome, "because of", report.Reason, err)
 	fmt.Println(h.Len())
@@ -1015,7 +1015,7 @@ func ExampleWhen_messages() {
 		newest, _ := s.At(s.Len() - 1)
 		return strings.HasPrefix(newest.Message.Text(), "Now to something else")
 	}
-	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{Keep: 4})})
+	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{KeepLast: 4})})
 	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
 		h.Append(convo.User(text))
 		report, err := h.CompactIfNeeded(context.Background())

@@ -21,10 +21,10 @@ import (
 // # Errors
 //
 // A method returns an error exactly if it did not do what it was asked to, and has then
-// changed nothing that a [Snapshot] shows, unless its documentation says otherwise.
-// Whatever fails while the next request fits, such as a summarizer, is not an error of
-// Prepare, CompactIfNeeded and Do: it is in Outcome and Cause of the [Report], logged as
-// a warning, and passed to Options.OnCompaction.
+// changed nothing that a [Snapshot] shows, unless its documentation says otherwise. A
+// compaction that fails, such as by its summarizer, is not an error of Prepare,
+// CompactIfNeeded and Do while the request fits: it is in Outcome and Cause of the
+// [Report], logged as a warning, and passed to Options.OnCompaction.
 //
 // A nil ctx never ends. If a method fails because its ctx has ended, the error matches
 // both ctx.Err and context.Cause, whatever a Send or a Store has returned.

@@ -72,8 +72,8 @@ type Request struct {
 	// the format, see [ToolWriter].
 	Tools json.RawMessage
 
-	System   json.RawMessage // the system text, if it is not among the messages; else nil
-	Messages []json.RawMessage
+	System   json.RawMessage   // the system text, if it is not among the messages; else nil
+	Messages []json.RawMessage // or the items of Responses, or the contents of Gemini
 
 	// Headers are HTTP headers, and Fields are further fields of the body, that the request
 	// needs, in the provider's names. Encode sets them only where an option of the format,
