@@ -172,14 +172,13 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 }
 
 // ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in
-// tool results with a line that describes them, such as
+// tool results with a line that describes them, or has their address in place of the
+// size:
 //
 //	[image/png cleared: 48,213 bytes]
 //
-// or with their address in place of the size. It calls no model.
-//
-// It is a [Trigger] by the number of media, because providers refuse a request with too
-// many of them; see the Check methods of package wire.
+// It calls no model. It is a [Trigger] by the number of media, because providers refuse a
+// request with too many of them; see the Check methods of package wire.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.
