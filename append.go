@@ -177,12 +177,9 @@ func (h *History) name(m *Message) (err error) {
 
 // Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
-// appends nothing. Reasoning that would not be sent counts as 0; see
-// Overheads.Reasoning. A result is counted as given, although Append may cut it, and
-// fills in an empty ID or name.
-//
-// Count returns an error for an invalid message, as [History.Append] does. It
-// also works after Close.
+// appends nothing. Reasoning that would not be sent counts as 0; see Overheads.Reasoning.
+// A result is counted as given, although Append may cut it, and fills in an empty ID or
+// name. The only error is that of an invalid message, as for [History.Append].
 func (h *History) Count(m Message) (tokens int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -582,10 +579,10 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 	return results, answered
 }
 
-// AnswerOpenCalls appends an error result with the given reason for every open
-// tool call, and returns how many there were. If reason is empty, it is "no
-// result". Use AnswerOpenCalls when the tools will not be run, since a message
-// other than a result is refused while calls are open.
+// AnswerOpenCalls appends an error result with the given reason for every open tool call,
+// and returns how many there were. An empty reason means "no result". Use it when the
+// tools will not be run, since a message other than a result is refused while calls are
+// open.
 func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed

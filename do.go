@@ -11,8 +11,8 @@ import (
 // the answer, with a nil error, that part is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
-// Do makes one request: it compacts if needed, calls send with the snapshot to
-// send, records the usage and appends the answer. [History.Run] is the loop around it:
+// Do makes one request: it compacts if needed, calls send with the snapshot to send,
+// records the usage and appends the answer. [History.Run] is the loop around it:
 //
 //	for done := false; !done; {
 //		reply, err := h.Do(ctx, send)
@@ -31,52 +31,47 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 //	}
 //
 // Do combines [History.Prepare], [History.Recover], [History.RecordUsage] and
-// [History.Append], which can also be called one by one. It first delivers the
-// queue (see [History.Queue]), and does so again after the answer. If send
-// returns an error that says the request was too long, Recover makes it smaller
-// and send is called again, at most two more times. With Options.Background, Do
-// starts a compaction in the background when the answer has made the next
-// request larger than Limits.Soft.
+// [History.Append], which can also be called one by one. It delivers the queue first and
+// after the answer; see [History.Queue]. If send returns an error that says the request
+// was too long, Recover makes it smaller and send is called again, at most two more
+// times. With Options.Background, Do starts a compaction in the background when the
+// answer has made the next request larger than Limits.Soft.
 //
-// The snapshot is made for the model and the limits in force when send is called;
-// [Snapshot.Model] names the model.
+// send runs on the caller's goroutine, with no lock held, and may append, read and
+// compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model
+// and the limits in force when it is called; see [Snapshot.Model]. If it panics, the
+// error is a [*PanicError].
 //
-// One Do of a History runs at a time; others wait until their own ctx ends. send
-// runs on the caller's goroutine, with no lock held. Its ctx ends when ctx ends
-// or h is closed. It may append, read and compact. If it panics, the error is a
-// [*PanicError].
+// Do must not be called from send, a strategy, a summarizer, or a function in Options,
+// such as OnCompaction or Spill; such code can queue messages with [History.Queue]. With
+// the ctx that the code was given, or one derived from it, the error is ErrReentrant.
+// With any other ctx, the call waits until that ctx ends.
 //
-// Do must not be called from send, a strategy, a summarizer, or a function in
-// Options, such as OnCompaction or Spill. With the ctx that the code was given,
-// or one derived from it, the error is ErrReentrant. With any other ctx, the call
-// waits until that ctx ends. Such code can queue messages with [History.Queue].
+// An answer holds assistant messages, and the results of tools that the provider or send
+// has run. Any other message in it is a RoleError. An answer without messages appends
+// nothing and is not an error; Do then delivers the queue if a user message may follow
+// the unanswered one. Otherwise the queue waits, as Status.Queued shows: call Do again,
+// or Rewind, which delivers it in place of the unanswered message.
 //
 // An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
 // that ends with it: the provider goes on with its own tools. The Reply then holds the
 // messages of all the answers, and the sum of their usage. Do calls send for a paused
 // answer at most eight times, and not if it holds open calls, or if another message was
-// appended or taken back in the meantime. The Reply then has StopPause; the next Do goes
-// on. So it does if going on fails: the Reply holds what was appended before the error.
+// appended or taken back in the meantime. The Reply then has StopPause, and the next Do
+// goes on, as it does after an error.
 //
-// Before it calls send, Do returns the [*PairError] or [*RoleError] that an assistant
-// message would get now, to avoid requesting an answer that cannot be appended, and any
-// error of Prepare. An error of send leaves the conversation as it was, apart from
-// compactions; Do returns it unchanged, or as Recover does. If ctx has ended, it also
-// matches ctx.Err and context.Cause. When send returns no error, usage is recorded and the
-// answer appended even if ctx has ended in the meantime. Usage that cannot be true is
-// logged and ignored. An answer without messages appends nothing and is not an error; Do
-// then delivers the queue if a user message may follow the unanswered one. Otherwise the
-// queue waits, as Status.Queued shows: call Do again, or Rewind, which delivers it in place
-// of the unanswered message.
+// Before it calls send, Do returns the error of Prepare, or the [*PairError] or
+// [*RoleError] that an assistant message would get now, to avoid requesting an answer
+// that cannot be appended. An error of send leaves the conversation as it was, apart from
+// compactions; Do returns it unchanged, or as Recover does. When send returns no error,
+// usage is recorded and the answer appended even if ctx has ended in the meantime. Usage
+// that cannot be true is logged and ignored.
 //
-// An answer holds assistant messages, and the results of tools that the provider or
-// send has run. Any other message in it is a RoleError.
-//
-// The answer is appended only if the view ends with the same entry as the
-// snapshot that was sent. It may have been compacted in between, but if a
-// message was appended or taken back, the error matches [ErrStale]. If h was
-// closed, the error is ErrClosed. With any error, Do returns the last Reply of
-// send, and nothing of it is in the conversation. A nil ctx never ends.
+// The answer is appended only if the view ends with the same entry as the snapshot that
+// was sent. If a message was appended or taken back in between, the error matches
+// [ErrStale], and if h was closed, it is ErrClosed. With any error, Do returns the last
+// Reply of send, and nothing of it is in the conversation, except the parts of a paused
+// answer that have IDs.
 func (h *History) Do(ctx context.Context, send Send) (Reply, error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}

@@ -9,24 +9,22 @@ import (
 // and [History.Run] return it to their caller. A [Builder] makes one from a stream, and a
 // Transcript of package wire converts to one.
 type Reply struct {
-	// Messages are the messages to append: an assistant message, perhaps followed
-	// by results that the provider or send has for its calls. There are none if
-	// the answer is empty. Do returns them as appended, with IDs for calls that
-	// had none; Run adds the results of the calls. Results are whole here, also
-	// where Options.MaxResult has cut them in the view.
+	// Messages are the messages to append: an assistant message, perhaps followed by results
+	// that the provider or send has for its calls; none if the answer is empty. Do returns them
+	// as appended, with IDs for calls that had none; Run adds the results of the calls. Results
+	// are whole here, even where Options.MaxResult has cut them in the view.
 	Messages []Message
 
-	// CutOff is the last call of an unfinished answer, if the call was cut off: its
-	// arguments are empty or not a JSON object, and the provider did not mark it as
-	// complete. An answer is unfinished if it stopped for length, was refused or
-	// broke off, or if no reason was given. The call is not in Messages, and must
-	// not be run. Nil: there is none.
+	// CutOff is the last call of an unfinished answer, if the call was cut off: its arguments
+	// are empty or not a JSON object, and the provider did not mark it as complete. An answer
+	// is unfinished if it stopped for length, was refused or broke off, or if no reason was
+	// given. The call is not in Messages, and must not be run. Nil: there is none.
 	CutOff *ToolCall
 
 	Usage Usage // zero: not reported
 	Stop  Stop  // why the answer ended; StopDone also if no reason was given
 
-	// Do sets the following, and ignores what send sets here.
+	// Do and AppendReply set the following, and ignore what they are given here.
 
 	IDs     []ID     // of the entries that Messages were appended as; those without one come last
 	Queued  int      // how many queued messages were appended after the answer, and wait for one
@@ -71,8 +69,8 @@ func (r Reply) OpenCalls() []ToolCall {
 	return left
 }
 
-// Format prints the beginning of each message, and the call that was cut off.
-// The verb %+v also prints the IDs of entries and calls.
+// Format prints the beginning of each message, and the call that was cut off; %+v adds
+// the IDs of entries and calls.
 func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Reply) print(ids bool) string {
@@ -205,8 +203,8 @@ func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Repl
 }
 
 // An AnswerError says that a loop cannot go on from an answer, because it was cut off
-// inside a call, or holds no text, no call and nothing else but reasoning. What came whole
-// was appended, and [History.Run] has run the calls that came whole.
+// inside a call, or holds nothing or only reasoning. What came whole was appended, and
+// [History.Run] has run the calls that came whole.
 type AnswerError struct {
 	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
 	Stop   Stop      // why the answer ended

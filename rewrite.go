@@ -12,52 +12,46 @@ import (
 )
 
 // A Rewrite replaces the parts of an entry, for example to redact a secret, to remove an
-// image, or to shorten an old answer. The role, the author, the tool calls and the
-// calls that results answer stay. A strategy may rewrite entries outside the floor.
-// [History.Apply] rewrites any entry except those of pinned exchanges, and system
-// entries. Unpin an exchange first, and replace system entries with SetSystem. The view
-// may grow.
+// image, or to shorten an old answer. The role, the author, the tool calls and the calls
+// that results answer stay. The view may grow.
 //
 //	e, _ := snap.Find(id)
 //	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
 //	parts = append(parts, convo.Text("[an image was here]"))
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
-// The model and summarizers see the new parts from the next request on.
-// [Report.Originals] returns the entry as it was, and [History.Undo] restores it.
+// A strategy may rewrite entries outside the floor, and [History.Apply] any entry except
+// those of pinned exchanges, and system entries, which SetSystem replaces. The model and
+// summarizers see the new parts from the next request on. [Report.Originals] returns the
+// entry as it was, and [History.Undo] restores it.
 //
-// Rewriting has a cost. Everything from the entry on misses the provider's prompt
-// cache; see Report.PrefixKept. Some providers also check that signed reasoning follows
-// the same text as when it was made, in its own message and in earlier ones. They
-// refuse the request or ignore the reasoning if that text has changed. So rewrite many
-// entries in one edit. If a provider refuses the request, remove the signed reasoning
-// from the entry and from later ones.
+// Everything from the entry on misses the provider's prompt cache (see
+// Report.PrefixKept), and signed reasoning in it and after it is no longer bound (see
+// [Snapshot.Bound]), so rewrite many entries in one edit.
 type Rewrite struct {
 	ID ID
 
-	// Parts are the new parts of the entry. They must be valid for Append, and must
-	// not be empty even if RolePolicy.KeepEmpty is set. Apply copies them and replaces
-	// invalid UTF-8. Options.MaxResult does not apply.
+	// Parts are the new parts of the entry. They must be valid for Append, and must not be
+	// empty even if RolePolicy.KeepEmpty is set. Apply copies them. Options.MaxResult does not
+	// apply.
 	//
-	// The tool calls of an assistant message must be the same, in the same order. If
-	// Parts has none, the calls of the entry are added at the end. Sealed reasoning
-	// may be left out, but not added or changed.
+	// The tool calls of an assistant message must be the same, in the same order. If Parts has
+	// none, the calls of the entry are added at the end. Sealed reasoning may be left out, but
+	// not added or changed.
 	//
-	// The results of a tool message must answer the same calls in the same order,
-	// with the same IsError. An empty CallID or Name is filled in. For an entry with
-	// one result, Parts may also be the content of that result.
+	// The results of a tool message must answer the same calls in the same order, with the same
+	// IsError. An empty CallID or Name is filled in. For an entry with one result, Parts may
+	// also be the content of that result.
 	Parts []Part
 
-	// Forget discards the old content of the entry. It is not kept in memory, in
-	// Options.Spill or in the report, and Undo does not restore it. Earlier snapshots
-	// and reports still hold it, including the report that Wait returns, and so does
-	// anything passed to Options.Spill earlier. A Rollback to an earlier snapshot may
-	// restore it.
+	// Forget discards the old content of the entry. It is not kept in memory, in Options.Spill
+	// or in the report, and Undo does not restore it. Earlier snapshots and reports still hold
+	// it, including the report that Wait returns, and so does anything passed to Options.Spill
+	// earlier. A Rollback to an earlier snapshot may restore it.
 	Forget bool
 }
 
-// Format prints the ID of the entry and the beginning of each part.
-// The verb %+v also prints the IDs of calls and results.
+// Format prints the ID and the beginning of each part; %+v adds other IDs.
 func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Rewrite) print(ids bool) string {

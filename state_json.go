@@ -171,14 +171,12 @@ func (s *seenJSON) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "tools", Value: &s.tools}, {Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
 }
 
-// MarshalJSON encodes s in the form that docs/format.md describes: the entries
-// with their IDs, the pins, the summary, the key, the calibration, the messages in the
-// queue, and the title and data set by SetMeta. Ephemeral messages and the originals of
-// cut or cleared results are left out. Token counts are left out because the reader
-// counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
-//
-// Calling it directly is faster than json.Marshal, which calls it and then checks each
-// byte again.
+// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
+// IDs, the pins, the summary, the key, the calibration, the messages in the queue, and
+// the title and data set by SetMeta. Ephemeral messages, token counts and the originals
+// of cut or cleared results are left out. The zero Snapshot has no key, and decodes to
+// the zero Snapshot. A direct call is faster than json.Marshal, which checks each byte
+// again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := stateJSON{
 		version: snapshotVersion, key: s.key(),
@@ -483,8 +481,7 @@ func (c *calibration) fields() []strictjson.Field {
 // UnmarshalJSON decodes the output of MarshalJSON into s, which must be empty. Tokens are
 // counted by [Heuristic]. If data is not valid or s is not empty, it returns a
 // [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
-// does not read the version of data. The order of roles and the matching of calls and
-// results are checked by [Restore].
+// does not read the version of data. [Restore] checks roles, calls and results.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	if r := strictjson.NewReader(data); r.Null() {
 		if r.End(); r.Err() == nil {

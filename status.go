@@ -18,27 +18,23 @@ type Status struct {
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
-	// The limits with their defaults, less the tokens that MakeRoom reserved (see
-	// [Limits]), and within the limit that Recover found. Limit is Window - Reserve. A
-	// limit that does not exist is 0, such as Limit without a Window.
+	// The limits with their defaults, less the tokens that MakeRoom reserved (see [Limits]),
+	// and within the limit that Recover found. Limit is Window - Reserve. 0: there is no such
+	// limit.
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
 	// message is from the user or a tool, or is an answer that its provider has paused.
 	AwaitsAnswer bool
 
-	// Assumed reports whether Window is a guess; see Limits.Assumed.
-	Assumed bool
+	Assumed bool // whether Window is a guess; see Limits.Assumed
 
-	// Decisions grows with each decision: a change that the messages themselves do not tell,
-	// such as a compaction, a cut, a pin, a rollback, a queued message or new limits. When
-	// it has changed, store what [History.Decisions] returns.
+	// Decisions grows with each change that the messages themselves do not show, such as a
+	// compaction, a cut, a pin, a rollback, a queued message or new limits. When it has
+	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
-	// Originals is the size, in raw tokens, of the originals kept in memory; see
-	// Options.KeepOriginals.
-	Originals int
-
+	Originals  int       // raw tokens of the originals kept in memory; see Options.KeepOriginals
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
 	LastEdit   time.Time // when an edit was last applied; zero: never
@@ -62,8 +58,7 @@ func (s Status) String() string {
 	return out
 }
 
-// Status returns the current numbers of h. Its cost does not depend on the length of the
-// conversation.
+// Status returns the current numbers of h, in constant time.
 func (h *History) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()

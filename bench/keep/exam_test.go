@@ -94,7 +94,7 @@ func TestScore_Sit(t *testing.T) {
 		return score
 	}
 	ours := sit(nil)
-	none := sit(convo.Chain(convo.SlidingWindow{Keep: 2, TriggerAt: 20}, convo.Truncate{}))
+	none := sit(convo.Chain(convo.SlidingWindow{KeepLast: 2, TriggerAt: 20}, convo.Truncate{}))
 	assert.Greater(t, ours.Kept(), 2*none.Kept())
 	assert.Zero(t, none.Summary)
 	for k := range found {
