@@ -181,22 +181,6 @@ func (h *History) leftLocked(d departed, forgotten bool) {
 	}
 }
 
-// editedLocked notes for the archive what an edit has removed; before is the view
-// that it changed.
-func (h *History) editedLocked(before *state, done *editEffect) {
-	l := h.log
-	if l == nil {
-		return
-	}
-	for _, d := range done.gone {
-		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
-		h.leftLocked(d, forgotten)
-	}
-	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
-		l.summaries = append(l.summaries, s)
-	}
-}
-
 // tookBackLocked notes that all entries newer than last were taken back. Those
 // never saved are not written anywhere.
 func (h *History) tookBackLocked(last ID) {
