@@ -213,12 +213,17 @@ func (l Limits) clashes(set Limits) (rules, names []string) {
 		value int
 		isSet bool
 	}
-	ascending := slices.DeleteFunc([]limit{
+	var ascending []limit
+	for _, m := range []limit{
 		{"Low", l.Low, set.Low != 0},
 		{"Soft", l.Soft, set.Soft != 0},
 		{"High", l.High, set.High != 0},
 		{"Window", l.limit(), set.Window != 0},
-	}, func(m limit) bool { return !m.isSet })
+	} {
+		if m.isSet {
+			ascending = append(ascending, m)
+		}
+	}
 	for i := range max(len(ascending)-1, 0) {
 		a, b := ascending[i], ascending[i+1]
 		sign := "<="

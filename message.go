@@ -143,6 +143,22 @@ func (c ToolCall) Valid() bool {
 // along with it.
 func NewCallID() string { return "call_" + rand.Text()[:16] }
 
+// sameAs reports whether two messages are equal.
+func (m *Message) sameAs(n *Message) bool {
+	return m.Role == n.Role && m.Author == n.Author && m.Origin == n.Origin && m.Meta == n.Meta && m.Key == n.Key && equalParts(m.Parts, n.Parts)
+}
+
+func equalParts(a, b []Part) bool { return slices.EqualFunc(a, b, equalPart) }
+
+func equalPart(a, b Part) bool {
+	r, ok := a.(ToolResult)
+	if !ok {
+		return a == b
+	}
+	s, ok := b.(ToolResult)
+	return ok && r.CallID == s.CallID && r.Name == s.Name && r.IsError == s.IsError && r.Cleared == s.Cleared && equalParts(r.Parts, s.Parts)
+}
+
 func (Text) part()       {}
 func (Reasoning) part()  {}
 func (ToolCall) part()   {}

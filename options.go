@@ -277,7 +277,7 @@ func priorFaults(priors map[string]Prior) (faults []error) {
 			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
 		}
 	}
-	sort.Slice(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
+	sort.SliceStable(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
 	return faults
 }
 

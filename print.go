@@ -197,7 +197,10 @@ func grouped(n int) string {
 	return sign + s
 }
 
-// counted returns a number and what it counts, in singular or plural.
+// counted returns a number and what it counts, in singular or plural. It is not inlined,
+// because it has many callers and each copy makes programs larger.
+//
+//go:noinline
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

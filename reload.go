@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -298,7 +297,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
 	stored = slices.Clone(stored)
 	find := func(msg *Message) *queued { // and leave it out from now on
-		i := slices.IndexFunc(stored, func(q *queued) bool { return reflect.DeepEqual(&q.msg, msg) })
+		i := slices.IndexFunc(stored, func(q *queued) bool { return q.msg.sameAs(msg) })
 		if i < 0 {
 			return nil
 		}
@@ -410,7 +409,7 @@ func (m *merger) collectLocked() {
 		}
 		if m.elsewhere[e.id] {
 			others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
-			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && reflect.DeepEqual(&o.msg, &e.msg) }); i >= 0 {
+			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && o.msg.sameAs(&e.msg) }); i >= 0 {
 				m.found[others[i].id] = true
 				if id := others[i].id; id != e.id {
 					m.moved[e.id] = id
@@ -441,7 +440,7 @@ func (m *merger) isHeldLocked(e *entry) bool {
 		return true
 	}
 	return e.isSystem() &&
-		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
+		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return s.msg.sameAs(&e.msg) })
 }
 
 // isOpenLocked reports whether the calls answered by a tool message of h are open in the

@@ -113,9 +113,9 @@ type Report struct {
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
-	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-	r.Cleared, r.Shortened, r.Spared = slices.Clone(r.Cleared), slices.Clone(r.Shortened), slices.Clone(r.Spared)
-	r.Rewritten, r.Forgotten = slices.Clone(r.Rewritten), slices.Clone(r.Forgotten)
+	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
+		*ids = slices.Clone(*ids)
+	}
 	r.Links = slices.Clone(r.Links)
 	return r
 }
@@ -242,16 +242,20 @@ func (r *Report) print(ids bool) string {
 
 // done returns the effects of an edit, for String.
 func (r *Report) done(ids bool) (done []string) {
-	add := func(list []ID, one, many, rest string) {
-		if len(list) > 0 {
-			done = append(done, counted(len(list), one, many)+rest+printIDs(list, ids))
+	for _, d := range []struct {
+		list            []ID
+		one, many, rest string
+	}{
+		{r.Shortened, "result cut", "results cut", ""},
+		{r.Cleared, "result cleared", "results cleared", ""},
+		{r.Rewritten, "message rewritten", "messages rewritten", ""},
+		{r.Dropped, "message dropped", "messages dropped", r.firstNote()},
+		{r.Summarised, "message summarised", "messages summarised", r.summaryNote()},
+	} {
+		if len(d.list) > 0 {
+			done = append(done, counted(len(d.list), d.one, d.many)+d.rest+printIDs(d.list, ids))
 		}
 	}
-	add(r.Shortened, "result cut", "results cut", "")
-	add(r.Cleared, "result cleared", "results cleared", "")
-	add(r.Rewritten, "message rewritten", "messages rewritten", "")
-	add(r.Dropped, "message dropped", "messages dropped", r.firstNote())
-	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
 	switch {
 	case r.SummaryDropped:
 		done = append(done, "summary dropped")

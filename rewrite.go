@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -106,7 +105,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	sort.Slice(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
+	sort.SliceStable(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
 	return nil
 }
 
@@ -258,7 +257,7 @@ func (m *Message) keepResults(results []ToolResult) *EditError {
 // itself.
 func (id *identity) rewritten(c *change, o *original) replacement {
 	from := c.from
-	same := reflect.DeepEqual(c.msg.Parts, from.msg.Parts)
+	same := equalParts(c.msg.Parts, from.msg.Parts)
 	if same && (!c.forget || o == nil) {
 		return replacement{from: from, to: from}
 	}
@@ -269,7 +268,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	}
 	to.msg = c.msg
 	to.setMade(0)
-	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) }))
+	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && equalParts(to.msg.Parts, withoutReasoning(from.msg.Parts)))
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
@@ -292,7 +291,7 @@ func (o *original) keepRead(from, to *entry, old *original) {
 	}
 	o.read.Parts = slices.Clone(o.read.Parts)
 	for i := range o.read.Parts {
-		if !reflect.DeepEqual(to.msg.Parts[i], from.msg.Parts[i]) {
+		if !equalPart(to.msg.Parts[i], from.msg.Parts[i]) {
 			continue
 		}
 		o.read.Parts[i] = old.read.Parts[i]

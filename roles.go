@@ -66,15 +66,18 @@ func (p RolePolicy) withDefaults() RolePolicy {
 
 // faults returns an error for each role in p that does not exist.
 func (p RolePolicy) faults() (faults []error) {
-	check := func(name string, after []Role) {
-		for _, r := range after {
-			if !slices.Contains([]Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}, r) {
-				faults = append(faults, &ValueError{Name: "Options.Roles." + name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
+	for _, f := range []struct {
+		name  string
+		after []Role
+	}{{"UserAfter", p.UserAfter}, {"AssistantAfter", p.AssistantAfter}} {
+		for _, r := range f.after {
+			switch r {
+			case RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool:
+			default:
+				faults = append(faults, &ValueError{Name: "Options.Roles." + f.name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
 			}
 		}
 	}
-	check("UserAfter", p.UserAfter)
-	check("AssistantAfter", p.AssistantAfter)
 	return faults
 }
 

@@ -3,7 +3,6 @@ package convo
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sort"
 )
@@ -413,7 +412,7 @@ func (s *state) keeping(others ...*state) *state {
 
 // sameAs reports whether two entries have the same ID and content.
 func (e *entry) sameAs(f *entry) bool {
-	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing() == f.missing() && e.final == f.final && e.marks == f.marks && reflect.DeepEqual(&e.msg, &f.msg)
+	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing() == f.missing() && e.final == f.final && e.marks == f.marks && e.msg.sameAs(&f.msg)
 }
 
 // sameAs reports whether two summaries are equal, apart from their tokens.

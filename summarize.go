@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -318,7 +317,7 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 		return nil
 	}
 	for _, src := range w.sources {
-		if e := w.sent.find(src.id); e == nil || !reflect.DeepEqual(e.msg, src.msg) {
+		if e := w.sent.find(src.id); e == nil || !e.msg.sameAs(&src.msg) {
 			return nil
 		}
 	}

@@ -430,7 +430,7 @@ func (s *Summary) repeats() error {
 func sortRanges(ranges []Range) {
 	byFirst := func(i, j int) bool { return ranges[i].First < ranges[j].First }
 	if !sort.SliceIsSorted(ranges, byFirst) {
-		sort.Slice(ranges, byFirst)
+		sort.SliceStable(ranges, byFirst)
 	}
 }
 

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"reflect"
 	"slices"
 	"time"
 )
@@ -29,7 +28,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }) {
+	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
 		return nil
 	}
 	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
@@ -90,7 +89,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 		return ErrClosed
 	}
 	back, own := h.eph.split()
-	if own == nil && eph == nil || own != nil && eph != nil && reflect.DeepEqual(own.msgs, eph.msgs) {
+	if own.sameAs(eph) {
 		return nil
 	}
 	h.setEphemeralLocked(joinEphemeral(back, eph))
@@ -135,7 +134,7 @@ func (h *History) takeBack(r *Report) (err error) {
 	}
 	was, own := h.eph.split()
 	switch {
-	case back == nil && was == nil, back != nil && was != nil && reflect.DeepEqual(back.msgs, was.msgs):
+	case back.sameAs(was):
 		return nil
 	case back != nil:
 		next := h.state

@@ -254,7 +254,11 @@ func (c *counter) name() string {
 	return fmt.Sprintf("%s %d %d %d %d %t", tokenizer, counterVersion, c.over.Message, c.over.Call, c.over.Result, c.over.Reasoning != ReplayNone)
 }
 
-// text returns the tokens of s.
+// text returns the tokens of s. It is not inlined, because it has many callers and
+// each copy makes programs larger.
+//
+//go:noinline
+//go:noinline
 func (c *counter) text(s string) int64 {
 	if s == "" {
 		return 0

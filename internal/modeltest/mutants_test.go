@@ -273,7 +273,7 @@ var mutants = []mutant{
 	{name: "a queued message inside a batch", file: "queue.go", text: "h.calls.openCalls() > 0 || ", with: ""},
 	{name: "queued while an answer is due", file: "queue.go", text: "	if !h.awaitsAnswer() {\n", with: "	if true {\n"},
 	{name: "a run of users that Restore refuses", file: "append.go", text: "		j.last++ // with a gap between their IDs, Restore accepts them\n", with: "", test: "TestQueue_WaitsForTheBatch"},
-	{name: "the same system messages with other IDs", file: "system.go", text: "func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }", with: "func(e *entry, a pendingEntry) bool { return false && reflect.DeepEqual(e.msg, a.msg) }"},
+	{name: "the same system messages with other IDs", file: "system.go", text: "func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }", with: "func(e *entry, a pendingEntry) bool { return false && e.msg.sameAs(&a.msg) }"},
 	{name: "a fork without its title", file: "restore.go", text: "s.appended, s.meta, s.released\n", with: "s.appended, meta{}, s.released\n"},
 	{name: "a figure of a record in a snapshot", file: "state_json.go", text: "		case keys != nil && !slices.Contains(keys, string(key)):\n", with: "		case false:\n", test: "TestSnapshotJSON_Refuses"},
 	{name: "a time of the year 1600", file: "state_json.go", text: "	if _, ok := nanoseconds(t); !ok {\n", with: "	if _, ok := nanoseconds(t); false && !ok {\n", test: "TestSnapshotJSON_Refuses"},
