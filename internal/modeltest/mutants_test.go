@@ -403,7 +403,7 @@ var mutants = []mutant{
 	{name: "a window that keeps the summary", file: "sliding.go", text: "e.Summary = &Summary{}", with: "_ = e", test: "TestSlidingWindow_Summary"},
 	{name: "Spill gets what was cut", file: "spill.go", text: "if o.missing > 0 {", with: "if o.missing < 0 {", test: "TestSpill_NeverGetsWhatWasCut"},
 	{name: "a Reload that appends what was repaired and has left", file: "reload.go", text: "id > m.base && !d.was", with: "!d.was", test: "TestReload_Repaired$"},
-	{name: "a queue that grows with each Reload", file: "save.go", text: "	p.queue = l.queued ", with: "	_ = p.queue ", test: "TestReload_RepairedQueue"},
+	{name: "a queue that grows with each Reload", file: "save.go", text: "	p.view.queue = l.queued ", with: "	_ = p.queue ", test: "TestReload_RepairedQueue"},
 	{name: "a made result that stands in the way", file: "reload.go", text: "if idle && slices.Contains(m.made, e.id) {", with: "if false {", test: "TestReload_MadeResults"},
 	{name: "a made result that is gone too early", file: "reload.go", text: " && !m.isOpenLocked(e)", with: "", test: "TestReload_MadeResults"},
 	{name: "a made result that a second Reload takes for a given one", file: "reload.go", text: "			h.log.made = append(h.log.made, batch[i].id)\n", with: "", test: "TestReload_MadeResults"},
