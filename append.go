@@ -45,50 +45,19 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
-	return h.appendBatch(batch, nil)
+	return h.appendBatch(batch)
 }
 
-// AppendReply is Append for the answer to a request that was made of the snapshot at, and
-// for results that follow it. The answer is bound to what was sent, even if the view has
-// changed since; see [Snapshot.Bound]. Append does the same for the snapshot that Prepare
-// returned last.
-//
-// It returns a [*StaleError] for a snapshot that is nil or not from this History.
-func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
-	batch, err := h.newMessages(nil, msgs)
-	if err != nil {
-		return 0, err
-	}
-	if err := h.checkOwner(at); err != nil {
-		return 0, err
-	}
-	if err := h.cutLong(batch); err != nil {
-		return 0, err
-	}
-	return h.appendBatch(batch, at)
-}
-
-// checkOwner is ownsLocked without the lock.
-func (h *History) checkOwner(at *Snapshot) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ownsLocked(at)
-}
-
-// appendBatch appends a batch, and reports results that were cut. If at is not nil, the
-// batch answers a request made of it.
-func (h *History) appendBatch(batch []pendingEntry, at *Snapshot) (ID, error) {
-	last, cut, err := h.appendBatchLocking(batch, at)
+// appendBatch appends a batch, and reports results that were cut.
+func (h *History) appendBatch(batch []pendingEntry) (ID, error) {
+	last, cut, err := h.appendBatchLocking(batch)
 	if cut != nil {
 		h.deliver(*cut)
 	}
 	return last, err
 }
 
-func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last ID, cut *Report, err error) {
+func (h *History) appendBatchLocking(batch []pendingEntry) (last ID, cut *Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -97,12 +66,7 @@ func (h *History) appendBatchLocking(batch []pendingEntry, at *Snapshot) (last I
 	if len(batch) == 0 {
 		return 0, nil, nil
 	}
-	answers := h.answers
-	if at != nil {
-		h.answers = viewSent(at)
-	}
 	if last, err = h.appendLocked(batch); err != nil {
-		h.answers = answers
 		return 0, nil, err
 	}
 	cut = h.reportCutsLocked(batch)
@@ -213,12 +177,9 @@ func (h *History) name(m *Message) (err error) {
 
 // Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
-// appends nothing. Reasoning that would not be sent counts as 0; see
-// Overheads.Reasoning. A result is counted as given, although Append may cut it, and
-// fills in an empty ID or name.
-//
-// Count returns an error for an invalid message, as [History.Append] does. It
-// also works after Close.
+// appends nothing. Reasoning that would not be sent counts as 0; see Overheads.Reasoning.
+// A result is counted as given, although Append may cut it, and fills in an empty ID or
+// name. The only error is that of an invalid message, as for [History.Append].
 func (h *History) Count(m Message) (tokens int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -429,96 +390,144 @@ func (h *History) bindLocked(batch []pendingEntry) {
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked.
 func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
-	var answered []int // indices of the calls in h.calls that this batch answers
-	open, id, turn := h.calls, h.last, h.turn
+	j := h.joiningLocked(batch[0].msg.Role)
 	now := time.Now().UnixNano()
-
-	var interrupted []*entry
-	if batch[0].msg.Role == RoleUser && h.opts.Roles.Interrupt {
-		interrupted, answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
-		id += ID(len(interrupted))
-	}
-	prev := h.newestRole()
-	if len(interrupted) > 0 {
-		prev = RoleTool
-	}
-	run := -1                          // start of a run of tool messages with results without an ID
-	hasList := len(h.list) > 0         // a non-system entry comes before
-	exchangeTurn := newestTurn(h.list) // of the newest exchange
-	tools := hasList && h.list[len(h.list)-1].tools
+	var at int
+	var err error
 	for i := range batch {
-		a := &batch[i]
-		role := a.msg.Role
-		allowed := h.opts.Roles.allows(prev, role)
-		id++
-		if !allowed && (a.goesOn || a.again) {
-			id++ // with a gap between their IDs, Restore accepts them
-			allowed = true
-		}
-		a.id, a.head = id, id
-		if !a.again && a.at == 0 {
+		if a := &batch[i]; !a.again && a.at == 0 {
 			a.at = now
 		}
-		at := i
-		var err error
-		switch {
-		case role == RoleTool:
-			paired := &answered
-			if open != h.calls {
-				paired = new([]int)
-			}
-			var all bool
-			if all, err = open.pairByID(a.entry, paired); !all && run < 0 {
-				run = i
-			}
-			if err == nil && run >= 0 && (i+1 == len(batch) || batch[i+1].msg.Role != RoleTool) {
-				var rest []int
-				rest, at, err = open.pairRest(entriesOf(batch, run, i+1))
-				*paired, run = append(*paired, rest...), -1
-			}
-		case open.openCalls() > 0:
-			k := open.firstOpen()
-			err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-		case role == RoleSystem && a.again && !a.note && hasList, // a system entry that Reload appends again
-			!allowed:
-			err = &RoleError{Attempted: role, Previous: prev}
+		if at, err = j.admit(batch, i); err != nil {
+			err = atIndex(err, at)
+			break
 		}
-		if err != nil {
-			h.calls.reopen(answered)
-			return joint{}, atIndex(err, at)
-		}
-		// An edit may have removed what followed the previous user message. Undo
-		// would put it back between the two.
-		if role == RoleUser && (prev != RoleUser || exchangeTurn <= h.touched) {
-			turn++
-			a.pin = a.pin || turn == 1 && h.opts.PinFirstUser
-		}
-		if role != RoleTool {
-			open = a.begin()
-		}
-		switch role {
-		case RoleSystem:
-			if a.setNote(hasList, h.noteTokens); hasList {
-				tools = tools && turn == exchangeTurn
-				a.setTools(tools)
-				a.turn, exchangeTurn = turn, turn
-				continue // what follows it is as if it were not there
-			}
-		case RoleTool:
-			a.turn = exchangeTurn
-			a.setTools(true)
-		default:
-			tools = tools && turn == exchangeTurn || a.calls != nil
-			a.setTools(tools)
-			a.turn, exchangeTurn, hasList = turn, turn, true
-		}
-		prev = role
+		j.place(&batch[i])
 	}
-	if err := inRange(id, turn); err != nil {
-		h.calls.reopen(answered)
+	if err == nil {
+		err = inRange(j.last, j.turn)
+	}
+	if err != nil {
+		h.calls.reopen(j.answered)
 		return joint{}, err
 	}
-	return joint{interrupted, answered, open, id, batch[len(batch)-1].at}, nil
+	j.at = batch[len(batch)-1].at
+	return j.joint, nil
+}
+
+// A joining is a batch being checked: the conversation as it would be with the messages
+// that were checked so far.
+type joining struct {
+	joint
+	h            *History
+	newest       Role
+	turn         int
+	exchangeTurn int  // of the newest exchange
+	hasList      bool // whether it has an entry that is not a system entry
+	tools        bool // whether the newest exchange has tool calls
+	run          int  // start of a run of tool messages with results without an ID, or -1
+}
+
+// joiningLocked returns the conversation before a batch that begins with a message of
+// role first: if that interrupts, the open calls are answered.
+func (h *History) joiningLocked(first Role) joining {
+	j := joining{
+		joint:        joint{open: h.calls, last: h.last},
+		h:            h,
+		newest:       h.newestRole(),
+		turn:         h.turn,
+		exchangeTurn: newestTurn(h.list),
+		hasList:      len(h.list) > 0,
+		run:          -1,
+	}
+	j.tools = j.hasList && h.list[len(h.list)-1].tools
+	if first == RoleUser && h.opts.Roles.Interrupt {
+		j.interrupted, j.answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
+		j.last += ID(len(j.interrupted))
+	}
+	if len(j.interrupted) > 0 {
+		j.newest = RoleTool
+	}
+	return j
+}
+
+// admit gives the message with index i an ID, checks whether it may come next, and pairs
+// its results. An error is that of the message with index at.
+func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
+	a := &batch[i]
+	role := a.msg.Role
+	allowed := j.h.opts.Roles.allows(j.newest, role)
+	j.last++
+	if !allowed && (a.goesOn || a.again) {
+		j.last++ // with a gap between their IDs, Restore accepts them
+		allowed = true
+	}
+	a.id, a.head = j.last, j.last
+	switch {
+	case role == RoleTool:
+		return j.pair(batch, i)
+	case j.open.openCalls() > 0:
+		k := j.open.firstOpen()
+		return i, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
+		!allowed:
+		return i, &RoleError{Attempted: role, Previous: j.newest}
+	}
+	return i, nil
+}
+
+// pair pairs the results of the tool message with index i that have an ID. Those without
+// wait for the end of the run of tool messages.
+func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
+	answered := &j.answered
+	if j.open != j.h.calls {
+		answered = new([]int) // calls of the batch, which a refusal drops
+	}
+	all, err := j.open.pairByID(batch[i].entry, answered)
+	if err != nil {
+		return i, err
+	}
+	if !all && j.run < 0 {
+		j.run = i
+	}
+	if j.run < 0 || i+1 < len(batch) && batch[i+1].msg.Role == RoleTool {
+		return i, nil
+	}
+	rest, at, err := j.open.pairRest(entriesOf(batch, j.run, i+1))
+	*answered = append(*answered, rest...)
+	j.run = -1
+	return at, err
+}
+
+// place puts an admitted message into its turn and exchange.
+func (j *joining) place(a *pendingEntry) {
+	role := a.msg.Role
+	// An edit may have removed what followed the previous user message. Undo
+	// would put it back between the two.
+	if role == RoleUser && (j.newest != RoleUser || j.exchangeTurn <= j.h.touched) {
+		j.turn++
+		a.pin = a.pin || j.turn == 1 && j.h.opts.PinFirstUser
+	}
+	if role != RoleTool {
+		j.open = a.begin()
+	}
+	switch role {
+	case RoleSystem:
+		if a.setNote(j.hasList, j.h.noteTokens); j.hasList {
+			j.tools = j.tools && j.turn == j.exchangeTurn
+			a.setTools(j.tools)
+			a.turn, j.exchangeTurn = j.turn, j.turn
+			return // what follows it is as if it were not there
+		}
+	case RoleTool:
+		a.turn = j.exchangeTurn
+		a.setTools(true)
+	default:
+		j.tools = j.tools && j.turn == j.exchangeTurn || a.calls != nil
+		a.setTools(j.tools)
+		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
+	}
+	j.newest = role
 }
 
 // entriesOf returns an iterator over the indices and entries of batch[from:to].
@@ -570,10 +579,10 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 	return results, answered
 }
 
-// AnswerOpenCalls appends an error result with the given reason for every open
-// tool call, and returns how many there were. If reason is empty, it is "no
-// result". Use AnswerOpenCalls when the tools will not be run, since a message
-// other than a result is refused while calls are open.
+// AnswerOpenCalls appends an error result with the given reason for every open tool call,
+// and returns how many there were. An empty reason means "no result". Use it when the
+// tools will not be run, since a message other than a result is refused while calls are
+// open.
 func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed

@@ -37,19 +37,17 @@ func (a Archived) String() string {
 	return fmt.Sprintf("record %d: note %s", a.Seq, abbreviate(a.Note))
 }
 
-// Archive yields everything that was ever saved of h, oldest first: each entry once,
-// as it was appended, even if compactions have changed it since; each summary; what
+// Archive yields everything that was ever saved of h, oldest first: each entry once, as
+// it was appended, even if compactions have changed it since; each summary; what
 // rollbacks took back; and notes. With ids, it yields only the entries in one of the
-// ranges, and the parts of Gone in them.
+// ranges, and the parts of Gone in them. What was forgotten or taken back before it was
+// saved is not included.
 //
-// Content that was forgotten or taken back before it was saved is not included.
-//
-// The Store is read during the iteration, one record at a time; the sequence may be
+// The [Store] is read during the iteration, one record at a time; the sequence may be
 // iterated again. At damage in the log it yields a [*DamageError]; a loop that continues
 // gets what follows the damage. Entries of damaged records are yielded if a later record
 // holds them again. The IDs of the others are in Gone, after the next full record or at
 // the end. Any other error ends the sequence; it is [ErrNoStore] or an error of [Open].
-// Archive also works after Close.
 func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived, error] {
 	ids = slices.Clone(ids)
 	return func(yield func(Archived, error) bool) {
@@ -67,8 +65,8 @@ func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived,
 // yields between and after them, without reading the whole log. If before is not 0, it
 // returns the page that ends before the first entry with at least that ID, so that a
 // program can show a conversation page by page. It reads the log from the page to the
-// end. The entries are in the order of their IDs, those of damaged records that a later
-// record holds too.
+// end. The entries are in the order of their IDs, also those that a later record holds
+// again.
 //
 // If there is a [*DamageError] on the page, ArchiveBefore returns it with the page. Other
 // errors are those of Archive, and a [*ValueError] for n below 1.
@@ -383,10 +381,10 @@ func missing(list []*entry, above, last ID) (out []Range) {
 	return out
 }
 
-// Note adds a line to the [History.Archive], such as the name of a trace or a remark.
-// The next Save writes it. It is never sent to a model and is not part of a snapshot.
-// Invalid UTF-8 is replaced. Note returns [ErrNoStore] if h has no Store, and a
-// [*ValueError] for a note that is empty or longer than 64 KiB.
+// Note adds a line to the [History.Archive], such as the name of a trace or a remark. The
+// next Save writes it. It is never sent to a model and is not part of a snapshot. Note
+// returns [ErrNoStore] if h has no Store, and a [*ValueError] for a note that is empty or
+// longer than 64 KiB.
 func (h *History) Note(note string) error {
 	note = text.Valid(note)
 	if note == "" || len(note) > maxNote {

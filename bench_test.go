@@ -310,7 +310,7 @@ func BenchmarkCompactIfNeeded(b *testing.B) {
 	}{
 		{"window", convo.Options{Limits: convo.Limits{Window: 1 << 30}}},
 		{"no limit", convo.Options{}},
-		{"trigger", convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 30}}},
+		{"trigger", convo.Options{Strategy: convo.SlidingWindow{KeepLast: 1 << 30}}},
 	} {
 		for _, n := range []int{10, 1_000_000} {
 			b.Run(fmt.Sprintf("%s/n=%d", c.name, n), func(b *testing.B) {
@@ -456,7 +456,7 @@ func BenchmarkTruncateHalf(b *testing.B) {
 // times the one before, and reports how much longer each takes: 4 is linear.
 func BenchmarkStrategies(b *testing.B) {
 	strategies := plainStrategies()
-	strategies["window"] = convo.SlidingWindow{Keep: 500}
+	strategies["window"] = convo.SlidingWindow{KeepLast: 500}
 	strategies["echo"] = convo.Summarize{With: convotest.Canned{}, Window: -1}
 	strategies["fold"] = convo.Summarize{With: convotest.Canned{}, Window: 30_000, MaxTokens: 500}
 	strategies["extract"] = convo.Summarize{With: convo.Extract{}, Window: -1}

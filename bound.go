@@ -11,9 +11,11 @@ import (
 // reasoning has a fingerprint of the view that its request was made of. It is bound while
 // the fingerprint of what stands before it is the same.
 
-// Bound reports whether the view has an assistant entry with the ID whose signed reasoning
-// still belongs there: what stands before the entry is what its request was made of, and
-// no provider has refused it; see [History.Release].
+// Bound reports whether the view has an assistant entry with the ID whose signed
+// reasoning still belongs there: what precedes the entry is what its request was made of,
+// and no provider has refused it; see [History.Release]. The formats of package wire
+// leave signed reasoning out of a request if its entry is not bound and the model checks
+// this, or is not known.
 //
 // An entry is bound to what was sent for it: to the snapshot given to
 // [History.AppendReply], or sent by [History.Do]. An entry added by [History.Append] is
@@ -22,14 +24,13 @@ import (
 // had an open tool call, and one that was rewritten or was imported without
 // Options.AsSent, are not bound.
 //
-// The formats of package wire leave signed reasoning out of a request if its entry is not
-// bound and the model checks this, or is not known. A cut, a cleared result, a rewritten
-// message, a summary, SetSystem and messages set by SetEphemeral before the entry, or other
-// tools, end the bond; a Rollback or an Undo that restores what stood there restores it. A
-// rewritten answer ends the bonds after it even if only its reasoning was left out, unless
-// no signed reasoning is left before it, as with [ClearThinking]. A
-// summary whose Native stands for what the entry was made after does not end it, because
-// the provider has made the summary; see [Snapshot.AsText] for a request without Native.
+// A cut, a cleared result, a rewritten message, a summary, SetSystem and messages set by
+// SetEphemeral before the entry, or other tools, end the bond; a Rollback or an Undo that
+// restores what was there restores it. A rewritten answer ends the bonds after it even if
+// only its reasoning was left out, unless no signed reasoning is left before it, as with
+// ClearThinking. A summary whose Native covers what the entry was made after does not end
+// it, because the provider has made the summary; see [Snapshot.AsText] for a request
+// without Native.
 func (s *Snapshot) Bound(id ID) bool {
 	for i, bound := range s.signed {
 		if s.list[i].id == id {
@@ -275,9 +276,8 @@ func (s *state) releasedSince(before *state) (n int) {
 }
 
 // Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it. It is for a provider that has refused the signature of reasoning;
-// [History.Do] and [History.Recover] call it when they recognise that. It returns how many
-// entries were bound.
+// load restores it. It is for a provider that has refused the signature of reasoning; Do
+// and Recover call it when they recognise that. It returns how many entries were bound.
 func (h *History) Release() (released int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

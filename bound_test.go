@@ -67,7 +67,7 @@ func TestBound(t *testing.T) {
 			s, _, err := h.Prepare(t.Context())
 			require.NoError(t, err)
 			mustAppend(t, h, convo.User("also"))
-			id, err := h.AppendReply(s, signed("2"))
+			id, err := appendReply(h, s, signed("2"))
 			require.NoError(t, err)
 			return id
 		}, false},
@@ -77,7 +77,7 @@ func TestBound(t *testing.T) {
 			_, _, err := h.Prepare(t.Context())
 			require.NoError(t, err)
 			require.NoError(t, h.Rollback(s))
-			id, err := h.AppendReply(s, signed("2"))
+			id, err := appendReply(h, s, signed("2"))
 			require.NoError(t, err)
 			return id
 		}, true},
@@ -184,7 +184,7 @@ func TestBound(t *testing.T) {
 			s := h.Snapshot()
 			mustAppend(t, h, convo.Result(c, "r"))
 			require.NoError(t, h.Rollback(s))
-			id, err := h.AppendReply(s, convo.Result(c, "r"), signed("2"))
+			id, err := appendReply(h, s, convo.Result(c, "r"), signed("2"))
 			require.NoError(t, err)
 			return id
 		}, false},
@@ -294,7 +294,7 @@ func TestBound_Random(t *testing.T) {
 				if rng.IntN(2) == 0 {
 					calls = append(calls, callOf("c"+itoa(n)))
 				}
-				if _, err := h.AppendReply(sent, signed(name, calls...)); err == nil {
+				if _, err := appendReply(h, sent, signed(name, calls...)); err == nil {
 					made[name] = shownBefore(sent, sent.Len())
 					if sentOpen {
 						made[name] = "open"
@@ -471,7 +471,7 @@ func TestRecover_Seal(t *testing.T) {
 	_, _, err = new(convo.History).Recover(t.Context(), nil, cause)
 	require.ErrorIs(t, err, convo.ErrClosed)
 	assert.Zero(t, new(convo.History).Release())
-	_, err = new(convo.History).AppendReply(nil, signed("1"))
+	_, err = appendReply(new(convo.History), nil, signed("1"))
 	require.ErrorIs(t, err, convo.ErrClosed)
 }
 
@@ -480,18 +480,26 @@ func TestAppendReply_Refuses(t *testing.T) {
 	other := historyOf(t, nil, convo.User("one"))
 	for name, at := range map[string]*convo.Snapshot{"nil": nil, "another's": other.Snapshot(), "of none": convo.NewSnapshot(h.Snapshot().Messages())} {
 		unchanged(t, h, func() {
-			_, err := h.AppendReply(at, signed("1"))
+			_, err := appendReply(h, at, signed("1"))
 			assert.ErrorIs(t, err, convo.ErrStale, name)
 		})
 	}
 	unchanged(t, h, func() {
-		_, err := h.AppendReply(h.Snapshot(), convo.User("two"))
+		_, err := appendReply(h, h.Snapshot(), convo.User("two"))
 		_, ok := errors.AsType[*convo.RoleError](err)
 		assert.True(t, ok)
-		id, err := h.AppendReply(h.Snapshot())
-		assert.NoError(t, err)
-		assert.Zero(t, id)
+		_, err = appendReply(h, h.Snapshot())
+		assert.EqualError(t, err, "convo: the answer is empty (stop: done); ask the model again")
 	})
+}
+
+// appendReply appends messages as a Reply, and returns the ID of the last one.
+func appendReply(h *convo.History, at *convo.Snapshot, msgs ...convo.Message) (last convo.ID, err error) {
+	reply, err := h.AppendReply(at, convo.Reply{Messages: msgs})
+	for _, id := range reply.IDs {
+		last = id
+	}
+	return last, err
 }
 
 // An AppendReply that fails does not change what the next answer is bound to.
@@ -502,7 +510,7 @@ func TestAppendReply_Fails(t *testing.T) {
 	require.NoError(t, h.SetSystem(convo.System("after")))
 	_, _, err := h.Prepare(t.Context())
 	require.NoError(t, err)
-	_, err = h.AppendReply(old, convo.Result(callOf("x"), "of no call"))
+	_, err = appendReply(h, old, convo.Result(callOf("x"), "of no call"))
 	require.ErrorAs(t, err, new(*convo.PairError))
 	id, err := h.Append(signed("1"))
 	require.NoError(t, err)
@@ -519,8 +527,8 @@ func ExampleHistory_AppendReply() {
 	_, _ = h.Apply(sent, convo.Edit{Drop: []convo.ID{1, 2}})
 
 	answer := convo.Assistant("By train.").WithReasoning(convo.Reasoning{Text: "Near.", Signature: "c2ln"})
-	id, _ := h.AppendReply(sent, answer)
-	fmt.Println(h.Snapshot().Bound(id))
+	reply, _ := h.AppendReply(sent, convo.Reply{Messages: []convo.Message{answer}})
+	fmt.Println(h.Snapshot().Bound(reply.IDs[0]))
 	// Output: false
 }
 

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// A Breakdown shows what fills the window of a request, in tokens. The fields
-// from System to Ephemeral add up to [Estimate].Tokens; together with Free and
-// Reserve they add up to Window. The Tokens of an [Entry] and of an [Exchange] are raw
-// tokens, which usage reports do not correct: they add up to [Snapshot.Tokens].
+// A Breakdown shows what fills the window of a request, in tokens. The fields from System
+// to Ephemeral add up to Estimate.Tokens; together with Free and Reserve they add up to
+// Window. The raw tokens of entries and exchanges add up to Snapshot.Tokens instead.
 type Breakdown struct {
 	System    int // system messages
 	Tools     int // the tools of SetTools, and Limits.Tools, or what usage reports have shown to be sent besides
@@ -69,13 +68,12 @@ func (b Breakdown) String() string {
 	return out
 }
 
-// Breakdown returns the parts of the request for this snapshot, with the limits
-// and the estimate in force when the snapshot was made. A snapshot from [Load] has the
-// limits that SetLimits or SetModel had set. Others that belong to no History have none.
+// Breakdown returns the parts of the request for this snapshot, with the limits and the
+// estimate in force when the snapshot was made. A snapshot from [Load] has the limits
+// that SetLimits or SetModel had set. Others that belong to no History have none.
 //
-// Messages with several kinds of content are counted again, so it takes time
-// linear in the view. If the Tokenizer panics, the message is counted by its
-// role.
+// Messages with several kinds of content are counted again, so it takes time linear in
+// the view. If the Tokenizer panics, the message is counted by its role.
 func (s *Snapshot) Breakdown() Breakdown {
 	var raw Breakdown // in raw tokens
 	raw.Tools, raw.System, raw.Summary, raw.Ephemeral = clampInt(s.tools.tokens()), clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())

@@ -100,7 +100,7 @@ func TestBreaker_CountsCallsThatWereMade(t *testing.T) {
 						return tt(h)
 					})}
 				if where == "in a ladder" {
-					c = convo.Chain(convo.ClearToolResults{Least: 1 << 30}, c)
+					c = convo.Chain(convo.ClearToolResults{MinResult: 1 << 30}, c)
 				}
 				h = aboveHigh(t, c)
 				for range 50 {
@@ -166,8 +166,8 @@ func TestBreaker_NotOpenedWithoutACall(t *testing.T) {
 		first convo.CompactionStrategy
 		ctx   context.Context
 	}{
-		"a ctx that was over":        {convo.ClearToolResults{MinFreed: 1 << 30}, over},
-		"a link that is not a model": {convo.SlidingWindow{Keep: 1000}, over},
+		"a ctx that was over":        {convo.ClearToolResults{MinFree: 1 << 30}, over},
+		"a link that is not a model": {convo.SlidingWindow{KeepLast: 1000}, over},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec := new(recorder)
@@ -495,7 +495,7 @@ func TestBreaker_ShowsTheFailure(t *testing.T) {
 	unavailable := errors.New("503 Service Unavailable")
 	fails := convo.Summarize{Window: -1, With: convotest.Failing{Err: unavailable}}
 	for name, c := range map[string]convo.CompactionStrategy{
-		"alone": fails, "in a ladder": convo.Chain(convo.ClearToolResults{Least: 1 << 30}, noStandIn(fails)),
+		"alone": fails, "in a ladder": convo.Chain(convo.ClearToolResults{MinResult: 1 << 30}, noStandIn(fails)),
 	} {
 		opts := windowOf(1000, c)
 		h := toolTurn(t, opts, 20)

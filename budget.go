@@ -6,14 +6,13 @@ import (
 	"sync"
 )
 
-// A Budget is a pool of tokens that several histories or sub-agents share. It is
-// safe for concurrent use.
+// A Budget is a pool of tokens that several histories or sub-agents share. It is safe for
+// concurrent use.
 //
-// A [History] with Options.Budget is charged the upper bound of its next request;
-// other code may hold a [Reservation]. A reservation never takes more than is
-// free. The charge of a History follows its estimate and may overdraw the pool.
-// Then nothing can be reserved until a compaction, Rollback, Release or Close
-// frees enough.
+// A [History] with Options.Budget is charged the upper bound of its next request, which
+// may overdraw the pool. A [Reservation] never takes more than is free. From an overdrawn
+// pool nothing can be reserved until a compaction, Rollback, Release or Close frees
+// enough.
 type Budget struct {
 	mu    sync.Mutex
 	total int64

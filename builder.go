@@ -8,13 +8,11 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Builder assembles an assistant message from the deltas of a stream. The
-// zero Builder is empty and ready to use. It is not safe for concurrent use.
-//
-// Parts are in the order of their first deltas. Successive deltas of text form
-// one part, and so do successive deltas of reasoning, unless EndPart is called
-// between them. Deltas of tool calls are assigned to calls by index, ID and name.
-// Calls without a name are dropped.
+// A Builder assembles an assistant message from the deltas of a stream. The zero Builder
+// is empty and ready to use. It is not safe for concurrent use. Parts are in the order of
+// their first deltas. Successive deltas of text form one part, and so do those of
+// reasoning, unless EndPart is called between them. Deltas of tool calls are assigned to
+// calls by index, ID and name. Calls without a name are dropped.
 type Builder struct {
 	origin Origin
 	usage  Usage
@@ -94,14 +92,13 @@ func (pb *partBuilder) takes(delta Reasoning) bool {
 	return delta.ID == "" || r.ID == "" || delta.ID == r.ID
 }
 
-// ToolCall adds delta to the call with this index in the stream: Arguments are
-// appended, and so is a Name that comes in pieces before them.
+// ToolCall adds delta to the call with this index in the stream: Arguments are appended,
+// and so is a Name that comes in pieces before them.
 //
-// Some providers give all parallel calls the index 0, or none; then pass 0. A delta
-// with another ID than the call begins a new call or, without a Name, continues the
-// call that has this ID. Without IDs, a Name begins a new call if the present call
-// was ended, has arguments and another Name, or has a JSON object as arguments and
-// more arguments come.
+// If a provider gives parallel calls no index, pass 0. A delta with another ID than the
+// call begins a new call or, without a Name, continues the call that has this ID. Without
+// IDs, a Name begins a new call if the present call was ended, has arguments and another
+// Name, or has a JSON object as arguments and more arguments come.
 func (b *Builder) ToolCall(index int, delta ToolCall) {
 	pb := b.calls[index]
 	if pb == nil || pb.isOtherCall(delta) {
@@ -169,10 +166,10 @@ func (b *Builder) EndToolCall(index int) {
 	}
 }
 
-// Part adds a part that is complete, such as [Media] or an [Opaque] block. [Text] is
-// added as a delta. [Reasoning] and a [ToolCall] become separate parts. A signature
-// of the next part, such as Gemini's of a call, is Reasoning without text, with the
-// ID of the call, if it has one.
+// Part adds a part that is complete, such as Media or an Opaque block. Text is added as a
+// delta; Reasoning and a ToolCall become separate parts. A signature of the next part,
+// such as Gemini's of a call, is Reasoning without text, with the ID of the call if it
+// has one.
 func (b *Builder) Part(p Part) {
 	switch p := p.(type) {
 	case Text:
@@ -195,13 +192,12 @@ func (b *Builder) Part(p Part) {
 // Reset makes b empty, for the next message.
 func (b *Builder) Reset() { *b = Builder{} }
 
-// Messages returns the assistant message as a list of one, or nil if it would be
-// empty. A call without an ID, or with the ID of an earlier call, gets a new one
-// and is marked as Minted. Arguments are not changed; [ToolCall.Valid] reports
-// whether a call can be run.
+// Messages returns the assistant message as a list of one, or nil if it would be empty. A
+// call without an ID, or with the ID of an earlier call, gets a new one and is marked as
+// Minted. Arguments are not changed; [ToolCall.Valid] reports whether a call can be run.
 //
-// Messages may be called before the stream ends. New IDs stay the same. A last call
-// with incomplete arguments is left out; see Stop.
+// Messages may be called before the stream ends; new IDs stay the same. A last call with
+// incomplete arguments is left out; see [Builder.Stop].
 func (b *Builder) Messages() []Message {
 	m := Message{Role: RoleAssistant, Origin: b.origin}
 	seen := make(map[string]bool)

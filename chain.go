@@ -8,30 +8,27 @@ import (
 	"slices"
 )
 
-// Chain returns a strategy that runs several strategies, its links, in order until
-// Goal.Target is reached. Each link sees the view as the previous links would
-// leave it. Their edits are combined and applied in one step. If two links change
-// the same entry, the later one wins; content that either of them forgets is
-// forgotten.
+// Chain returns a strategy that runs its links in order until Goal.Target is reached.
+// Each link sees the view as the previous links would leave it. Their edits are combined
+// and applied in one step, and Goal.MinFree is asked of the whole. If two links change
+// the same entry, the later one wins; content that either of them forgets is forgotten.
 //
-// A link that declines or fails adds nothing to the edit; [Report].Links says why.
-// The chain returns an error only if no link added anything or ctx has ended. A
-// link that is nil fails with a [*ValueError].
+// A link that declines or fails adds nothing; Report.Links says why. The chain returns an
+// error only if no link added anything or ctx has ended. A nil link fails with a
+// [*ValueError].
 //
-// Where the summarizer of a [Summarize] fails, or is not called for a while after
-// failures, [Extract] writes the summary in its place: in Report.Links a link "extract"
-// follows the one that failed. So nothing is dropped unread because a model is down. A
-// [NativeSummary] that declines or fails leaves its place to the Summarize after it.
-// A strategy that wraps a Summarize is not known to be one.
-// After a summarizer that works, later links free what Goal.Limit needs, and not what
-// Goal.Target asks for: they would drop unread what the summarizer left. Goal.MinFree is
-// asked of the edit as a whole.
+// Nothing is dropped unread because a model is down: where the summarizer of a
+// [Summarize] fails, or is not called for a while after failures, [Extract] writes the
+// summary, as a link "extract" in Report.Links. A strategy that wraps a Summarize is not
+// known to be one. A [NativeSummary] that declines or fails leaves its place to the
+// Summarize after it. After a summarizer that works, later links free what Goal.Limit
+// needs, and not what Goal.Target asks for: they would drop unread what the summarizer
+// left.
 //
-// A Chain is due as a [Trigger] when one of its links is. A compaction started
-// that way runs only the links that are due, each once. In the background and for
+// A Chain is due as a [Trigger] when one of its links is. A compaction started that way
+// runs only the links that are due, each once. In the background and for
 // [History.AnswerCompact], a link that fails or returns [ErrBreaker] ends the chain:
-// there is still room, and the next link might drop entries that can be summarised
-// later.
+// there is still room, and the next link might drop entries that can be summarised later.
 func Chain(links ...CompactionStrategy) CompactionStrategy {
 	return chain(slices.Clone(links))
 }
@@ -386,22 +383,14 @@ func (c *combinedEdit) edit() Edit {
 }
 
 // When returns the strategy as a [Trigger] that is due when due reports true for the
-// status of the History. For example, to clear old tool results at a mark below the
-// others:
-//
-//	convo.Chain(
-//		convo.When(func(s convo.Status) bool { return s.Upper > s.Window*60/100 }, convo.ClearToolResults{}),
-//		convo.Summarize{With: s},
-//		convo.Truncate{},
-//	)
+// status of the History, for example to clear old tool results at a mark below the
+// others.
 //
 // A compaction that starts for another reason runs the strategy as if When were not
-// there. The strategy keeps its name. If it is a Trigger itself, due replaces its
-// Due; for a [Chain], the Due of all its links. A nil due is never due. A strategy
-// that is nil fails with a [*ValueError].
-//
-// The rules for Due of a [Trigger] apply to due. It may be called more than once for
-// one compaction.
+// there. The strategy keeps its name; due replaces its own Due, and for a [Chain] that of
+// all links. A nil due is never due, and a nil strategy fails with a [*ValueError]. The
+// rules for Due of a Trigger apply to due, which may be called more than once for one
+// compaction.
 func When(due func(Status) bool, strategy CompactionStrategy) CompactionStrategy {
 	links, ok := strategy.(chain)
 	if !ok {

@@ -71,7 +71,7 @@ func TestChain(t *testing.T) {
 		assert.Len(t, r.Links, 1)
 	})
 	t.Run("fails when no link contributes", func(t *testing.T) {
-		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.SlidingWindow{Keep: 1000})), 20)
+		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.SlidingWindow{KeepLast: 1000})), 20)
 		unchanged(t, h, func() {
 			r, err := h.CompactIfNeeded(t.Context())
 			require.ErrorContains(t, err, "exceed limit 1,500; strategy summarize: summarizer: model is down; end the strategy")
@@ -106,7 +106,7 @@ func TestChain(t *testing.T) {
 		assert.Greater(t, r.Dropped[0], sum.Covers[0].Last)
 	})
 	t.Run("of a trigger only the links that are due", func(t *testing.T) {
-		h := toolTurn(t, windowOf(0, convo.Chain(convo.Truncate{}, convo.SlidingWindow{Keep: 5, TriggerAt: 30}, convo.SlidingWindow{Keep: 1, TriggerAt: 300})), 20)
+		h := toolTurn(t, windowOf(0, convo.Chain(convo.Truncate{}, convo.SlidingWindow{KeepLast: 5, TriggerAt: 30}, convo.SlidingWindow{KeepLast: 1, TriggerAt: 300})), 20)
 		r, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []convo.Link{{Strategy: "sliding-window", Outcome: convo.OutcomeApplied}}, r.Links)
@@ -301,7 +301,7 @@ func dueAlways(convo.Status) bool { return true }
 
 func TestWhen(t *testing.T) {
 	h := toolTurn(t, windowOf(100_000, convo.Chain(
-		convo.When(above(1_500), convo.ClearToolResults{KeepLast: 2, MinFreed: -1}),
+		convo.When(above(1_500), convo.ClearToolResults{KeepLast: 2, MinFree: -1}),
 		convo.Truncate{},
 	)), 10)
 	require.Less(t, h.Status().Upper, 1_500)
@@ -344,7 +344,7 @@ func TestWhen_OtherReasons(t *testing.T) {
 
 // Due takes the place of the strategy's own, and of that of each link.
 func TestWhen_ReplacesTriggers(t *testing.T) {
-	window := convo.SlidingWindow{Keep: 2}
+	window := convo.SlidingWindow{KeepLast: 2}
 	for _, c := range []convo.CompactionStrategy{
 		convo.When(nil, window),
 		convo.When(nil, convo.Chain(window, convo.Chain(window))),
@@ -356,7 +356,7 @@ func TestWhen_ReplacesTriggers(t *testing.T) {
 		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	}
 
-	h := toolTurn(t, windowOf(0, convo.When(dueAlways, convo.Chain(convo.ClearToolResults{MinFreed: -1}, convo.Truncate{}))), 10)
+	h := toolTurn(t, windowOf(0, convo.When(dueAlways, convo.Chain(convo.ClearToolResults{MinFree: -1}, convo.Truncate{}))), 10)
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)

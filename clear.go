@@ -10,44 +10,36 @@ import (
 	"strings"
 )
 
-// ClearToolResults is a [CompactionStrategy] that clears old tool results. It replaces
-// the content of a result with a marker that names the tool and the size; the call and
-// the error flag stay. It also works inside a single long turn, and calls no model.
+// ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
+// names the tool and the size replaces the content, and the call and the error flag stay.
+// It also works inside a single long turn, and calls no model.
 //
-// Results superseded under Same are cleared first. If the view is still larger than
-// Goal.Target, the other results of old exchanges are cleared. If that is not enough,
-// results of the newest exchanges with more than a 32nd of the target are cleared, the
-// oldest first, because a later strategy would drop messages.
+// Results superseded under Same are cleared first, and then, while the view is larger
+// than Goal.Target, the other results of old exchanges. If that is not enough, results of
+// the newest exchanges with more than a 32nd of the target are cleared, the oldest first,
+// because a later strategy would drop messages.
 //
 // Each edit invalidates a part of the provider's prompt cache, so ClearToolResults clears
-// as many results as it can at once, and none if that would free too little. If
-// Options.Spill is set, it first stores the originals, and the markers name their
-// location.
+// as many results as it can at once, and none if that would free too little. With
+// Options.Spill, it stores the originals first, and the markers name their location.
 type ClearToolResults struct {
-	// KeepLast is the number of newest exchanges with tool calls that keep their results
-	// while the target can be reached without them. 0 means 3; a negative value means
-	// none.
+	// KeepLast is the number of newest exchanges with tool calls that keep their results while
+	// the target can be reached without them. 0 means 3; a negative value means none.
 	KeepLast int
 
-	// MinFreed is the least to free, in raw tokens. 0 means Goal.MinFree. If it is
-	// negative, any reduction is enough.
-	MinFreed int
+	MinFree   int // the least to free, in raw tokens; 0 means Goal.MinFree, a negative value anything
+	MinResult int // the least size of a result to clear, in raw tokens of its content; less than 1 means any
 
-	// Least is the minimum size of a result to clear, in raw tokens of its content. If it
-	// is less than 1, every result larger than its marker can be cleared.
-	Least int
-
-	// Same returns a key for a call whose result is superseded by a later result, such as
-	// the path of a file that is read. Of the results whose calls have the same key, only
-	// the newest stays. A call with an empty key matches no other call. Nil means that no
-	// result is superseded. [SameCall] is ready to use. Same must be quick and must not
-	// keep c.
+	// Same returns a key for a call, such as the path of a file that it reads. Of the results
+	// whose calls have the same key, only the newest stays. A call with an empty key matches no
+	// other. Nil means that no result is superseded. [SameCall] is ready to use. Same must be
+	// quick and must not keep c.
 	Same func(c ToolCall) string
 }
 
-// SameCall is for ClearToolResults.Same. Two calls have the same key if they call the
-// same tool with the same arguments, regardless of the order of fields and of white
-// space. Arguments that are not a JSON object have no key.
+// SameCall is for ClearToolResults.Same. It returns the same key for calls of the same
+// tool with the same arguments, regardless of the order of fields and of white space, and
+// no key for arguments that are not a JSON object.
 func SameCall(c ToolCall) string {
 	var fields map[string]any
 	d := json.NewDecoder(strings.NewReader(c.Arguments))
@@ -100,27 +92,27 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			freed += e.clearIn(result, least, counter, done, only)
 		}
 	}
-	least := int64(max(c.MinFreed, 1))
-	if c.MinFreed == 0 {
+	least := int64(max(c.MinFree, 1))
+	if c.MinFree == 0 {
 		least = int64(max(g.MinFree, 1))
 	}
 	r := g.room(s)
 	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
 
 	for i, old := range c.superseded(s, toolExchanges) {
-		clear(toolExchanges[i], int64(c.Least), func(id string) bool { return slices.Contains(old, id) })
+		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
 	}
 	old := max(len(toolExchanges)-max(keep, 0), 0)
 	if freed == 0 || !reached() {
 		for _, a := range toolExchanges[:old] {
-			clear(a, int64(c.Least), nil)
+			clear(a, int64(c.MinResult), nil)
 		}
 	}
 	for _, a := range toolExchanges[old:] {
 		if g.isOwn() || s.raw()-freed <= r.target {
 			break
 		}
-		clear(a, max(int64(c.Least), r.large()), nil)
+		clear(a, max(int64(c.MinResult), r.large()), nil)
 	}
 	if freed < least {
 		return Edit{}, ErrNoGain
@@ -179,24 +171,21 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 	return freed
 }
 
-// ClearMedia is a [CompactionStrategy] that replaces older images, documents and other
-// media with a line that describes them, such as
+// ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in
+// tool results with a line that describes them, or has their address in place of the
+// size:
 //
 //	[image/png cleared: 48,213 bytes]
 //
-// or with their address in place of the size. It does so in user messages and in tool
-// results; media of the assistant stay. It calls no model.
-//
-// It is a [Trigger] by the number of media, because providers refuse a request with too
-// many of them. The Check methods of package wire know the limits of some.
+// It calls no model. It is a [Trigger] by the number of media, because providers refuse a
+// request with too many of them; see the Check methods of package wire.
 type ClearMedia struct {
-	// KeepLast is the number of newest media that stay while the target can be reached
-	// without them. 0 means 3; a negative value means none.
+	// KeepLast is the number of newest media that stay while the target can be reached without
+	// them. 0 means 3; a negative value means none.
 	KeepLast int
 
-	// TriggerAt is the number of media in the view at which a compaction is due. 0 means
-	// 90, since providers allow about 100 images; a negative value means that their
-	// number never makes one due.
+	// TriggerAt is the number of media in the view at which a compaction is due. 0 means 90,
+	// since providers allow about 100 images; a negative value means never.
 	TriggerAt int
 }
 

@@ -6,18 +6,16 @@ import (
 )
 
 // ClearThinking is a [CompactionStrategy] that takes the reasoning out of older answers.
-// Their texts and calls stay. It calls no model, and declines where reasoning does not
-// count, as with formats that do not send it back; see Overheads.Reasoning.
+// Their texts and calls stay. It calls no model, and declines where reasoning is not sent
+// back and so does not count; see Overheads.Reasoning.
 //
 // It begins with the oldest answer and leaves none out, because a provider that signs
-// reasoning accepts that the first blocks are missing, and no others. So signed reasoning of
-// the turns that it keeps stays bound; see [Snapshot.Bound]. It goes no further than to an
-// answer with signed reasoning that is pinned.
-//
-// The cache of the provider begins anew after the first answer that it changes.
+// reasoning accepts that the first blocks are missing, and no others. So signed reasoning
+// of the turns that it keeps stays bound; see [Snapshot.Bound]. It stops before an answer
+// with signed reasoning that is pinned. The provider's cache begins anew after the first
+// answer that it changes.
 type ClearThinking struct {
-	// KeepTurns is the number of newest turns whose reasoning stays. Less than 1 means 1.
-	KeepTurns int
+	KeepTurns int // the number of newest turns whose reasoning stays; less than 1 means 1
 }
 
 // Name returns "clear-thinking".

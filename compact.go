@@ -7,18 +7,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Prepare compacts if needed, as [History.CompactIfNeeded] does, and returns the
-// snapshot to send:
-//
-//	snap, report, err := h.Prepare(ctx)
-//	if err != nil {
-//		return err // the request would be too long, or h is closed
-//	}
-//
-// [History.Do] does this, sends the snapshot and appends the answer.
-//
-// It returns an error in the same cases as CompactIfNeeded. The snapshot is
-// never nil, not even when there is an error.
+// Prepare compacts if needed, as [History.CompactIfNeeded] does, and returns the snapshot
+// to send. It returns an error in the same cases: the request must not be sent. The
+// snapshot is never nil, not even when there is an error. [History.Do] does this, sends
+// the snapshot and appends the answer.
 func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 	for range maxRounds - 1 {
 		r, err := h.CompactIfNeeded(ctx)
@@ -55,26 +47,17 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
-// CompactIfNeeded runs the strategy if the next request is larger than
-// Limits.High, or if the strategy's [Trigger] is due, and applies the edit that
-// the strategy returns; Options.CacheTTL says when else. Otherwise it does nothing and reports OutcomeNotNeeded;
-// this check takes constant time.
-//
-// If another compaction of h is running, CompactIfNeeded waits until it has
-// ended, or until ctx ends, and then checks again. A nil ctx never ends.
+// CompactIfNeeded runs the strategy if the next request is larger than Limits.High, or if
+// the strategy's Trigger is due, and applies the edit that the strategy returns;
+// Options.CacheTTL says when else. Otherwise it does nothing and reports
+// OutcomeNotNeeded; this check takes constant time.
 //
 // It returns an error exactly when the request must not be sent:
-//   - The request does not fit. The error is a [*FloorError], a [*LimitError],
-//     which wraps the strategy's own error if it returned one, or any other
-//     reason why the compaction failed, such as an edit that breaks a rule or the end
-//     of ctx.
+//   - The request does not fit. The error is a [*FloorError], a [*LimitError], which
+//     wraps the strategy's own error if it returned one, or any other reason why the
+//     compaction failed, such as an edit that breaks a rule or the end of ctx.
 //   - h is closed: [ErrClosed].
-//   - The call came from inside a compaction of h, with the ctx of that
-//     compaction: [ErrReentrant].
-//
-// Any other failure leaves the request within the limit. It is reported in
-// Report.Outcome and Report.Cause, logged as a warning, and passed to
-// Options.OnCompaction, but it is not returned as an error.
+//   - The call came from inside a compaction of h, with its ctx: [ErrReentrant].
 func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if ctx, err = h.callerContext(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
@@ -104,23 +87,18 @@ func closedBeside(err error) error {
 	return errorf("%w (%w)", ErrClosed, err)
 }
 
-// Compact runs the strategy, whether a compaction is needed or not. It works
-// down to Limits.Low or to half of the present size, whichever is less. The
-// focus says what a summary should concentrate on; it may be empty.
-//
-// Limits.MinFree does not apply: any edit that frees something is accepted.
-// Summarizers are called even shortly after a failure. If another compaction of
-// h is running, Compact first waits until it has ended, or until ctx ends. A nil
-// ctx never ends.
+// Compact runs the strategy, whether a compaction is needed or not. It works down to
+// Limits.Low or to half of the present size, whichever is less. The focus says what a
+// summary should concentrate on; it may be empty. Limits.MinFree does not apply: any edit
+// that frees something is accepted. Summarizers are called even shortly after a failure.
 //
 // If nothing was appended since the last edit, Compact does nothing and reports
-// OutcomeNotNeeded, unless the request does not fit, or focus is not empty and
-// differs from the focus of that edit.
+// OutcomeNotNeeded, unless the request does not fit, or focus is not empty and differs
+// from the focus of that edit.
 //
-// The error is nil if an edit was applied or nothing had to be done, even if the
-// request is still too long; Report.Fits says whether it fits. The error matches
-// [ErrNoGain] if the strategy found nothing to remove. Otherwise it says what
-// failed.
+// The error is nil if an edit was applied or nothing had to be done, even if the request
+// is still too long; Report.Fits says whether it fits. The error matches [ErrNoGain] if
+// the strategy found nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
 	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {

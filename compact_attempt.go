@@ -12,8 +12,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An attempt runs the strategy once and tries to apply its edit. A compaction
-// makes up to three; see try.
+// An attempt runs the strategy once and tries to apply its edit. try makes up to
+// three.
 type attempt struct {
 	need
 	f      *flight

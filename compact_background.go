@@ -17,21 +17,20 @@ type background struct {
 	report   Report        // to be read once done is closed
 }
 
-// CompactInBackground starts a compaction on its own goroutine if the next
-// request is larger than Limits.Soft, or if the strategy's [Trigger] is due. It
-// returns at once and reports whether it started one. It starts none while
-// another compaction of h is running, or if nothing has changed since the last
-// compaction that was applied.
+// CompactInBackground starts a compaction on its own goroutine if the next request is
+// larger than Limits.Soft, or if the strategy's Trigger is due. It returns at once and
+// reports whether it started one. It starts none while another compaction of h is
+// running, or if nothing has changed since the last compaction that was applied.
 //
-// The conversation can go on in the meantime: messages that are appended stay,
-// in order. [History.Wait] returns the report of the compaction. The strategy
-// sees the values of ctx, but the compaction does not stop when ctx ends; it
-// stops when h is closed.
+// The conversation can go on in the meantime: messages that are appended stay, in order.
+// [History.Wait] returns the report. The strategy sees the values of ctx, but the
+// compaction stops when h is closed, and not when ctx ends.
 //
-// Its edit waits, with OutcomeReady in the report, while a round of tool calls is under way
-// whose answers have signed reasoning: the edit would end the bond of the reasoning from
-// which the model goes on, see [Snapshot.Bound]. The first Prepare or CompactIfNeeded after
-// the round applies it, as does any when the request is larger than Limits.High.
+// Its edit waits, with OutcomeReady in the report, while a round of tool calls is under
+// way whose answers have signed reasoning: the edit would end the bond of the reasoning
+// from which the model goes on, see [Snapshot.Bound]. The first Prepare or
+// CompactIfNeeded after the round applies it, as does any when the request is larger than
+// Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
 	ctx, err := h.callerContext(ctx)
 	if err != nil {
@@ -87,14 +86,13 @@ func (b *background) waitForPrevious() {
 }
 
 // Wait waits until the newest compaction in the background has ended and
-// Options.OnCompaction has returned. It returns the report of that compaction,
-// or one with OutcomeNotNeeded if there was none. Wait also works after Close:
-// it then waits until the compaction that Close cancelled has ended. A nil ctx
-// never ends.
+// Options.OnCompaction has returned. It returns the report of that compaction, or one
+// with OutcomeNotNeeded if there was none. After Close, it waits until the compaction
+// that Close cancelled has ended.
 //
-// The error only says why Wait could not wait: ctx ended first, or the call
-// came from inside a compaction of h ([ErrReentrant]). The report says whether
-// the compaction succeeded.
+// The error only says why Wait could not wait: ctx ended first, or the call came from
+// inside a compaction of h ([ErrReentrant]). The report says whether the compaction
+// succeeded.
 func (h *History) Wait(ctx context.Context) (Report, error) {
 	ctx, err := h.compacting.enter(ctx)
 	if err != nil {
@@ -294,8 +292,8 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 // mostUsedNames bounds the work of nameWhatCameUp.
 const mostUsedNames = 1000
 
-// A slot lets one operation of a kind run at a time on a History: a compaction, a Do,
-// or an access to the log. It is a channel of one, so that a waiter can stop when its
+// A slot lets one operation of a kind run at a time on a History: a compaction, a Do, a
+// step of Run, or an access to the log. It is a channel of one, so that a waiter can stop when its
 // ctx ends.
 type slot chan struct{}
 

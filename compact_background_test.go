@@ -778,7 +778,7 @@ func TestClose_DuringACompaction(t *testing.T) {
 			asked++
 			return convo.Summary{Text: "so far"}, h.Close()
 		}), MaxTokens: 100, Window: 3600, KeepTokens: -1}, nil, 1},
-		{"by Spill", 1500, convo.ClearToolResults{MinFreed: -1}, func(context.Context, convo.ToolResult) (string, error) { return "f", h.Close() }, 0},
+		{"by Spill", 1500, convo.ClearToolResults{MinFree: -1}, func(context.Context, convo.ToolResult) (string, error) { return "f", h.Close() }, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked = 0

@@ -184,7 +184,7 @@ func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
 	})
 
 	// One that declines.
-	h = toolTurn(t, windowOf(500, convo.SlidingWindow{Keep: 1000}), 20)
+	h = toolTurn(t, windowOf(500, convo.SlidingWindow{KeepLast: 1000}), 20)
 	unchanged(t, h, func() {
 		r, err := h.CompactIfNeeded(t.Context())
 		var limit *convo.LimitError
@@ -287,7 +287,7 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	for name, change := range map[string]func(*convo.Options){
 		"a window":  func(o *convo.Options) { o.Limits.Window = 10_000 },
 		"high":      func(o *convo.Options) { o.Limits.High = 10_000 },
-		"a trigger": func(o *convo.Options) { o.Strategy = convo.Chain(convo.Truncate{}, convo.SlidingWindow{Keep: 100}) },
+		"a trigger": func(o *convo.Options) { o.Strategy = convo.Chain(convo.Truncate{}, convo.SlidingWindow{KeepLast: 100}) },
 	} {
 		out.Reset()
 		change(opts)
@@ -323,7 +323,7 @@ func TestNew_WithoutAWindow(t *testing.T) {
 	assert.Equal(t, convo.ReasonOverflow, reply.Reports[0].Reason)
 	assert.Less(t, h.Len(), before, "it was compacted then")
 
-	for _, opts := range []*convo.Options{windowOf(100_000, nil), {Limits: convo.Limits{High: 1000}}, {Strategy: convo.SlidingWindow{Keep: 100}}} {
+	for _, opts := range []*convo.Options{windowOf(100_000, nil), {Limits: convo.Limits{High: 1000}}, {Strategy: convo.SlidingWindow{KeepLast: 100}}} {
 		_, r, err := toolTurn(t, opts, 1).Prepare(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, r.Cause)
@@ -335,7 +335,7 @@ func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
 	for name, opts := range map[string]*convo.Options{
 		"a window":  {Limits: convo.Limits{Window: 1 << 30}},
 		"no limit":  nil,
-		"a trigger": {Strategy: convo.Chain(convo.SlidingWindow{Keep: 1 << 30}, convo.Truncate{})},
+		"a trigger": {Strategy: convo.Chain(convo.SlidingWindow{KeepLast: 1 << 30}, convo.Truncate{})},
 	} {
 		h := historyOf(t, opts, convo.User("hello"), convo.Assistant("hi"))
 		ctx := context.WithValue(t.Context(), ctxKey{}, "a value")
@@ -476,7 +476,7 @@ func TestCompact_WhatStaysThroughManyCompactions(t *testing.T) {
 	for name, c := range map[string]convo.CompactionStrategy{
 		"summary": convo.Summarize{With: new(recorder), MaxTokens: 200, Window: -1},
 		"default": nil,
-		"window":  convo.SlidingWindow{Keep: 6, TriggerAt: 20},
+		"window":  convo.SlidingWindow{KeepLast: 6, TriggerAt: 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			opts := windowOf(4000, c)

@@ -35,18 +35,17 @@ func CompactTool() Tool {
 
 // AnswerCompact compacts, as a call of [CompactTool] asks for, and returns the result of
 // the call, to be appended. The call and its result stay in the view, after the summary,
-// at least until the model has answered them; so the model reads there what it wanted to
+// at least until the model has answered them, so the model reads there what it wanted to
 // do next. This is also the focus of the summary.
 //
-// The compaction works down to the size of [History.Compact], while the call is open.
-// Unlike Compact, it must free Limits.MinFree, as much must be new since the last edit,
-// no summarizer is called for a while after failures, and nothing is dropped if the
-// summarizer fails: there is time. The reason is ReasonTool, or ReasonHigh if the request
-// is larger than Limits.High.
+// It works down to the size of [History.Compact], while the call is open. Unlike Compact,
+// it must free Limits.MinFree, as much must be new since the last edit, no summarizer is
+// called for a while after failures, and nothing is dropped if the summarizer fails:
+// there is time. The reason is ReasonTool, or ReasonHigh if the request is larger than
+// Limits.High.
 //
-// AnswerCompact waits for the summarizer, and for another compaction of h, until ctx
-// ends; a nil ctx never ends. Whatever happens, the result says so in words for the
-// model, without the texts of errors. They are in the report, as for any compaction.
+// Whatever happens, the result says so in words for the model, without the texts of
+// errors. They are in the report, as for any compaction.
 func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
 	var args struct{ Next string }
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {

@@ -9,20 +9,20 @@ import (
 )
 
 // Copy copies the log of a conversation, its archive included, from one [Store] to
-// another, or to another key. Open then returns the same state for toKey as for
-// fromKey; afterwards each is saved separately. The Stores may be the same.
+// another, or to another key of the same. Open then returns the same state for toKey as
+// for fromKey; afterwards each is saved separately.
 //
-// If toKey holds the beginning of the log already, Copy adds the rest. The error wraps a
-// [*ConflictError] if toKey holds other records: those of another conversation, or
-// records saved under it since. It also does if the records after those under toKey have
-// been pruned from the source; then delete the log of toKey and copy again. If there is
-// nothing under fromKey, the error matches [ErrNotFound]. After an error the copy may be
-// incomplete; another Copy completes it. Copy stops with a [*DamageError] at damage in
-// the records to copy; [Salvage] continues after it. A nil ctx never ends.
+// If toKey holds the beginning of the log already, Copy adds the rest, so another Copy
+// completes one that ended with an error. If toKey holds other records, such as those of
+// another conversation or records saved under it since, the error wraps a
+// [*ConflictError]. It also does if the records after those under toKey have been pruned
+// from the source; then delete the log of toKey and copy again. If there is nothing under
+// fromKey, the error matches [ErrNotFound]. Copy stops with a [*DamageError] at damage;
+// [Salvage] continues after it.
 //
-// The copy of a pruned log begins with the full record that was kept, under the same
-// Seq. Copy itself holds one record in memory. It reads one Store while it writes to
-// the other.
+// The copy of a pruned log begins with the full record that was kept, under the same Seq.
+// Copy holds one record in memory, and reads one Store while it writes to the other. A
+// nil ctx never ends.
 func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey string) (err error) {
 	defer func() {
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -132,20 +132,21 @@ func (s Salvaged) String() string {
 }
 
 // Salvage copies the readable part of a damaged log to a new log that is whole, under an
-// unused key of the same [Store] or another. It does not change the damaged log.
+// unused key of the same [Store] or another. It does not change the damaged log. A log
+// without damage is copied.
 //
 // A record is whole if it is full, or follows a whole one; it keeps its Seq and its ID.
 // Records after damage, up to the next full one, lose their state; their messages,
 // summaries and notes are kept for [History.Archive]. A lost record is replaced by an
-// empty one. [Open] returns the newest whole state, and [Load] any whole state; for other
-// records its error matches [ErrNotFound]. Archive of the new log also shows what is
-// missing, as Gone.
+// empty one. Unreadable records at the end of the log have no known Seq; they are only in
+// Salvaged.Damage. Open returns the newest whole state, and Load any whole state; for
+// other records its error matches [ErrNotFound]. Archive of the new log also shows what
+// is missing, as Gone.
 //
-// Unreadable records at the end of the log have no known Seq; they are only in
-// Salvaged.Damage. A log without damage is copied. If toKey is in use, the error is a
-// [*ConflictError]; if nothing can be read under fromKey, it matches [ErrNotFound]. Other
-// errors are those of the Stores, and [ErrVersion]. After an error, delete the log of
-// toKey and call Salvage again. A nil ctx never ends.
+// If toKey is in use, the error is a [*ConflictError]; if nothing can be read under
+// fromKey, it matches ErrNotFound. Other errors are those of the Stores, and
+// [ErrVersion]. After an error, delete the log of toKey and call Salvage again. A nil ctx
+// never ends.
 func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey string) (Salvaged, error) {
 	if ctx == nil {
 		ctx = context.Background()

@@ -313,7 +313,7 @@ func TestClearMedia_IsDue(t *testing.T) {
 // A report says that what was dropped was not read, and whether the user's first
 // message was among it.
 func TestReport_DroppedUnread(t *testing.T) {
-	h := historyOf(t, windowOf(0, convo.SlidingWindow{Keep: 2}), convo.User("the task"), convo.Assistant("yes"), convo.User("and"), convo.Assistant("so"), convo.User("on"))
+	h := historyOf(t, windowOf(0, convo.SlidingWindow{KeepLast: 2}), convo.User("the task"), convo.Assistant("yes"), convo.User("and"), convo.Assistant("so"), convo.User("on"))
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
 	assert.Contains(t, r.String(), "4 messages dropped unread, the user's first (8 tokens) among them")
@@ -329,7 +329,7 @@ func TestReport_DroppedUnread(t *testing.T) {
 // wait for the summarizer.
 func TestChain_StandIn(t *testing.T) {
 	down := errors.New("503 Service Unavailable")
-	strategy := convo.Chain(convo.ClearToolResults{Least: 1 << 30}, convo.Summarize{With: convotest.Failing{Err: down}, Window: -1}, convo.Truncate{})
+	strategy := convo.Chain(convo.ClearToolResults{MinResult: 1 << 30}, convo.Summarize{With: convotest.Failing{Err: down}, Window: -1}, convo.Truncate{})
 	h := aboveHigh(t, strategy)
 	for i := range 3 {
 		r, err := h.CompactIfNeeded(t.Context())

@@ -10,12 +10,12 @@ import (
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
-// itself, each under the key in its Message.Key: what left the view, what was cleared or
-// cut, pins, the summary, the queue, and what usage reports have shown. [Resume] makes the
-// History again from them and from the messages.
+// itself, each under its Message.Key: what left the view, what was cleared or cut, pins,
+// the summary, the queue, and what usage reports have shown. [Resume] makes the History
+// again from them and from the messages.
 //
-// Decisions hold the keys of messages and not the messages, so they are small. They hold
-// messages only where no row tells them: those that were rewritten, that have no key, or
+// They are small, because they hold keys and not messages, except messages of which the
+// application has no row as they are: those that were rewritten, that have no key, or
 // that the History has made, such as the results of calls that were interrupted.
 //
 // A Decisions may be used by one goroutine at a time.
@@ -27,18 +27,17 @@ type Decisions struct {
 }
 
 // Decisions returns what h has decided, as JSON for [ReadDecisions]. Store it when
-// Status.Decisions has changed, in the same transaction as the rows that came before it if
-// there is one. Between two decisions the rows alone are enough: Resume appends those that
-// came after the Decisions again.
+// Status.Decisions has changed, in the same transaction as the rows that came before it
+// if there is one. Between two decisions the rows alone are enough: [Resume] appends
+// those that came after the Decisions again.
 //
 // The messages of the view must be in the application's table as they were appended, with
 // their keys and the IDs of their calls; answers and the results of tools as Do and Run
-// return them. A Snapshot is no source of rows, since results are cut and cleared in it.
-// System messages, tools and ephemeral messages are not part of Decisions; the
+// return them. A [Snapshot] is no source of rows, since results are cut and cleared in
+// it. System messages, tools and ephemeral messages are not part of Decisions; the
 // application sets them after Resume. Messages without a key are part of them.
 //
-// If two messages of the view have the same key, it returns a [*RowError]. It also works
-// after Close.
+// If two messages of the view have the same key, it returns a [*RowError].
 func (h *History) Decisions() ([]byte, error) {
 	if h.ident == nil {
 		return nil, ErrClosed
@@ -158,9 +157,9 @@ func (d Decisions) Needs() (keys []string, from string) {
 	return keys, d.rows.runs[d.rows.from].keys[0]
 }
 
-// Accept makes Resume take the message with the key as the application has it now, if it
-// was changed after it was appended. Signed reasoning that was made after the message as it
-// was is then no longer bound; see [Snapshot.Bound].
+// Accept makes [Resume] take the message with the key as the application has it now, if
+// it was changed after it was appended. Signed reasoning that was made after it is then
+// no longer bound; see [Snapshot.Bound].
 func (d *Decisions) Accept(key string) {
 	if d.accepted == nil {
 		d.accepted = make(map[string]bool)
@@ -168,32 +167,32 @@ func (d *Decisions) Accept(key string) {
 	d.accepted[text.Valid(key)] = true
 }
 
-// Resume returns a History as it was when [History.Decisions] returned d. rows are the
-// messages that [Decisions.Needs] names, each with its key, in the order in which they were
-// appended; without those that a Rollback took back, and without others that were never
-// appended. Those that came after the decisions are appended again, as by
-// [History.Append], with Options.Pin and Options.MaxResult. A nil rows yields nothing.
+// Resume returns a [History] as it was when [History.Decisions] returned d. rows are the
+// messages that [Decisions.Needs] names, each with its key, in the order in which they
+// were appended, without those that a Rollback took back or that were never appended.
+// Those that came after the decisions are appended again, as by [History.Append], with
+// Options.Pin and Options.MaxResult. A nil rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
-// have set again what they had set: these are not part of Decisions, and a system message
-// among the rows that precedes all other messages is skipped. Usage that was reported
-// after the decisions is not known.
+// have set again what they had set: these are not part of [Decisions], and a system
+// message among the rows that precedes all other messages is skipped. Usage that was
+// reported after the decisions is not known.
 //
 // Rows are compared with what the view shows, by fingerprints of their content: not
 // reasoning, and not the parts of results that were cleared or cut. For one that does not
-// fit, Resume returns a [*RowError]. It does not notice whether rows have left that the view
-// does not show, such as those that a summary stands for. An error that rows yields is
-// returned with a text around it, and a panic of rows as a [*PanicError]. Resume copies rows,
-// so that rows may use the parts of a message again for the next one.
+// fit, Resume returns a [*RowError]. Missing rows that the view does not show, such as
+// those that a summary stands for, are not noticed. An error that rows yields is wrapped,
+// and a panic of rows becomes a [*PanicError]. Resume copies rows, so that rows may use
+// the parts of a message again for the next one.
 //
-// Queued messages stay queued. Options.OnLoad has its effect after the last row.
+// Queued messages stay queued. Options.OnLoad has its effect after the last row;
 // Options.Repair and Options.OnImport have none. Options.Time gives entries their times;
 // without it, Status.LastAppend is at least that of the decisions. Undo reverts nothing
 // that was decided before. The originals of results that were cut or cleared are those of
 // the rows.
 //
-// A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of [New] and
-// [Restore].
+// A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of New and
+// Restore.
 func Resume(d *Decisions, rows iter.Seq2[Message, error], opts *Options) (*History, error) {
 	if d == nil || d.rows == nil {
 		return nil, &ValueError{Name: "Decisions", Value: nil, Want: "what ReadDecisions has returned"}

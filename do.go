@@ -2,97 +2,8 @@ package convo
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 )
-
-// A Reply is a model's answer to one request. A [Send] returns one, and [History.Do]
-// and [History.Run] return it to their caller. A [Builder] makes one from a stream, and a
-// Transcript of package wire converts to one.
-type Reply struct {
-	// Messages are the messages to append: an assistant message, perhaps followed
-	// by results that the provider or send has for its calls. There are none if
-	// the answer is empty. Do returns them as appended, with IDs for calls that
-	// had none; Run adds the results of the calls. Results are whole here, also
-	// where Options.MaxResult has cut them in the view.
-	Messages []Message
-
-	// CutOff is the last call of an unfinished answer, if the call was cut off: its
-	// arguments are empty or not a JSON object, and the provider did not mark it as
-	// complete. An answer is unfinished if it stopped for length, was refused or
-	// broke off, or if no reason was given. The call is not in Messages, and must
-	// not be run. Nil: there is none.
-	CutOff *ToolCall
-
-	Usage Usage // zero: not reported
-	Stop  Stop  // why the answer ended; StopDone also if no reason was given
-
-	// Do sets the following, and ignores what send sets here.
-
-	IDs     []ID     // of the entries that Messages were appended as; those without one come last
-	Queued  int      // how many queued messages were appended after the answer, and wait for one
-	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
-}
-
-// Text returns the text of the messages, joined by newlines, without that of
-// results.
-func (r Reply) Text() string {
-	var m Message
-	for _, next := range r.Messages {
-		if next.Role != RoleTool {
-			m.Parts = append(m.Parts, next.Parts...)
-		}
-	}
-	return m.Text()
-}
-
-// OpenCalls returns the calls that the messages do not answer. Run them and
-// answer with [Result], or with [ResultError] if the arguments are not valid.
-func (r Reply) OpenCalls() []ToolCall {
-	var all []ToolCall
-	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
-	answered := make(map[int]bool)
-	for _, m := range r.Messages {
-		for _, c := range m.ToolCalls() {
-			open[c.ID] = append(open[c.ID], len(all))
-			all = append(all, c)
-		}
-		for _, result := range m.ToolResults() {
-			if calls := open[result.CallID]; len(calls) > 0 {
-				open[result.CallID], answered[calls[0]] = calls[1:], true
-			}
-		}
-	}
-	var left []ToolCall
-	for i, c := range all {
-		if !answered[i] {
-			left = append(left, c)
-		}
-	}
-	return left
-}
-
-// Format prints the beginning of each message, and the call that was cut off.
-// The verb %+v also prints the IDs of entries and calls.
-func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
-
-func (r *Reply) print(ids bool) string {
-	if len(r.Messages) == 0 && r.CutOff == nil && r.Stop == StopDone {
-		return "reply(empty)"
-	}
-	texts := []string{r.Stop.String()}
-	for _, m := range r.Messages {
-		texts = append(texts, m.print(ids))
-	}
-	if r.CutOff != nil {
-		texts = append(texts, "cut off: "+r.CutOff.print(ids))
-	}
-	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
-	}
-	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
-}
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
 // [History.Do] says when it is called and what becomes of the answer. Package wire makes
@@ -100,8 +11,8 @@ func (r *Reply) print(ids bool) string {
 // the answer, with a nil error, that part is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
-// Do makes one request: it compacts if needed, calls send with the snapshot to
-// send, records the usage and appends the answer. [History.Run] is the loop around it:
+// Do makes one request: it compacts if needed, calls send with the snapshot to send,
+// records the usage and appends the answer. [History.Run] is the loop around it:
 //
 //	for done := false; !done; {
 //		reply, err := h.Do(ctx, send)
@@ -120,52 +31,47 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 //	}
 //
 // Do combines [History.Prepare], [History.Recover], [History.RecordUsage] and
-// [History.Append], which can also be called one by one. It first delivers the
-// queue (see [History.Queue]), and does so again after the answer. If send
-// returns an error that says the request was too long, Recover makes it smaller
-// and send is called again, at most two more times. With Options.Background, Do
-// starts a compaction in the background when the answer has made the next
-// request larger than Limits.Soft.
+// [History.Append], which can also be called one by one. It delivers the queue first and
+// after the answer; see [History.Queue]. If send returns an error that says the request
+// was too long, Recover makes it smaller and send is called again, at most two more
+// times. With Options.Background, Do starts a compaction in the background when the
+// answer has made the next request larger than Limits.Soft.
 //
-// The snapshot is made for the model and the limits in force when send is called;
-// [Snapshot.Model] names the model.
+// send runs on the caller's goroutine, with no lock held, and may append, read and
+// compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model
+// and the limits in force when it is called; see [Snapshot.Model]. If it panics, the
+// error is a [*PanicError].
 //
-// One Do of a History runs at a time; others wait until their own ctx ends. send
-// runs on the caller's goroutine, with no lock held. Its ctx ends when ctx ends
-// or h is closed. It may append, read and compact. If it panics, the error is a
-// [*PanicError].
+// Do must not be called from send, a strategy, a summarizer, or a function in Options,
+// such as OnCompaction or Spill; such code can queue messages with [History.Queue]. With
+// the ctx that the code was given, or one derived from it, the error is ErrReentrant.
+// With any other ctx, the call waits until that ctx ends.
 //
-// Do must not be called from send, a strategy, a summarizer, or a function in
-// Options, such as OnCompaction or Spill. With the ctx that the code was given,
-// or one derived from it, the error is ErrReentrant. With any other ctx, the call
-// waits until that ctx ends. Such code can queue messages with [History.Queue].
+// An answer holds assistant messages, and the results of tools that the provider or send
+// has run. Any other message in it is a RoleError. An answer without messages appends
+// nothing and is not an error; Do then delivers the queue if a user message may follow
+// the unanswered one. Otherwise the queue waits, as Status.Queued shows: call Do again,
+// or Rewind, which delivers it in place of the unanswered message.
 //
 // An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
 // that ends with it: the provider goes on with its own tools. The Reply then holds the
 // messages of all the answers, and the sum of their usage. Do calls send for a paused
 // answer at most eight times, and not if it holds open calls, or if another message was
-// appended or taken back in the meantime. The Reply then has StopPause; the next Do goes
-// on. So it does if going on fails: the Reply holds what was appended before the error.
+// appended or taken back in the meantime. The Reply then has StopPause, and the next Do
+// goes on, as it does after an error.
 //
-// Before it calls send, Do returns the [*PairError] or [*RoleError] that an assistant
-// message would get now, to avoid requesting an answer that cannot be appended, and any
-// error of Prepare. An error of send leaves the conversation as it was, apart from
-// compactions; Do returns it unchanged, or as Recover does. If ctx has ended, it also
-// matches ctx.Err and context.Cause. When send returns no error, usage is recorded and the
-// answer appended even if ctx has ended in the meantime. Usage that cannot be true is
-// logged and ignored. An answer without messages appends nothing and is not an error; Do
-// then delivers the queue if a user message may follow the unanswered one. Otherwise the
-// queue waits, as Status.Queued shows: call Do again, or Rewind, which delivers it in place
-// of the unanswered message.
+// Before it calls send, Do returns the error of Prepare, or the [*PairError] or
+// [*RoleError] that an assistant message would get now, to avoid requesting an answer
+// that cannot be appended. An error of send leaves the conversation as it was, apart from
+// compactions; Do returns it unchanged, or as Recover does. When send returns no error,
+// usage is recorded and the answer appended even if ctx has ended in the meantime. Usage
+// that cannot be true is logged and ignored.
 //
-// An answer holds assistant messages, and the results of tools that the provider or
-// send has run. Any other message in it is a RoleError.
-//
-// The answer is appended only if the view ends with the same entry as the
-// snapshot that was sent. It may have been compacted in between, but if a
-// message was appended or taken back, the error matches [ErrStale]. If h was
-// closed, the error is ErrClosed. With any error, Do returns the last Reply of
-// send, and nothing of it is in the conversation. A nil ctx never ends.
+// The answer is appended only if the view ends with the same entry as the snapshot that
+// was sent. If a message was appended or taken back in between, the error matches
+// [ErrStale], and if h was closed, it is ErrClosed. With any error, Do returns the last
+// Reply of send, and nothing of it is in the conversation, except the parts of a paused
+// answer that have IDs.
 func (h *History) Do(ctx context.Context, send Send) (Reply, error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
@@ -383,28 +289,12 @@ func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
 // appends the answer. It reports whether the answer is paused and goes on.
 func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	h := a.h
-	if err := h.RecordUsage(at, a.reply.Usage); err != nil && err != ErrClosed {
-		h.warnOfUsage(at, a.reply.Usage, err)
-	}
-	prev := at.newestRole()
-	for i, m := range a.reply.Messages {
-		if m.Role == RoleUser || m.Role == RoleSystem {
-			return false, &RoleError{Attempted: m.Role, Previous: prev, Index: i, Answer: true}
-		}
-		prev = m.Role
-	}
-	batch, err := h.newMessages(nil, a.reply.Messages)
+	batch, err := h.newAnswer(at, &a.reply)
 	if err != nil {
-		return false, err
-	}
-	if err := h.cutLong(batch); err != nil {
 		return false, err
 	}
 	if a.paused != 0 && len(batch) > 0 {
 		batch[0].goesOn = true
-	}
-	if n := len(batch); n > 0 && a.reply.Stop == StopPause {
-		batch[n-1].marks.set(paused, true)
 	}
 	var cut *Report
 	defer func() {
@@ -424,17 +314,11 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	case !h.isAnswerDueLocked():
 		return false, &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 	}
-	h.answers = viewSent(at)
-	if _, err := h.appendLocked(batch); err != nil {
+	if cut, err = h.appendAnswerLocked(at, batch, &a.reply); err != nil {
 		return false, err
 	}
-	if cut = h.reportCutsLocked(batch); cut != nil {
+	if cut != nil {
 		a.report(cut.clone())
-	}
-	a.reply.Messages = make([]Message, len(batch))
-	for i, e := range batch {
-		a.reply.Messages[i] = e.given()
-		a.reply.IDs = append(a.reply.IDs, e.id)
 	}
 	if !h.isPaused() || a.pauses == maxPauses {
 		h.sending = nil

@@ -21,15 +21,14 @@
 // A [Send] is a function that calls the model. The modules in the directory clients make
 // one for the SDK of a provider; package wire writes and reads the JSON of the providers.
 //
-// A program with its own loop calls the steps of Do:
+// A program with its own loop calls the steps of Do while [Status].AwaitsAnswer is set:
 //
 //	snap, _, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
 //		return err // the request must not be sent
 //	}
 //	reply, err := send(ctx, snap) // if it was too long: h.Recover(ctx, snap, err)
-//	err = h.RecordUsage(snap, reply.Usage)
-//	_, err = h.Append(reply.Messages...)
+//	_, err = h.AppendReply(snap, reply) // records the usage
 //
 // [History.Queue] accepts user messages while the model or its tools are working.
 // [History.RewindTo] goes back, to ask again or to change a message.

@@ -8,30 +8,26 @@ import (
 	"time"
 )
 
-// An Edit is a plan: entries to drop, results to clear, entries to rewrite, and a
-// summary to put in place. It is made for a [Snapshot], and [History.Apply] checks
-// it. The zero Edit changes nothing; a strategy returns it to decline.
+// An Edit is a plan: entries to drop, results to clear, entries to rewrite, and a summary
+// to put in place. It is made for a [Snapshot], and [History.Apply] checks it. The zero
+// Edit changes nothing; a strategy returns it to decline.
 type Edit struct {
-	// Drop lists entries to remove. It must name whole exchanges, in any order.
-	Drop []ID
+	Drop []ID // entries to remove: whole exchanges, in any order
 
-	// Clear lists tool results whose content is to be replaced. A result in an
-	// entry that is also dropped is ignored, unless Forget is set: then it is
-	// cleared in the report and after Undo.
+	// Clear lists tool results whose content is to be replaced. A result in an entry that is
+	// also dropped is ignored, unless Forget is set: then it is cleared in the report and after
+	// Undo.
 	Clear []Clear
 
-	// Rewrite gives entries other parts, each entry at most once. None of them may
-	// also be named in Clear. An entry that is also dropped is ignored, unless
-	// Forget is set: then it is rewritten in the report and after Undo.
+	// Rewrite gives entries other parts, each entry at most once, and none that Clear names. An
+	// entry that is also dropped is ignored, unless Forget is set: then it is rewritten in the
+	// report and after Undo.
 	Rewrite []Rewrite
 
-	// Summary replaces the summary. Nil leaves the summary as it is, and
-	// &Summary{} removes it.
-	Summary *Summary
+	Summary *Summary // replaces the summary; nil leaves it as it is, and &Summary{} removes it
 
-	// Effort says what it took to plan the edit, for the report. Nil: unknown;
-	// then a strategy that fails, or whose edit has a summary, is assumed to
-	// have called a model once.
+	// Effort says what it took to plan the edit, for the report. Nil: unknown; then a strategy
+	// that fails, or whose edit has a summary, is assumed to have called a model once.
 	Effort *Effort
 }
 
@@ -42,15 +38,13 @@ type Clear struct {
 	CallID string // the call that the result answers; empty: every result of the entry
 	Text   string // empty: a marker that names the tool, the size, and the reference that Options.Spill returned
 
-	// Forget keeps no original: not in memory, not in Options.Spill, and not in
-	// the report, so that Undo leaves the result cleared. Snapshots and reports
-	// made earlier still hold it.
+	// Forget keeps no original: not in memory, not in Options.Spill, and not in the report, so
+	// Undo leaves the result cleared. Earlier snapshots and reports still hold it.
 	Forget bool
 }
 
-// Format prints how much the edit drops, clears and rewrites, and the beginning of
-// its summary. The verb %+v prints the IDs of the entries and calls instead of
-// their number.
+// Format prints how much the edit drops, clears and rewrites, and the beginning of its
+// summary; %+v prints the IDs of entries and calls instead of their number.
 func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
 func (e *Edit) print(ids bool) string {
@@ -85,8 +79,7 @@ func (e *Edit) print(ids bool) string {
 	return "edit(" + strings.Join(parts, ", ") + ")"
 }
 
-// Format prints the ID of the entry and the beginning of the text. The verb %+v
-// also prints the ID of the call.
+// Format prints the ID and the beginning of the text; %+v adds the call's ID.
 func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c *Clear) print(ids bool) string {
@@ -101,23 +94,22 @@ func (e Edit) isZero() bool {
 // hasSummary reports whether the edit puts a summary in place.
 func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "" }
 
-// Apply applies an edit that was planned for the snapshot at, as a whole or not at
-// all. There are two exceptions. Exchanges that were pinned since stay, and
-// Report.Spared names them. Results for which Options.Spill failed are not cleared,
-// and Report.Cause says why. The error is nil if anything changed. If nothing did,
-// it matches [ErrNoGain], or is that of Options.Spill.
+// Apply applies an edit that was planned for the snapshot at, as a whole or not at all,
+// with two exceptions. Exchanges that were pinned since stay, and Report.Spared names
+// them. Results for which Options.Spill failed are not cleared, and Report.Cause says
+// why. The error is nil if anything changed. If nothing did, it matches [ErrNoGain], or
+// is that of Options.Spill.
 //
-// Apply returns an [*EditError] for an edit that names an entry that the snapshot
-// does not hold, part of an exchange, or something in the floor, and a
-// [*RefusedError] for a summary whose Stop is not StopDone; repetition in its text is
-// not checked. The edit may rewrite the floor, except pinned exchanges; see
-// [Rewrite]. If the conversation has changed so that the edit no longer fits, the
-// error is a [*StaleError]: an entry that it names has left the view or become part
-// of the floor, or an entry to rewrite was changed since. An edit with a summary is
-// also stale if another summary was put in place since, or if an entry that it stands
-// for was rewritten, or a result in that entry was forgotten or cleared with a text.
-// Append, SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit
-// stale.
+// Apply returns an [*EditError] for an edit that names an entry that the snapshot does
+// not hold, part of an exchange, or something in the floor, and a [*RefusedError] for a
+// summary whose Stop is not StopDone; repetition in its text is not checked. The edit may
+// rewrite the floor, except pinned exchanges; see [Rewrite].
+//
+// The error is a [*StaleError] if an entry that the edit names has since left the view or
+// become part of the floor, or an entry to rewrite was changed. An edit with a summary is
+// also stale if another summary was put in place since, or if an entry that it stands for
+// was rewritten, or a result in that entry was forgotten or cleared with a text. Append,
+// SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)
@@ -133,14 +125,14 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	return r, err
 }
 
-// SplicePrefix drops the first n entries of at, in the order of at.All, and
-// replaces the summary. It returns how many entries it dropped.
+// SplicePrefix drops the first n entries of at, in the order of at.All, and replaces the
+// summary. It returns how many entries it dropped.
 //
-// Entries in the floor, such as system entries, count towards n but stay. If n
-// falls inside an exchange, SplicePrefix stops before that exchange; if n is out of
-// range, it is clamped. The summary is not replaced if no entry is dropped, or if
-// the given one is blank. Errors are those of [History.Apply], except that dropping
-// nothing is not an error.
+// Entries in the floor, such as system entries, count towards n but stay. If n falls
+// inside an exchange, SplicePrefix stops before that exchange; if n is out of range, it
+// is clamped. The summary is not replaced if no entry is dropped, or if the given one is
+// blank. Errors are those of [History.Apply], except that dropping nothing is not an
+// error.
 func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int, err error) {
 	h.mu.Lock()
 	err = h.ownsLocked(at)
@@ -173,11 +165,9 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 	return len(r.Dropped) + len(r.Summarised), nil
 }
 
-// With returns a snapshot of the view as the edit would leave it. It changes
-// nothing and does not call Options.Spill. The new snapshot belongs to no History,
-// so Apply, Rollback, RecordUsage and Recover refuse it, and a summary that the edit
-// brings has no Time. With returns an
-// [*EditError] for an edit that breaks a rule, as [History.Apply] does.
+// With returns a snapshot of the view as the edit would leave it. It changes nothing and
+// does not call Options.Spill. A summary that the edit brings has no Time. With returns
+// an [*EditError] for an edit that breaks a rule, as [History.Apply] does.
 func (s *Snapshot) With(e Edit) (*Snapshot, error) { return s.with(e, false) }
 
 // with is With, for an edit that a strategy may have made.

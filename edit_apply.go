@@ -440,22 +440,18 @@ func (done *editEffect) splitDropped(ed *checkedEdit) {
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
 // last entry that the edit names are copied as they are.
 func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
-	const changedSince = "was changed by another edit since; take a new snapshot"
-	drop, changes, cuts := ed.drop, ed.changes, ed.cuts
-	var covered []ID // by a summary
+	w := editWalk{s: s, ed: ed, p: p, done: done, floor: s.floor(), drop: ed.drop, changes: ed.changes, cuts: ed.cuts, raw: s.listRaw}
 	if p.summary != nil {
-		covered = ed.covered
+		w.covered = ed.covered
 	}
+	done.dropped = make([]ID, 0, len(ed.drop))
+	done.gone = make([]departed, 0, w.left())
 	originals, others := make([]*original, 0, len(s.originals)), s.originals
-	list := make([]*entry, 0, max(len(s.list)-len(drop), 0)+min(len(drop), 64))
-	done.dropped = make([]ID, 0, len(drop))
-	done.gone = make([]departed, 0, len(drop)+len(changes)+len(cuts))
-	floor := s.floor()
-	raw, turns := s.listRaw, s.turns
+	list := make([]*entry, 0, max(len(s.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
+	turns := s.turns
 	turn, stays := 0, true // the current turn, and whether any entry of it stays
-	sealed := false        // whether an entry that stays holds signed reasoning
 	i := 0
-	for ; i < len(s.list) && len(drop)+len(changes)+len(cuts) > 0; i++ {
+	for ; i < len(s.list) && w.left() > 0; i++ {
 		e := s.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
@@ -467,99 +463,174 @@ func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
 			}
 			turn, stays = e.turn, e.turn == 0
 		}
-		isDropped := len(drop) > 0 && drop[0] == e.id
-		if isDropped {
-			drop = drop[1:]
+		n, err := w.meet(e)
+		if err == nil && n.named {
+			e, o, err = w.apply(i, n, o)
 		}
-		named := isDropped
-		var r *replacement
-		var rewrites *entry // the entry that the edit rewrites, or nil
-		if len(changes) > 0 && changes[0].id == e.id {
-			r, rewrites = &p.changes[len(ed.changes)-len(changes)], changes[0].from
-			changes = changes[1:]
-			named = true
-		}
-		isCut := len(cuts) > 0 && cuts[0].from.id == e.id
-		if isCut {
-			r = &cuts[0]
-			cuts = cuts[1:]
-			named = true
-		}
-		if len(covered) > 0 && covered[0] == e.id {
-			covered = covered[1:]
-			if ed.at.find(e.id).reads() != e.reads() { // the summary describes its old content
-				return &StaleError{ID: e.id, Reason: changedSince}
-			}
-		}
-		if named {
-			switch {
-			case floor.pinned(i):
-				done.pinned = append(done.pinned, e.id)
-			case isCut && r.from != e, rewrites != nil && rewrites != e:
-				return &StaleError{ID: e.id, Reason: changedSince}
-			case isCut:
-				done.cut = append(done.cut, e.id)
-				done.changed, done.newest = true, e.id
-				done.leave(e, departed{e, r.to, o})
-				raw += r.to.tokens - e.tokens
-				e, o = r.to, r.original
-			case (isDropped || rewrites == nil || ed.byStrategy) && floor.has(i):
-				return &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", floor.rule(i))}
-			case isDropped && (r == nil || r.from == nil || r.from == e):
-				was := departed{e, nil, o}
-				if r != nil && r.was.was != nil { // without what is to be forgotten
-					was.was, was.original = r.was.was, r.was.original
-				}
-				done.dropped = append(done.dropped, e.id)
-				done.leave(e, was)
-				raw -= e.tokens
-				s.touch(e, done)
-				continue
-			case r.from == nil && rewrites == nil: // nothing to clear, or Options.Spill failed
-			case r.from != e:
-				done.retry = true
-				return nil
-			case r.to == e: // as it was
-			case rewrites != nil:
-				if sealed {
-					own := *r.to
-					own.marks.set(bare, false)
-					r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
-				}
-				done.rewritten = append(done.rewritten, e.id)
-				done.changed, done.newest = true, e.id
-				done.leave(e, r.was)
-				raw += r.to.tokens - e.tokens
-				e, o = r.to, r.original
-			default:
-				done.cleared = append(done.cleared, e.id)
-				done.leave(e, r.was)
-				raw += r.to.tokens - e.tokens
-				e, o = r.to, r.original
-				s.touch(e, done)
-			}
+		switch {
+		case err != nil:
+			return err
+		case done.retry:
+			return nil
+		case e == nil:
+			continue
 		}
 		stays = true
-		sealed = sealed || len(changes) > 0 && e.msg.isSigned()
+		w.sealed = w.sealed || len(w.changes) > 0 && e.msg.isSigned()
 		list = append(list, e)
 		if o != nil {
 			originals = append(originals, o)
 		}
 	}
-	const gone = "has left the view since; take a new snapshot"
-	switch {
-	case len(drop) > 0:
-		return &StaleError{ID: drop[0], Reason: gone}
-	case len(cuts) > 0:
-		return &StaleError{ID: cuts[0].from.id, Reason: gone}
-	case len(changes) > 0:
-		return &StaleError{ID: changes[0].id, Reason: gone}
+	if id, ok := w.missing(); ok {
+		return &StaleError{ID: id, Reason: "has left the view since; take a new snapshot"}
 	}
 	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
 		turns--
 	}
-	s.replace(s.sys, append(list, s.list[i:]...), append(originals, others...), raw, turns, s.turn)
+	s.replace(s.sys, append(list, s.list[i:]...), append(originals, others...), w.raw, turns, s.turn)
 	return nil
+}
+
+// An editWalk is an edit on its way through the list, and what it has not met yet of what
+// the edit names.
+type editWalk struct {
+	s     *state
+	ed    *checkedEdit
+	p     *prepared
+	done  *editEffect
+	floor *floor
+
+	drop    []ID
+	changes []change
+	cuts    []replacement
+	covered []ID // by the summary
+
+	raw    int64 // tokens of the list
+	sealed bool  // whether an entry that stays holds signed reasoning
+}
+
+// left returns how many names of entries are left.
+func (w *editWalk) left() int { return len(w.drop) + len(w.changes) + len(w.cuts) }
+
+// missing returns an entry that the edit names and the list does not have.
+func (w *editWalk) missing() (ID, bool) {
+	switch {
+	case len(w.drop) > 0:
+		return w.drop[0], true
+	case len(w.cuts) > 0:
+		return w.cuts[0].from.id, true
+	case len(w.changes) > 0:
+		return w.changes[0].id, true
+	}
+	return 0, false
+}
+
+// A naming is what an edit says of an entry. An entry may be named twice: what is dropped
+// may also be changed, if its original is to be forgotten.
+type naming struct {
+	named    bool
+	drop     bool
+	cut      bool
+	rewrites *entry       // what it rewrites, or nil
+	r        *replacement // of a change or a cut
+}
+
+const changedSince = "was changed by another edit since; take a new snapshot"
+
+// meet takes e off the names that are left. It returns an error if the summary describes
+// content that e no longer has.
+func (w *editWalk) meet(e *entry) (n naming, err error) {
+	if len(w.drop) > 0 && w.drop[0] == e.id {
+		w.drop = w.drop[1:]
+		n.named, n.drop = true, true
+	}
+	if len(w.changes) > 0 && w.changes[0].id == e.id {
+		n.r, n.rewrites = &w.p.changes[len(w.ed.changes)-len(w.changes)], w.changes[0].from
+		w.changes = w.changes[1:]
+		n.named = true
+	}
+	if len(w.cuts) > 0 && w.cuts[0].from.id == e.id {
+		n.r = &w.cuts[0]
+		w.cuts = w.cuts[1:]
+		n.named, n.cut = true, true
+	}
+	if len(w.covered) > 0 && w.covered[0] == e.id {
+		w.covered = w.covered[1:]
+		if w.ed.at.find(e.id).reads() != e.reads() {
+			return n, &StaleError{ID: e.id, Reason: changedSince}
+		}
+	}
+	return n, nil
+}
+
+// apply returns the entry that takes the place of the one with index i, and its original;
+// no entry if it is dropped. It may set done.retry instead.
+func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error) {
+	e, r, done := w.s.list[i], n.r, w.done
+	switch {
+	case w.floor.pinned(i):
+		done.pinned = append(done.pinned, e.id)
+	case n.cut && r.from != e, n.rewrites != nil && n.rewrites != e:
+		return nil, nil, &StaleError{ID: e.id, Reason: changedSince}
+	case n.cut:
+		done.cut = append(done.cut, e.id)
+		done.changed, done.newest = true, e.id
+		e, o = w.put(e, r, departed{e, r.to, o})
+	case (n.drop || n.rewrites == nil || w.ed.byStrategy) && w.floor.has(i):
+		return nil, nil, &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
+	case n.drop && (r == nil || r.from == nil || r.from == e):
+		was := departed{e, nil, o}
+		if r != nil && r.was.was != nil { // without what is to be forgotten
+			was.was, was.original = r.was.was, r.was.original
+		}
+		done.dropped = append(done.dropped, e.id)
+		done.leave(e, was)
+		w.raw -= e.tokens
+		w.s.touch(e, done)
+		return nil, nil, nil
+	case r.from == nil && n.rewrites == nil: // nothing to clear, or Options.Spill failed
+	case r.from != e:
+		done.retry = true
+	case r.to == e: // as it was
+	case n.rewrites != nil:
+		if w.sealed {
+			own := *r.to
+			own.marks.set(bare, false)
+			r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
+		}
+		done.rewritten = append(done.rewritten, e.id)
+		done.changed, done.newest = true, e.id
+		e, o = w.put(e, r, r.was)
+	default:
+		done.cleared = append(done.cleared, e.id)
+		w.s.touch(e, done)
+		e, o = w.put(e, r, r.was)
+	}
+	return e, o, nil
+}
+
+// put puts the entry and the original of r in the place of e.
+func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *original) {
+	w.done.leave(e, was)
+	w.raw += r.to.tokens - e.tokens
+	return r.to, r.original
+}
+
+// editedLocked notes for the archive what an edit has removed; before is the view
+// that it changed.
+func (h *History) editedLocked(before *state, done *editEffect) {
+	l := h.log
+	if l == nil {
+		return
+	}
+	for _, d := range done.gone {
+		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
+		h.leftLocked(d, forgotten)
+	}
+	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
+		l.summaries = append(l.summaries, s)
+	}
 }
 
 // touch records that e was dropped or cleared. A turn in which entries were only

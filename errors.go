@@ -13,13 +13,13 @@ import (
 
 // Errors of a History.
 var (
-	// ErrClosed is returned by every operation that would change a closed
-	// [History].
+	// ErrClosed is returned by a method that would change a closed [History]; see
+	// [History.Close].
 	ErrClosed = errors.New("convo: the history is closed; make another with New, Open or Restore")
 
-	// ErrNotFound is matched by the errors for an [ID] that no entry has, for a log
-	// that a [Store] does not have, and of [History.PinLast] when there is no exchange
-	// to pin.
+	// ErrNotFound is matched by the errors for an [ID] that no entry has, for a log or a
+	// record that a [Store] does not have, and of [History.PinLast] when there is no
+	// exchange to pin.
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
@@ -39,9 +39,7 @@ var (
 	ErrBudget = errors.New("convo: budget exhausted")
 
 	// ErrNoWindow is the Cause of the first report of a History that has neither
-	// Limits.Window nor Limits.High, nor a strategy that is a Trigger. Such a
-	// History is compacted only when a provider refuses a request because it was
-	// too long, by Recover, which Do and Run call. Set Limits.Window.
+	// Limits.Window nor Limits.High, nor a strategy that is a Trigger; see [New].
 	ErrNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
 
 	// ErrNoStore is returned by the methods of a [History] that save or read
@@ -52,13 +50,11 @@ var (
 
 // Errors of a compaction.
 var (
-	// ErrReentrant is returned when code that runs inside a compaction of a
-	// [History], such as a strategy or a summarizer, starts another compaction
-	// of the same History, waits for one or calls Do, when the send of a Do
-	// calls Do, when a tool that Run runs calls Run, and when a Store saves or
-	// reloads the History that has called it. Such a call is recognised by its
-	// ctx: the one that the code was given, or one derived from it, even after
-	// the compaction has ended.
+	// ErrReentrant is returned when code that a [History] called calls back what waits
+	// for that code: a strategy or a summarizer that starts a compaction, waits for one
+	// or calls Do; the send of a Do that calls Do; a tool of Run that calls Run; a Store
+	// that saves or reloads the History. The call is recognised by its ctx: the one that
+	// the code was given, or one derived from it, even after the compaction has ended.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
@@ -66,13 +62,12 @@ var (
 	// edit that changed nothing. A strategy returns it to decline.
 	ErrNoGain = errors.New("convo: " + noGain + "; go on with the conversation as it is")
 
-	// ErrBreaker is the cause when a summarizer was not called because it has
-	// recently failed: it returned an error, panicked, ended its goroutine,
-	// took too long, or wrote a summary that could not be used. The
-	// error also wraps that failure. The summarizer is called again after
-	// MinFree/2 new tokens; this number doubles with each further failure in a
-	// row. Compact, MakeRoom and Recover call it at any time. A strategy returns
-	// ErrBreaker to decline.
+	// ErrBreaker is the cause when a summarizer was not called because it has recently
+	// failed: it returned an error, panicked, ended its goroutine, took too long, or
+	// wrote a summary that could not be used. The error also wraps that failure. The
+	// summarizer is called again after MinFree/2 new tokens, twice as many after each
+	// further failure in a row. Compact, MakeRoom and Recover call it at any time. A
+	// strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
 )
 
@@ -145,8 +140,8 @@ type RoleError struct {
 	Previous  Role // of the message before it; RoleNone if there is none
 	Index     int  // position in the batch or list, from 0
 
-	// Answer is set for a message of an answer given to Do, which may hold
-	// assistant messages and results only, whatever the RolePolicy says.
+	// Answer is set for a message of an answer given to Do, which may hold assistant messages
+	// and results only, whatever the RolePolicy says.
 	Answer bool
 }
 
@@ -243,10 +238,10 @@ func notInView(id ID) error {
 	return fmt.Errorf("%w: entry %d is not in the view; Snapshot.All lists those that are", ErrNotFound, id)
 }
 
-// A StaleError says why a [Snapshot] does not match the [History] that it was
-// given to: it is nil, another History or none made it, a rollback has since taken
-// back an entry or undone an edit that it shows, Reload has since brought in other
-// entries, or an entry that an edit names has changed. It matches [ErrStale].
+// A StaleError says why a [Snapshot] does not match the [History] that it was given to:
+// it is nil, the History has not made it, a rollback has since taken back an entry or
+// undone an edit that it shows, Reload has since brought in other entries, or an entry
+// that an edit names has changed. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -304,21 +299,19 @@ func (e *BudgetError) Error() string {
 // Is reports whether target is [ErrBudget].
 func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 
-// A FloorError says that the floor, which no compaction removes, exceeds the
-// limit, and that cutting tool results does not help, so no strategy was run.
-// Its text names the shares, the largest first, each with a remedy. The
-// remedies are to be followed in this order. It leaves out shares of less than
-// 2 % of Limit.
+// A FloorError says that the floor, which no compaction removes, exceeds the limit, and
+// that cutting tool results does not help, so no strategy was run. Its text names the
+// shares of at least 2 % of Limit, the largest first, each with a remedy, to be followed
+// in this order.
 //
-// All figures are upper bounds in tokens. The shares add up to Floor. An entry
-// that belongs to several counts in Pinned if a compaction could drop it, or cut
-// its results, were it not pinned, and otherwise in the first of the others.
+// All figures are upper bounds in tokens. The shares add up to Floor. An entry that
+// belongs to several counts in Pinned if a compaction could drop it, or cut its results,
+// were it not pinned, and otherwise in the first of the others.
 type FloorError struct {
-	Floor int // the size of the floor
-	Room  int // what MakeRoom was asked to reserve in addition
-	Limit int // for both together
-
-	Pool bool // whether Limit comes from Options.Budget and not from the window
+	Floor int  // the size of the floor
+	Room  int  // what MakeRoom was asked to reserve in addition
+	Limit int  // for both together
+	Pool  bool // whether Limit comes from Options.Budget and not from the window
 
 	// The shares of Floor.
 	System    int // system messages
@@ -332,16 +325,16 @@ type FloorError struct {
 
 	NewestRole Role // of the message that the newest exchange begins with
 
-	// ToolsReported says that Tools is what usage reports have shown. Only the
-	// next report can lower it, so the text names Tools last.
+	// ToolsReported says that Tools is what usage reports have shown. Only the next report can
+	// lower it, so the text names Tools last.
 	ToolsReported bool
 
-	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and
-	// all of Users back. The first call takes Newest back.
+	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and all of Users
+	// back. The first call takes Newest back.
 	RewindRound, RewindUsers int
 
-	// Queued is how many messages wait in the queue. Rewind would append them in
-	// place of what it takes back, so the text says to call Unqueue first.
+	// Queued is how many messages wait in the queue. Rewind would append them in place of what
+	// it takes back, so the text says to call Unqueue first.
 	Queued int
 }
 
@@ -434,16 +427,14 @@ func (e *FloorError) Error() string {
 	return s.String() + "or raise Limits.Window"
 }
 
-// A LimitError says that the next request is larger than the limit, and that
-// compaction did not help. Figures are upper bounds in tokens.
+// A LimitError says that the next request is larger than the limit, and that compaction
+// did not help. Figures are upper bounds in tokens.
 type LimitError struct {
 	Need  int // the size of the request as it is, or as a refused edit would have left it
 	Room  int // what MakeRoom was asked to reserve in addition
 	Limit int // the target for both: the limit, or for Recover less than the refused size
 
-	// Compacted reports whether Need is the size that an edit left, or would have
-	// left. If not, nothing could be removed.
-	Compacted bool
+	Compacted bool // Need is the size that an edit left, or would have left; false: nothing could be removed
 
 	Err error // why no edit was applied, such as the error of the strategy; nil: not known
 }
@@ -469,12 +460,12 @@ func (e *LimitError) Error() string {
 func (e *LimitError) Unwrap() error { return e.Err }
 
 // A RefusedError says why the result of a strategy or a summarizer was not used. A
-// summary is refused if it is empty, its Stop is not StopDone, it is more than
-// four times as long as requested, its edit frees too little, or a model wrote it and it repeats itself: it
-// ends in a loop of words or numbers, or loops of words, numbers or signs make up at
-// least four fifths of it. A loop is the same four or more times in a row, in at
-// least 200 bytes and a sixteenth of the text. White space is ignored. Lists of
-// similar lines, and equal rows of a table followed by other text, are not refused.
+// summary is refused if it is empty, its Stop is not StopDone, it is more than four times
+// as long as requested, its edit frees too little, or a model wrote it and it repeats
+// itself: it ends in a loop of words or numbers, or loops of words, numbers or signs make
+// up at least four fifths of it. A loop is the same four or more times in a row, in at
+// least 200 bytes and a sixteenth of the text. White space is ignored. Lists of similar
+// lines, and equal rows of a table followed by other text, are not refused.
 type RefusedError struct {
 	Reason string // in words
 }
@@ -529,10 +520,10 @@ const asWritten = "; pass the data as it was written"
 func (e *SnapshotError) Unwrap() error { return e.Err }
 
 // A ConflictError says that another writer has added to the log of a conversation, has
-// deleted it, or has begun one under the same key. [History.Save] and [History.Prune]
-// return it, [History.Attach] for a key that is in use, and [Copy] and Append of a
-// [Store]. After a Save, [History.Reload] takes over what was added; if the log was
-// deleted, Have is 0, and Attach begins a new one.
+// deleted it, or has begun one under the same key. After a [History.Save],
+// [History.Reload] takes over what was added; if the log was deleted, Have is 0, and
+// [History.Attach] begins a new one. Prune, Attach, [Copy] and Append of a [Store] also
+// return it.
 type ConflictError struct {
 	Key  string
 	Have uint64 // Seq of the newest record in the store; 0: there is none
@@ -550,9 +541,9 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
 }
 
-// A DamageError says that the log of a conversation is damaged. [Salvage] copies what
-// can be read to a whole log, which opens, and does not change the damaged one. [Load]
-// also returns the whole states, and [History.Archive] the messages.
+// A DamageError says that the log of a conversation is damaged. [Salvage] copies what can
+// be read to a whole log, which opens. [Load] also returns the whole states, and
+// [History.Archive] the messages.
 type DamageError struct {
 	Key    string
 	Offset int64  // where in a file, in bytes; -1: not known
@@ -579,13 +570,12 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // A PanicError reports a panic in caller-supplied code, such as a strategy, a
 // tokenizer or Options.Pin.
 type PanicError struct {
-	// In names the option or the interface whose code panicked, as far as that
-	// is known. It is Options.Tokenizer for all code that counts tokens, and
-	// CompactionStrategy for a strategy and all that it calls.
+	// In names the option or the interface whose code panicked, as far as that is known. It is
+	// Options.Tokenizer for all code that counts tokens, and CompactionStrategy for a strategy
+	// and all that it calls.
 	In string
 
-	Value any // the argument of panic
-
+	Value any    // the argument of panic
 	Stack string // of the goroutine that panicked, as [debug.Stack] prints it
 }
 
@@ -763,9 +753,9 @@ const (
 
 // A RowError is returned by [Resume] for a row that does not fit the [Decisions].
 type RowError struct {
-	// Key is the key of the row. Among rows that Needs does not name one by one, it
-	// may be that of a row nearby: of the row found in place of a missing one, or of the
-	// first of several of which one was changed.
+	// Key is the key of the row. Among rows that Needs does not name one by one, it may be that
+	// of a row nearby: of the row found in place of a missing one, or of the first of several
+	// of which one was changed.
 	Key string
 
 	Fault RowFault

@@ -35,7 +35,7 @@ func TestErrors_Texts(t *testing.T) {
 			Err: convo.ErrAmbiguous, Name: "f", Calls: strings.Split("a b c d e f g h i", " ")},
 		`convo: message 3: call already has a result (id "c", tool "f"); leave it out, or take the first result back with Rollback`: &convo.PairError{Err: convo.ErrAnswered, CallID: "c", Name: "f", Index: 3},
 		"convo: the model was not done after 1 request; call Run again to go on, or raise RunOptions.MaxRequests":                   &convo.MaxRequestsError{Max: 1},
-		"convo: the answer is empty (stop: done); call Run again":                                                                   &convo.AnswerError{},
+		"convo: the answer is empty (stop: done); ask the model again":                                                              &convo.AnswerError{},
 		"convo: edit: r":                      &convo.EditError{Rule: "r"},
 		"convo: edit: r (entry 1)":            &convo.EditError{Rule: "r", ID: 1},
 		`convo: edit: r (entry 1) (call "c")`: &convo.EditError{Rule: "r", ID: 1, CallID: "c"},

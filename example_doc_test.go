@@ -59,11 +59,7 @@ func Example_requests() {
 		if err != nil {
 			return err
 		}
-		err = h.RecordUsage(snap, reply.Usage)
-		if err != nil {
-			return err
-		}
-		_, err = h.Append(reply.Messages...)
+		_, err = h.AppendReply(snap, reply) // records the usage
 		return err
 	}
 	if _, err := h.Append(convo.User("Flights to Rome?")); err != nil {

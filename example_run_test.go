@@ -190,22 +190,20 @@ func Example_yourOwnLoop() {
 		if _, err := h.Append(convo.User(question)); err != nil { // 1
 			return err
 		}
-		for done := false; !done; {
-			snap, _, err := h.Prepare(ctx) // 2
+		for h.Status().AwaitsAnswer { // 2
+			snap, _, err := h.Prepare(ctx) // 3
 			if err != nil {
 				return err
 			}
 			reply, err := send(ctx, snap) // your call of the model; its answer as a convo.Reply
 			if err != nil {
-				if retry, _, err := h.Recover(ctx, snap, err); !retry { // 3
+				if retry, _, err := h.Recover(ctx, snap, err); !retry { // 4
 					return err
 				}
 				continue
 			}
-			if err := h.RecordUsage(snap, reply.Usage); err != nil { // 4
-				return err
-			}
-			if _, err := h.Append(reply.Messages...); err != nil { // 5
+			reply, err = h.AppendReply(snap, reply) // 5
+			if err != nil {
 				return err
 			}
 			for _, call := range reply.OpenCalls() {
@@ -213,7 +211,6 @@ func Example_yourOwnLoop() {
 					return err
 				}
 			}
-			done = len(reply.OpenCalls()) == 0
 		}
 		return nil
 	}

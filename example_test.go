@@ -883,7 +883,7 @@ func ExampleHistory_MakeRoom() {
 
 func ExampleHistory_Recover() {
 	ctx := context.Background()
-	h := longTrip(nil) // nobody told it the window
+	h := longTrip(nil) // the window is not known
 	send := func(s *convo.Snapshot) error {
 		if s.Tokens() > 1_000 {
 			return errors.New("400: prompt is too long: 1500 tokens > 1000 maximum")
@@ -929,7 +929,7 @@ func ExampleStrategyFunc() {
 }
 
 func ExampleSlidingWindow() {
-	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{Keep: 10, TriggerAt: 40}})
+	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{KeepLast: 10, TriggerAt: 40}})
 	report, err := h.CompactIfNeeded(context.Background())
 	fmt.Println(report.Outcome, "because of", report.Reason, err)
 	fmt.Println(h.Len())
@@ -1007,7 +1007,6 @@ func ExampleOptions_logger() {
 	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing; go on with the conversation as it is" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 released=0 prefix_kept=1 named_limit=0
 }
 
-// Old tool results are cleared at a mark of their own, before anything is dropped.
 // A trigger may look at the messages: it is called without a lock.
 func ExampleWhen_messages() {
 	var h *convo.History
@@ -1016,7 +1015,7 @@ func ExampleWhen_messages() {
 		newest, _ := s.At(s.Len() - 1)
 		return strings.HasPrefix(newest.Message.Text(), "Now to something else")
 	}
-	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{Keep: 4})})
+	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{KeepLast: 4})})
 	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
 		h.Append(convo.User(text))
 		report, err := h.CompactIfNeeded(context.Background())
@@ -1028,6 +1027,7 @@ func ExampleWhen_messages() {
 	// applied 4 <nil>
 }
 
+// Old tool results are cleared at a mark of their own, before anything is dropped.
 func ExampleWhen() {
 	micro := func(s convo.Status) bool { return s.Upper > s.Window*60/100 }
 	h := longTrip(&convo.Options{

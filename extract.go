@@ -12,16 +12,15 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Extract is a [Summarizer] that calls no model. Its summary lists what the user
-// said, what the assistant said, lines of results, the tools that were called and how
-// often, the paths and errors that came up, and the last answer. It is quick, needs no
-// network, returns the same text for the same messages, and never exceeds
-// SummaryRequest.MaxTokens.
+// Extract is a [Summarizer] that calls no model. Its summary lists what the user said,
+// what the assistant said, lines of results, the tools that were called and how often,
+// the paths and errors that came up, and the last answer. It is quick, returns the same
+// text for the same messages, and never exceeds SummaryRequest.MaxTokens.
 //
 // It fills that room. Up to a third of it goes to what the user said, the first message
 // before the newest ones. Of the rest it prefers lines with names, such as paths,
-// identifiers, dates and amounts, which come up again later. A line that is repeated is
-// listed once.
+// identifiers, dates and amounts, which come up again later. A repeated line is listed
+// once.
 type Extract struct{}
 
 // Summarize extracts a summary from req.Messages, and adds it to req.Previous. If

@@ -15,43 +15,41 @@ import (
 
 // A History holds one conversation and keeps it inside a context window. It has system
 // entries, at most one summary, and the other entries in ascending ID order. Tool calls
-// and their results always pair. Create a History with New, Open, Restore or Resume; the
-// zero History is empty and closed.
+// and their results always pair. Create a History with [New], [Open], [Restore] or
+// [Resume]; the zero History is empty and closed.
 //
 // # Errors
 //
 // A method returns an error exactly if it did not do what it was asked to, and has then
-// changed nothing that a Snapshot shows, unless its documentation says otherwise. Prepare
-// and CompactIfNeeded return one exactly if the request must not be sent: it does not fit,
-// the History is closed, or the call came from inside a compaction. Do also returns one
-// when send failed, or when the answer could not be appended. Any other failure while the
-// request fits, such as a failed summarizer, is in Outcome and Cause of the [Report], is
-// logged as a warning, and passed to Options.OnCompaction.
+// changed nothing that a [Snapshot] shows, unless its documentation says otherwise. A
+// compaction that fails, such as by its summarizer, is not an error of Prepare,
+// CompactIfNeeded and Do while the request fits: it is in Outcome and Cause of the
+// [Report], logged as a warning, and passed to Options.OnCompaction.
 //
-// If a method fails because its ctx has ended, the error matches both ctx.Err and
-// context.Cause, whichever of them a Send or a Store has returned.
+// A nil ctx never ends. If a method fails because its ctx has ended, the error matches
+// both ctx.Err and context.Cause, whatever a Send or a Store has returned.
 //
 // # Concurrency
 //
 // All methods are safe for concurrent use. One Do of a History runs at a time, and one
-// compaction; other callers wait until it ends or their own ctx does, and then check again.
-// No lock is held while the caller's code runs, so that code may call back; [Options] says
-// what it must not call. A strategy and each call of a summarizer run on a goroutine of
-// their own: when ctx ends, or the History is closed, the caller returns, and a late result
-// is discarded. A panic in OnCompaction or Logger is ignored; any other becomes the
-// operation's [*PanicError]. No goroutine outlives the call that started it, except that
-// of CompactInBackground, which Close cancels and Wait waits for, and code of the caller
-// that ignores its ctx.
+// compaction; other callers wait until it ends or their own ctx does, and then check
+// again. No lock is held while the caller's code runs, so that code may call back;
+// [Options] says what it must not call. A strategy and each call of a summarizer run on a
+// goroutine of their own: when ctx ends, or the History is closed, the caller returns,
+// and a late result is discarded. A panic in OnCompaction or Logger is ignored; any other
+// becomes the operation's [*PanicError]. No goroutine outlives the call that started it,
+// except that of CompactInBackground, which Close cancels and Wait waits for, and code of
+// the caller that ignores its ctx.
 //
 // # Costs
 //
 // Append takes amortised constant time; the first one after a rollback or an edit copies
-// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest exchange, and
-// Prepare with nothing to do take constant time; any other pin takes time linear in the
-// number of pins. Rollback and Rewind take time linear in what they take back, or in the
-// view if a snapshot shares it. An edit, Undo and a compaction take time linear in the
-// view. Entries that left are freed, unless a snapshot or report that is kept shares memory
-// with them.
+// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest exchange,
+// and Prepare with nothing to do take constant time; any other pin takes time linear in
+// the number of pins. Rollback and Rewind take time linear in what they take back, or in
+// the view if a snapshot shares it. An edit, Undo and a compaction take time linear in
+// the view. Entries that left are freed, unless a snapshot or report that is kept shares
+// memory with them.
 type History struct {
 	// These do not change after creation, except maxResult.
 	opts            Options
@@ -128,13 +126,13 @@ type History struct {
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 }
 
-// New returns an empty History. If options are out of range, the error joins a
+// New returns an empty [History]. If options are out of range, the error joins a
 // [*ValueError] for each of them.
 //
 // Set Limits.Window. Without it, and without Limits.High or a strategy that is a
 // [Trigger], the conversation is compacted only when a provider refuses a request because
-// it was too long: the first report of Prepare or CompactIfNeeded says so, with
-// [ErrNoWindow] as its Cause, and so does Options.Logger.
+// it was too long. The first report of Prepare or CompactIfNeeded then has [ErrNoWindow]
+// as its Cause, and Options.Logger gets a line.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
 	if err != nil {
@@ -249,8 +247,8 @@ func (h *History) ownsLocked(at *Snapshot) error {
 // errReloaded is returned for a snapshot from before the last Reload.
 var errReloaded = &StaleError{Reason: "Reload has brought in what others have saved since; take a new snapshot"}
 
-// Snapshot returns an immutable picture of the current view. It allocates one
-// small object after a change, and nothing otherwise. It also works after Close.
+// Snapshot returns an immutable picture of the current view. It allocates one small
+// object after a change, and nothing otherwise.
 func (h *History) Snapshot() *Snapshot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -273,14 +271,8 @@ func (h *History) Len() int {
 	return h.state.len()
 }
 
-// Find returns the entry with the ID, and whether the view has one. It is the same
-// as Find of a [Snapshot]. For example, it shows the IDs that Append gave to calls
-// without one:
-//
-//	id, err := h.Append(message)
-//	...
-//	e, _ := h.Find(id)
-//	for _, call := range e.Message.ToolCalls() {
+// Find returns the entry with the ID, and whether the view has one, as Find of a
+// [Snapshot] does. For example, it shows the IDs that Append gave to calls without one.
 func (h *History) Find(id ID) (Entry, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,14 +289,15 @@ func (h *History) String() string {
 	return fmt.Sprintf("History(%s, %s, %s)", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"), counted(s.Tokens, "token", "tokens"))
 }
 
-// Close closes h. Afterwards h can still be read, and every change returns
-// [ErrClosed]. Its charge to a Budget is given back.
+// Close closes h. Afterwards h can be read, summarised by Handoff, saved, reloaded and
+// pruned, and Unqueue still empties the queue; any other change returns [ErrClosed]. Its
+// charge to a [Budget] is given back.
 //
-// Close cancels a running compaction, and the ctx of a request that Do has sent. It
-// does not wait, so it may be called from anywhere. Callers that wait for that
-// compaction return, even if a strategy or a summarizer does not. [History.Wait] waits
-// for the report of a compaction in the background. Close may be called more than
-// once, and always returns nil.
+// Close cancels a running compaction, and the ctx of a request that Do has sent. It does
+// not wait, so it may be called from anywhere. Callers that wait for that compaction
+// return, even if a strategy or a summarizer does not. [History.Wait] waits for the
+// report of a compaction in the background. Close may be called more than once, and
+// always returns nil.
 func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {

@@ -694,7 +694,7 @@ func TestHistory_ReadsFewEntries(t *testing.T) {
 			return h
 		},
 		"a trigger that is not due": func() *convo.History {
-			h := historyOf(t, &convo.Options{Strategy: convo.SlidingWindow{Keep: 1 << 20}})
+			h := historyOf(t, &convo.Options{Strategy: convo.SlidingWindow{KeepLast: 1 << 20}})
 			grow(h, n)
 			return h
 		},

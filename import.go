@@ -22,14 +22,14 @@ const (
 
 // ImportTagged returns a function for Options.OnImport that finds the summaries of
 // another system: a system message whose Author is one of the tags, and a user or
-// assistant message whose text begins with one, are ImportSummary. Any other message
-// is ImportKeep. Without tags, these are used:
+// assistant message whose text begins with one, are ImportSummary. Any other message is
+// ImportKeep. Without tags, these are used:
 //
 //	[auto-summary]                   // ds-api, as the name of a system message
 //	[Summary of prior conversation]  // ailoop, as the beginning of a user message
 //
-// A user message that begins with a tag also becomes part of the summary, so use
-// ImportTagged only for conversations of a system that writes these tags.
+// Use it only for conversations of a system that writes these tags: what a user begins
+// with one also becomes part of the summary.
 func ImportTagged(tags ...string) func(Message) ImportAs {
 	if tags = slices.Clone(tags); len(tags) == 0 {
 		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
@@ -242,14 +242,12 @@ func isUnnamed(m *Message) bool {
 	})
 }
 
-// NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so
-// on. Give it to [Restore] to import a conversation. NewSnapshot checks
-// nothing; Restore returns an error for a message that a [History] does not
-// accept, or repairs it.
-//
-// Tokens are counted by the Tokenizer and the Overheads of the first options that
-// are not nil; of the rest of them only AsSent counts. Without options, or if one of these
-// functions panics, the defaults are used.
+// NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so on, to
+// import a conversation with [Restore]. NewSnapshot checks nothing; Restore returns an
+// error for a message that a History does not accept, or repairs it. Tokens are counted
+// by the Tokenizer and the Overheads of the first options that are not nil; of the rest
+// of them only AsSent counts. Without options, or if one of these functions panics, the
+// defaults are used.
 func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
 	for _, o := range opts {
 		if o != nil {

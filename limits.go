@@ -8,44 +8,30 @@ import (
 	"strings"
 )
 
-// Limits says how large a request may be. All sizes are in tokens of the whole
-// request, and [Estimate].Upper is compared with them. With the defaults in place,
-// Low < Soft <= High <= Window - Reserve and MinFree <= Soft - Low must hold. A
-// negative value is an error, except for Reserve.
+// Limits says how large a request may be. All sizes are in tokens of the whole request,
+// and Estimate.Upper is compared with them. With the defaults in place, Low < Soft <=
+// High <= Window - Reserve and MinFree <= Soft - Low must hold. A negative value is an
+// error, except for Reserve.
 type Limits struct {
-	// Window is the context window of the model. 0: there is no limit. Ratios and
-	// Threshold take 128,000 for a model whose window is not known.
-	Window int
+	Window  int // the context window of the model; 0: there is no limit
+	Reserve int // kept free for the answer in Window; 0: an eighth of it, at most 16,000; negative: none
 
-	// Reserve is kept free for the answer. 0: an eighth of Window, at most 16,000;
-	// negative: none. It is ignored without a Window.
-	Reserve int
-
-	// Tools is the size of what a request carries besides messages and the tools of
-	// SetTools, such as definitions that the program hands to an SDK; ToolTokens of
-	// package wire counts them. It is a first guess, which usage reports correct. The
-	// figure that they have shown for one model is assumed for the next, if it is more.
+	// Tools is the size of what a request carries besides messages and the tools of SetTools,
+	// such as definitions that the program hands to an SDK; ToolTokens of package wire counts
+	// them. It is a first guess, which usage reports correct. The figure that they have shown
+	// for one model is assumed for the next, if it is more.
 	Tools int
 
-	// High is the size above which CompactIfNeeded starts a compaction. 0:
-	// Window - Reserve. It may be set without a Window.
-	High int
+	High int // CompactIfNeeded compacts above it; 0: Window - Reserve; may be set without a Window
+	Low  int // the size that a compaction aims at; 0: half of High
+	Soft int // CompactInBackground compacts above it; 0: midway between Low and High
 
-	// Low is the size that a compaction aims at. 0: half of High.
-	Low int
-
-	// Soft is the size above which CompactInBackground starts a compaction. 0:
-	// midway between Low and High.
-	Soft int
-
-	// MinFree is the least that a compaction must free to be worth its cost. 0:
-	// a quarter of High - Low, at most Soft - Low; 1,000 with neither Window nor
-	// High.
+	// MinFree is the least that a compaction must free to be worth its cost. 0: a quarter of
+	// High - Low, at most Soft - Low; 1,000 with neither Window nor High.
 	MinFree int
 
-	// Assumed says that Window is a guess, because that of the model is not
-	// known. The log of a History says so once, and Status always does. Ratios
-	// and Threshold set it.
+	// Assumed says that Window is a guess, because that of the model is not known. Ratios and
+	// Threshold set it. The log says so once, and Status always does.
 	Assumed bool
 
 	wrong *ratios // given to Ratios or Threshold; nil: they were in range
@@ -62,23 +48,16 @@ type ratios struct {
 	most       int
 }
 
-// Ratios returns limits for a model with the given window, whose marks soft and high
-// are shares of the window. 0 means 0.70 for soft and 0.85 for high, so for a window
-// of 200,000 tokens
+// Ratios returns limits for a model with the given window, whose marks soft and high are
+// shares of the window. 0 means 0.70 for soft and 0.85 for high, so Ratios(200_000, 0, 0)
+// is Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have their
+// defaults, except that Low is half of Soft if half of High is not below Soft, and
+// Reserve is no more than High leaves of the window. All fields may be changed. For a
+// mark below soft at which only old tool results are cleared, use [When].
 //
-//	convo.Ratios(200_000, 0, 0)
-//
-// is Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have
-// their defaults, with two exceptions: Low is half of Soft if half of High is not
-// below Soft, and Reserve is no more than High leaves of the window. All fields may
-// be changed. For a mark below soft at which only old tool results are cleared, use
-// [When].
-//
-// If window is 0 or less, it is taken to be 128,000, and Assumed is set.
-//
-// Soft must be more than 0 and less than high, and high at most 1. If they are not,
-// the function that is given the limits returns a [*ValueError] that names the
-// arguments of Ratios.
+// If window is 0 or less, it is taken to be 128,000, and Assumed is set. Soft must be
+// more than 0 and less than high, and high at most 1; otherwise the function that is
+// given the limits returns a [*ValueError] that names the arguments of Ratios.
 func Ratios(window int, soft, high float64) Limits {
 	l := Limits{Window: window}
 	if window <= 0 {
@@ -106,17 +85,14 @@ func Ratios(window int, soft, high float64) Limits {
 // Threshold returns limits for a caller who wants to set one number: a compaction starts
 // above a share of the window, but in a large window no later than above most tokens,
 // because long requests cost more and are read less well. A share of 0 means 0.8, and a
-// most of 0 means 200,000 tokens. So
+// most of 0 means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window:
+// 1_000_000, High: 200_000}, and for a window of 8,000 High is 6,400. The other fields
+// have their defaults, but Reserve is no more than High leaves of the window. All fields
+// may be changed.
 //
-//	convo.Threshold(1_000_000, 0, 0)
-//
-// is Limits{Window: 1_000_000, High: 200_000}, and for a window of 8,000 High is 6,400.
-// The other fields have their defaults, but Reserve is no more than High leaves of the
-// window. All fields may be changed.
-//
-// If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share
-// must be more than 0 and at most 1, and most must not be negative. If they are not,
-// whatever is given the limits returns a [*ValueError].
+// If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share must
+// be more than 0 and at most 1, and most must not be negative; otherwise the function
+// that is given the limits returns a [*ValueError].
 func Threshold(window int, share float64, most int) Limits {
 	share, most = cmp.Or(share, 0.8), cmp.Or(most, 200_000)
 	l := Ratios(window, share/2, share)
@@ -237,12 +213,17 @@ func (l Limits) clashes(set Limits) (rules, names []string) {
 		value int
 		isSet bool
 	}
-	ascending := slices.DeleteFunc([]limit{
+	var ascending []limit
+	for _, m := range []limit{
 		{"Low", l.Low, set.Low != 0},
 		{"Soft", l.Soft, set.Soft != 0},
 		{"High", l.High, set.High != 0},
 		{"Window", l.limit(), set.Window != 0},
-	}, func(m limit) bool { return !m.isSet })
+	} {
+		if m.isSet {
+			ascending = append(ascending, m)
+		}
+	}
 	for i := range max(len(ascending)-1, 0) {
 		a, b := ascending[i], ascending[i+1]
 		sign := "<="

@@ -181,22 +181,6 @@ func (h *History) leftLocked(d departed, forgotten bool) {
 	}
 }
 
-// editedLocked notes for the archive what an edit has removed; before is the view
-// that it changed.
-func (h *History) editedLocked(before *state, done *editEffect) {
-	l := h.log
-	if l == nil {
-		return
-	}
-	for _, d := range done.gone {
-		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
-		h.leftLocked(d, forgotten)
-	}
-	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
-		l.summaries = append(l.summaries, s)
-	}
-}
-
 // tookBackLocked notes that all entries newer than last were taken back. Those
 // never saved are not written anywhere.
 func (h *History) tookBackLocked(last ID) {
@@ -296,9 +280,8 @@ func (h *History) openLog() (*logbook, error) {
 	return h.log, nil
 }
 
-// Saved returns the key of h and the Seq of the record that it was last saved in, as
-// arguments for [Load]. The key is empty if h has no Store, and the Seq is 0 before the
-// first Save.
+// Saved returns the key of h and the Seq of the record that it was last saved in, for
+// [Load]. The key is empty without a Store, and the Seq is 0 before the first Save.
 func (h *History) Saved() (key string, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

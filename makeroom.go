@@ -4,21 +4,18 @@ import "context"
 
 // MakeRoom makes room for n more tokens and reserves them, in one step. Use it before
 // something large is appended, or to keep a part of the window free. Call
-// [Reservation.Release] when the tokens are no longer needed.
-//
-// With Options.Budget, the tokens come out of that pool. Without it they come
-// out of the window: until Release, the limit is lower by n.
+// [Reservation.Release] when the tokens are no longer needed. With Options.Budget, they
+// come out of that pool. Without it they come out of the window: until Release, the limit
+// is lower by n.
 //
 // If there is enough room, MakeRoom removes nothing and reports OutcomeNotNeeded.
-// Otherwise the strategy works down to Limits.Low, or further if n requires it.
-// As for [History.Compact], Limits.MinFree does not apply, and summarizers are
-// called even shortly after a failure. If another compaction of h is running, MakeRoom
-// first waits until it has ended, or until ctx ends. A nil ctx never ends.
+// Otherwise the strategy works down to Limits.Low, or further if n requires it, under the
+// rules of [History.Compact].
 //
-// On an error the reservation is nil. If the floor and n together are too large,
-// no strategy runs and the error is a [*FloorError]; it also matches [ErrBudget]
-// if the pool is too small. A negative n is a [*ValueError]. Other errors say why
-// the compaction failed or was not enough.
+// On an error the reservation is nil. If the floor and n together are too large, no
+// strategy runs and the error is a [*FloorError]; it also matches [ErrBudget] if the pool
+// is too small. A negative n is a [*ValueError]. Other errors say why the compaction
+// failed or was not enough.
 func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, error) {
 	if n < 0 {
 		err := &ValueError{Name: "MakeRoom", Value: n, Want: "0 or more tokens"}

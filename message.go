@@ -11,17 +11,15 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// An ID identifies an entry of a [History]. IDs start at 1, grow with every
-// append, and are never used again, not even after a rollback. 0 identifies no
-// entry. The largest ID is 1<<53; an operation that would need a larger one
-// returns a [*ValueError].
+// An ID identifies an entry of a [History]. IDs start at 1, grow with every append up to
+// 1<<53, and are never used again, not even after a rollback. 0 identifies no entry.
 type ID int64
 
 // A Role says who a message is from.
 type Role string
 
-// The roles of messages. No message has the role RoleNone. A [RolePolicy] and a
-// [RoleError] use it for the place before the first message.
+// The roles of messages. RoleNone is no role: a [RolePolicy] and a [RoleError] use it for
+// the place before the first message.
 const (
 	RoleNone      Role = ""
 	RoleSystem    Role = "system"
@@ -30,39 +28,30 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// A Message is what the model sees: a role and ordered parts.
-//
-// A Message is a plain value without a lock: do not change it while another
-// goroutine uses it. A [History] copies the messages it is given and returns
-// copies, so changing one never changes the other.
+// A Message is what the model sees: a role and ordered parts. It is a plain value without
+// a lock: do not change it while another goroutine uses it. A [History] copies the
+// messages it is given and returns copies, so changing one never changes the other.
 type Message struct {
 	Role Role
 
-	// Author names the speaker where the role alone does not: the writer of a
-	// user message in a group chat, or the agent that wrote an assistant
-	// message. The model sees the name in a tag that no text can forge; see
-	// [Snapshot.Messages]. The Author of a tool message is not shown.
+	// Author names the speaker where the role alone does not: the writer of a user message in a
+	// group chat, or the agent that wrote an assistant message. The model sees the name in a
+	// tag that no text can forge; see [Snapshot.Messages]. The Author of a tool message is not
+	// shown.
 	Author string
 
-	// Origin names the wire format and the model that produced an assistant
-	// message. It is zero when they are not known.
-	Origin Origin
+	Origin Origin // what produced an assistant message; zero: not known
 
-	// Parts are the content, in order. A system message may hold Text and
-	// Opaque; a user message Text, Media and Opaque; an assistant message
-	// everything but ToolResult; a tool message holds one or more ToolResults
-	// and nothing else.
+	// Parts are the content, in order. A system message may hold Text and Opaque; a user
+	// message Text, Media and Opaque; an assistant message everything but ToolResult; a tool
+	// message one or more ToolResults and nothing else.
 	Parts []Part
 
-	// Meta is for the application. It is saved with the message, but never
-	// sent to a model and never counted.
-	Meta string
-
-	// Key is the application's own name of the message, such as the key of its row in a
-	// table; see [History.Decisions]. It has at most 256 bytes. It is saved with the
-	// message, but never sent to a model and never counted. Options.Key names messages
-	// that have none.
-	Key string
+	// Meta and Key are for the application. They are saved with the message, but never sent to
+	// a model and never counted. Key is the application's own name of the message, such as the
+	// key of its row in a table, of at most 256 bytes; see [History.Decisions]. Options.Key
+	// names messages that have none.
+	Meta, Key string
 }
 
 // maxMessageKey is the length of the longest Key.
@@ -85,9 +74,8 @@ type Part interface {
 // Text is plain text.
 type Text string
 
-// Reasoning is what a model wrote while it was thinking, before or between its
-// answers. Providers require it back byte for byte, together with its
-// signature.
+// Reasoning is what a model wrote while it was thinking, before or between its answers.
+// Providers require it back byte for byte, with its signature.
 type Reasoning struct {
 	ID        string // the provider's name for the block, if it has one
 	Text      string // the reasoning, or the provider's summary of it
@@ -97,41 +85,34 @@ type Reasoning struct {
 
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
-	// ID identifies the call within its message. Append fills in an ID that is
-	// empty, and sets Minted; Decode of package wire and [Builder] have done so
-	// already.
+	// ID identifies the call within its message. Append fills in an ID that is empty, and sets
+	// Minted; Decode of package wire and [Builder] have done so already.
 	ID   string
 	Name string // of the tool
 
-	// Arguments are what the model wrote: a JSON object, unless the model made a
-	// mistake or was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and
-	// keys keep their order. Empty means no arguments. For a custom tool of
-	// OpenAI, they are its input, which may be any text.
+	// Arguments are what the model wrote: a JSON object, unless the model made a mistake or was
+	// cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and keys keep their order. Empty
+	// means no arguments. For a custom tool of OpenAI, they are its input, which may be any
+	// text.
 	Arguments string
 
-	// Minted reports that ID was made by [NewCallID] and not by a provider. A
-	// format whose calls need no IDs, such as Gemini's, leaves it out.
+	// Minted reports that ID was made by [NewCallID] and not by a provider. A format whose
+	// calls need no IDs, such as Gemini's, leaves it out.
 	Minted bool
 }
 
 // A ToolResult answers a [ToolCall].
 type ToolResult struct {
-	// CallID is the ID of the call that the result answers, and Name is the name
-	// of its tool. Without a CallID, the result answers the open call of the tool
-	// Name, or without a Name, the open call. If there are several, Append takes
-	// them in order when it is given a result for each of them, and otherwise
-	// returns a [*PairError]. It fills in empty fields.
+	// CallID is the ID of the call that the result answers, and Name is the name of its tool.
+	// Without a CallID, the result answers the open call of the tool Name, or without a Name,
+	// the open call. If there are several, Append takes them in order when it is given a result
+	// for each of them, and otherwise returns a [*PairError]. It fills in empty fields.
 	CallID string
 	Name   string
 
-	// Parts are the content: Text, Media and Opaque. They may be empty.
-	Parts []Part
-
-	// IsError reports whether the tool failed; then Parts say why.
-	IsError bool
-
-	// Cleared reports whether an edit has replaced the content by a marker.
-	Cleared bool
+	Parts   []Part // the content: Text, Media and Opaque; may be empty
+	IsError bool   // whether the tool failed; then Parts say why
+	Cleared bool   // whether an edit has replaced the content by a marker
 }
 
 // Media is an image, a sound, a document or another file, given by its content
@@ -149,22 +130,34 @@ type Opaque struct {
 	JSON   string // the block
 }
 
-// Valid reports whether the arguments are a JSON object, or blank. A call whose
-// arguments are not valid cannot be run, unless its tool takes any text, but it
-// can be appended, saved and sent like any other. Answer it with an error, so that
-// the model can try again:
-//
-//	if !call.Valid() {
-//		_, err = h.Append(convo.ResultError(call, errors.New("the arguments are not a JSON object")))
-//	}
+// Valid reports whether the arguments are a JSON object, or blank. A call whose arguments
+// are not valid cannot be run, unless its tool takes any text, but it can be appended,
+// saved and sent like any other. Answer it with a [ResultError], so that the model can
+// try again.
 func (c ToolCall) Valid() bool {
 	s := strings.TrimLeft(c.Arguments, " \t\r\n")
 	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
-// NewCallID returns a new random ID for a [ToolCall] that came without one.
-// Also set Minted.
+// NewCallID returns a new random ID for a [ToolCall] that came without one. Set Minted
+// along with it.
 func NewCallID() string { return "call_" + rand.Text()[:16] }
+
+// sameAs reports whether two messages are equal.
+func (m *Message) sameAs(n *Message) bool {
+	return m.Role == n.Role && m.Author == n.Author && m.Origin == n.Origin && m.Meta == n.Meta && m.Key == n.Key && equalParts(m.Parts, n.Parts)
+}
+
+func equalParts(a, b []Part) bool { return slices.EqualFunc(a, b, equalPart) }
+
+func equalPart(a, b Part) bool {
+	r, ok := a.(ToolResult)
+	if !ok {
+		return a == b
+	}
+	s, ok := b.(ToolResult)
+	return ok && r.CallID == s.CallID && r.Name == s.Name && r.IsError == s.IsError && r.Cleared == s.Cleared && equalParts(r.Parts, s.Parts)
+}
 
 func (Text) part()       {}
 func (Reasoning) part()  {}
@@ -436,14 +429,11 @@ func nameOf[N ~uint8](n N, names ...string) string {
 type Tool struct {
 	Name        string // every provider accepts at most 64 letters, digits, _ and -
 	Description string // for the model: what the tool does, and when to call it
+	Schema      string // the JSON Schema of the arguments, whose type is object; empty: no arguments
 
-	// Schema is the JSON Schema of the arguments, whose type is object. Empty: the
-	// tool takes no arguments.
-	Schema string
-
-	// Opaque is the definition of a tool that the provider runs, or whose form is its
-	// own, as it is written in a request. Its format writes it instead of the
-	// other fields; other formats leave the tool out. Name may be empty then.
+	// Opaque is the definition of a tool that the provider runs, or whose form is its own, as
+	// it is written in a request. Its format writes it instead of the other fields; other
+	// formats leave the tool out. Name may be empty then.
 	Opaque Opaque
 }
 

@@ -18,19 +18,18 @@ const (
 	typeOpaque    = "opaque"
 )
 
-// MarshalJSON encodes m in the stable form that the package documentation
-// describes. Arguments and opaque blocks keep their bytes; invalid UTF-8 is
-// replaced by U+FFFD. It returns an error for a part of an unknown type, and
-// for a tool result that holds anything but [Text], [Media] and [Opaque].
+// MarshalJSON encodes m in the stable form that docs/format.md describes. Arguments and
+// opaque blocks keep their bytes; invalid UTF-8 is replaced by U+FFFD. It returns an
+// error for a part of an unknown type, and for a tool result that holds anything but
+// Text, Media and Opaque.
 func (m Message) MarshalJSON() ([]byte, error) {
 	return appendMessage(make([]byte, 0, m.jsonSize()), &m)
 }
 
-// UnmarshalJSON decodes the form that MarshalJSON writes. It returns a
-// [*MessageError], and leaves m unchanged, when a field, a part's type or the
-// role is unknown, when a key occurs twice in one object, and when data
-// continues after the message. [History.Append] checks whether the role may
-// hold the parts.
+// UnmarshalJSON decodes the form that MarshalJSON writes. It returns a [*MessageError],
+// and leaves m unchanged, when a field, a part's type or the role is unknown, when a key
+// occurs twice in one object, and when data continues after the message. Append checks
+// whether the role may hold the parts.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	r := strictjson.NewReader(data)
 	next, part := *m, -1

@@ -11,8 +11,7 @@ import (
 )
 
 // NativeSummary is a [CompactionStrategy] that lets the provider of the model compact the
-// conversation. Use it in front of a Summarize in a [Chain]: it declines where there is no
-// place for it, and fails if the provider does.
+// conversation. Use it in front of a [Summarize] in a [Chain]:
 //
 //	convo.Chain(
 //		convo.NativeSummary{With: wire.NativeSummarizer(format, post)},
@@ -20,31 +19,28 @@ import (
 //		convo.Truncate{},
 //	)
 //
-// The summary covers everything up to the user messages of an older turn, and these and the
-// notes after them. The answer to them is the first thing that stays, so it stands after
+// The summary covers everything up to the user messages of an older turn, and these and
+// the notes after them. The answer to them is the first thing that stays, so it follows
 // exactly what the model was asked, and signed reasoning in it and after it stays bound;
 // see [Snapshot.Bound]. Unlike for other strategies, user messages of a turn that is cut
-// leave with the rest, because the provider has read them. An exchange that is pinned stays
-// and is sent again after the items. That ends the bonds after it; where signed reasoning of
-// more than a quarter of what the edit frees would be lost, NativeSummary declines.
+// leave with the rest, because the provider has read them. A pinned exchange stays and is
+// sent again after the items, which ends the bonds after it.
 //
-// [Summary].Text is what can be read in the items. Where nothing can, [Extract] writes it
-// from what left, so that the conversation can go on with any other model.
-//
-// With Options.Redact NativeSummary declines: a provider compacts what it was sent.
+// NativeSummary declines where there is no such place, where signed reasoning of more
+// than a quarter of what the edit frees would be lost, and with Options.Redact, since a
+// provider compacts what it was sent. Summary.Text is what can be read in the items.
+// Where nothing can, Extract writes it from what left, for any other model.
 type NativeSummary struct {
-	// With asks the provider. It is called with a SummaryRequest whose Sent is the snapshot
-	// to compact, and whose Instruction is empty if there is no focus. It returns a Summary
-	// with Native. Package wire makes one for each format whose provider compacts.
+	// With asks the provider. It is called with a SummaryRequest whose Sent is the snapshot to
+	// compact, and whose Instruction is empty if there is no focus. It returns a Summary with
+	// Native. Package wire makes one for each format whose provider compacts.
 	With Summarizer
 
 	// KeepTurns is the least number of newest turns that stay. Less than 1 means 1. Turns
 	// before them stay while Goal.Target is reached without them.
 	KeepTurns int
 
-	// Timeout is the maximum duration of the call, as for Summarize. 0 means a minute; a
-	// negative value means no bound.
-	Timeout time.Duration
+	Timeout time.Duration // of the call, as for Summarize; 0 means a minute, a negative value no bound
 }
 
 // Name returns "native".
@@ -55,8 +51,8 @@ func (n NativeSummary) String() string { return fmt.Sprintf("native(with %T)", n
 
 // Compact returns an edit that drops everything up to the answer to an older turn's user
 // messages and puts the provider's items in its place. It returns [ErrNoGain] if there is
-// no such answer, or if that would free too little, and g.NoModel if it is set. It returns
-// a [*RefusedError] for a summary without items, and otherwise the error of With. The call
+// no such answer, or if that would free too little, g.NoModel if it is set, a
+// [*RefusedError] for a summary without items, and otherwise the error of With. The call
 // is not repeated.
 func (n NativeSummary) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	w := writer{

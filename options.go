@@ -11,227 +11,198 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// Options configures a [History]. Nil and the zero value work. [New] and
-// [Restore] copy it.
+// Options configures a [History]. Nil and the zero value work. New and Restore copy it.
 //
 // No lock is held while a function in it runs, so it may call back into the History,
 // except that no function may call Do or Run, which may be waiting for it. Tokenizer,
-// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune,
-// since a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin,
-// AfterCompaction and Due of a [Trigger] must not call Prepare, CompactIfNeeded,
-// Compact, MakeRoom, Recover or Wait, since a compaction may be waiting for them. They get no
-// ctx, so such a call is not recognised: it waits until its own ctx ends. If a function panics, the panic becomes
-// a [*PanicError], unless the field says otherwise.
+// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, since
+// a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin, AfterCompaction and
+// Due of a [Trigger] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover
+// or Wait, since a compaction may be waiting for them. They get no ctx, so such a call is
+// not recognised: it waits until its own ctx ends. If a function panics, the panic
+// becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
-	// Limits says how large a request may be. Zero: there is no limit, and nothing is
-	// compacted until a provider refuses a request; see New.
-	Limits Limits
+	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
+	Roles     RolePolicy // which role may follow which; zero: the same as Strict()
+	Tokenizer Tokenizer  // counts the tokens of a text; nil: Heuristic
+	Overheads Overheads  // what messages weigh in addition to their text
 
-	// Roles says which role may follow which. Zero: the same as Strict().
-	Roles RolePolicy
-
-	// Tokenizer counts the tokens of a text. Nil: Heuristic.
-	Tokenizer Tokenizer
-
-	// Overheads says how many tokens messages weigh in addition to their text.
-	Overheads Overheads
-
-	// Priors says what to assume about models before usage is reported. A key is
-	// the beginning of a name given to SetModel. The longest key that matches is
-	// used, and "" matches every name. If none matches, the zero Prior is used.
+	// Priors says what to assume about models before usage is reported. A key is the beginning
+	// of a name given to SetModel. The longest key that matches is used, and "" matches every
+	// name. If none matches, the zero Prior is used.
 	Priors map[string]Prior
 
-	// Strategy decides what a compaction removes. Nil:
-	// Chain(ClearMedia{}, ClearToolResults{}, Summarize{With: Extract{}}, Truncate{}).
+	// Strategy decides what a compaction removes. Nil: Chain(ClearMedia{}, ClearToolResults{},
+	// Summarize{With: Extract{}}, Truncate{}).
 	Strategy CompactionStrategy
 
-	// IsOverflow reports whether a provider's error means that the request was
-	// too long. Recover calls it. Nil: the function IsOverflow.
+	// IsOverflow reports whether a provider's error means that the request was too long.
+	// Recover calls it. Nil: the function IsOverflow.
 	IsOverflow func(error) bool
 
-	// Budget is a pool of tokens shared with others. Until Close, it is
-	// charged the upper bound of the next request. Nil: none.
-	Budget *Budget
+	Budget *Budget // a pool of tokens shared with others, charged until Close; nil: none
 
-	// MaxResult is how many raw tokens the text of a tool result may have.
-	// Append cuts the middle out of a longer one, at the border of a line or a
-	// word, and puts a marker in its place that says how much is missing. 0: a
-	// quarter of Limits.Window less Reserve, but at least 64, and no bound
-	// without a Window; negative: no bound; otherwise at least 64.
+	// MaxResult is how many raw tokens the text of a tool result may have. Append cuts the
+	// middle out of a longer one, at the border of a line or a word, and puts a marker in its
+	// place that says how much is missing. 0: a quarter of Window - Reserve, but at least 64,
+	// and no bound without a Window; negative: no bound; otherwise at least 64.
 	MaxResult int
 
-	// KeepOriginals is how many raw tokens of originals to keep in memory: the
-	// messages that were rewritten, or whose results were cut or cleared, as they
-	// were appended. Report.Originals returns them, and a summarizer reads those of
-	// results, but rewritten messages as they are now. An original is kept until its
-	// entry leaves the view; if there is not enough room, the oldest go first. A
-	// summarizer reads those that are not in memory from the log, if there is one. 0:
-	// eight times Limits.Window, and 1,000,000 without a Window; negative: none.
+	// KeepOriginals is how many raw tokens of originals to keep in memory: messages as they
+	// were appended that were rewritten, or whose results were cut or cleared. Report.Originals
+	// returns them, and a summarizer reads those of results, but rewritten messages as they are
+	// now. An original is kept until its entry leaves the view; if there is not enough room,
+	// the oldest go first. A summarizer reads those that are not in memory from the log, if
+	// there is one. 0: eight times Limits.Window, or 1,000,000 without a Window; negative:
+	// none.
 	KeepOriginals int
 
-	// Spill stores the original of a tool result that is about to be cut or
-	// cleared, and returns a reference, which the marker mentions. It is called
-	// once for each original, and never with the rest of a result that was cut: if
-	// that is cut or cleared again, the reference in its marker is reused. A reference
-	// must not be made of the call's ID alone, since models use IDs again. Spill runs
-	// on the goroutine that appends or compacts, and must not block. Its ctx is
-	// that of the compaction; for Append and Apply it is one that never ends.
+	// Spill stores the original of a tool result that is about to be cut or cleared, and
+	// returns a reference, which the marker mentions. It is called once for each original, and
+	// never with the rest of a result that was cut: the reference in its marker is reused. A
+	// reference must not be made of the call's ID alone, since models use IDs again. Spill runs
+	// on the goroutine that appends or compacts, and must not block. Its ctx is that of the
+	// compaction; for Append and Apply it is one that never ends.
 	//
-	// Append calls Spill after checking that the messages can be appended, with the ID
-	// and the name of the call that the result answers. If another goroutine changes
-	// that while Spill runs, Append returns an error and nothing refers to the stored
-	// original. An error from Spill makes Append fail, since without the original its
-	// text would be lost: nothing is appended, and the same messages can be appended
-	// again. With a Window, MaxResult has a default. In an edit, an error only keeps
-	// the result from being cleared, and after three errors the edit does not call
-	// Spill again. After an edit for which every call failed, Prepare, CompactIfNeeded
-	// and CompactInBackground clear no results until MinFree/2 new tokens have been
-	// appended, and twice as many after each further such edit in a row. Compact,
-	// MakeRoom and Recover call Spill anyway.
+	// Append calls Spill after checking that the messages can be appended, with the ID and the
+	// name of the call that the result answers. If Spill fails, or another goroutine changes
+	// that while it runs, nothing is appended, and the same messages can be appended again.
+	//
+	// In an edit, an error only keeps the result from being cleared, and after three errors the
+	// edit does not call Spill again. After an edit for which every call failed, Prepare,
+	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2 new tokens have
+	// been appended, and twice as many after each further such edit in a row. Compact, MakeRoom
+	// and Recover call Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
-	// Pin reports whether to pin the exchange of a message that is being
-	// appended. It runs on the goroutine that appends, and must not block. The
-	// message may still be refused afterwards.
+	// Pin reports whether to pin the exchange of a message that is being appended. It runs on
+	// the goroutine that appends, and must not block. The message may still be refused
+	// afterwards.
 	Pin func(Message) bool
 
-	// Key names a message without a Message.Key that is being appended or queued, such as an
-	// answer: it returns the key of the row that the application makes of it. It runs on
-	// the goroutine that appends, and must not block. The message may still be refused
-	// afterwards. Nil or "": the message stays without one.
+	// Key returns a Message.Key for a message without one that is being appended or queued,
+	// such as an answer: the key of the row that the application makes of it. It is called like
+	// Pin. Nil or "": the message stays without one.
 	Key func(Message) string
 
-	// Time says when a message that is being appended was made, as a row may know. It is
-	// called like Key, and after it. Nil, or the zero time: now. A time that is not between
-	// the years 1678 and 2261 makes Append fail.
+	// Time returns when a message that is being appended was made. It is called like Key, and
+	// after it. Nil, or the zero time: now. A time that is not between the years 1678 and 2261
+	// makes Append fail.
 	Time func(Message) time.Time
 
-	// PinFirstUser pins the first user message, which usually states the task.
-	PinFirstUser bool
+	PinFirstUser bool // pin the first user message, which usually states the task
 
-	// TagKey determines the key in the tags around summaries and around messages with
-	// an Author; see Snapshot.Messages. Set it if the program rebuilds the History
-	// for each request: with random keys, each request has other bytes, and provider
-	// caches miss. It should contain a secret and the name of the conversation: an
-	// author who knows it can imitate the tags. A snapshot keeps its key, unless
-	// NewSnapshot made it. Empty: a random key.
+	// TagKey determines the key in the tags around summaries and around messages with an
+	// Author; see Snapshot.Messages. Set it if the program rebuilds the History for each
+	// request: with random keys, each request has other bytes, and provider caches miss. It
+	// should contain a secret and the name of the conversation: an author who has it can
+	// imitate the tags. A snapshot keeps its key, unless NewSnapshot made it. Empty: a random
+	// key.
 	TagKey string
 
-	// OnLoad says what Restore does with open tool calls, and with a turn that
-	// has no answer. Zero: OnLoadKeep.
-	OnLoad OnLoad
+	OnLoad OnLoad // what Restore does with open tool calls, and with a turn that has no answer
 
-	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, is
-	// exactly what was sent: each answer was made after what precedes it. Its signed
-	// reasoning is then bound, see Snapshot.Bound. Otherwise the reasoning of entries that
-	// come without a fingerprint is not bound.
+	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, is exactly
+	// what was sent: each answer was made after what precedes it. Its signed reasoning is then
+	// bound, see Snapshot.Bound. Otherwise the reasoning of entries that come without a
+	// fingerprint is not bound.
 	AsSent bool
 
-	// OnImport says where Restore puts a message of a snapshot that NewSnapshot
-	// made: among the system entries, as a user message whose Author is "system"
-	// if it has none, or in the summary; ImportTagged finds the summaries of other
-	// systems. A system message at the front stays there, unless its place is
-	// ImportSummary. Nil: each message stays where it is, and a system message
-	// after others is a note; one between calls and their results is a RoleError,
-	// or put after the results if Repair is set.
+	// OnImport says where Restore puts a message of a snapshot that NewSnapshot made: among the
+	// system entries, as a user message whose Author is "system" if it has none, or in the
+	// summary; see ImportTagged. A system message at the front stays there, unless its place is
+	// ImportSummary. Nil: each message stays where it is, and a system message after others is
+	// a note; one between calls and their results is a RoleError, or put after the results if
+	// Repair is set.
 	OnImport func(Message) ImportAs
 
-	// Repair lets Restore repair a faulty conversation, and is called for each
-	// repair. Nil: Restore returns an error instead.
+	// Repair lets Restore repair a faulty conversation, and is called for each repair. Nil:
+	// Restore returns an error instead.
 	Repair func(Fault)
 
-	// Background lets Do start a compaction in the background when the answer
-	// has made the next request larger than Limits.Soft; see
-	// CompactInBackground.
+	// Background lets Do start a compaction in the background, as CompactInBackground does,
+	// when the answer has made the next request larger than Limits.Soft.
 	Background bool
 
 	// CacheTTL is how long the provider keeps a request in its prompt cache. A compaction
-	// changes the beginning of the next request, which is then not found there. If the
-	// newest entry of the assistant is older than CacheTTL, that costs nothing more:
-	// Prepare and CompactIfNeeded then also compact a request that is only above
-	// Limits.Soft, for ReasonSoft. The edit of a compaction in the background waits for
-	// that pause, or until the request is larger than Limits.High: its report has
-	// OutcomeReady, and the work of the strategy. The next compaction applies it first, and
-	// reports that without the work. An edit that waits is not saved. 0 or less: no
-	// pause counts, and edits do not wait for one. Neither is made in a round of tool calls
-	// with signed reasoning; see CompactInBackground.
+	// changes the beginning of the next request, which is then not found there. If the newest
+	// entry of the assistant is older than CacheTTL, that costs nothing more: Prepare and
+	// CompactIfNeeded then also compact a request that is only above Limits.Soft, for
+	// ReasonSoft. The edit of a compaction in the background waits for that pause, or until the
+	// request is larger than Limits.High: its report has OutcomeReady, and the work of the
+	// strategy. The next compaction applies it first, and reports that without the work. An
+	// edit that waits is not saved. 0 or less: no pause counts, and edits do not wait for one.
+	// Neither is made in a round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
 	// NoArchive keeps the log short: after Save has written a full record, it removes all
-	// records before it, which Archive and Load then no longer return. The log is then at
-	// most about three times as long as a full record; SaveFull shortens it at once. If
-	// old records cannot be removed, Save succeeds, Logger gets a line, and the next Save
-	// tries again. Open and Attach fail for a Store that is not a [Pruner]: the error
-	// matches [errors.ErrUnsupported].
+	// records before it, which Archive and Load then no longer return. The log is then at most
+	// about three times as long as a full record; SaveFull shortens it at once. If old records
+	// cannot be removed, Save succeeds, Logger gets a line, and the next Save tries again. Open
+	// and Attach fail for a Store that is not a [Pruner]: the error matches
+	// [errors.ErrUnsupported].
 	NoArchive bool
 
-	// BeforeCompaction is called before a strategy is asked for an edit, with the view and
-	// the goal. It may set the Focus of the goal; other changes are ignored. If it returns
-	// an error, the strategy is not asked, and the error is the Cause of the report, whose
-	// outcome is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should
-	// return soon, at the latest when ctx ends. An attempt that is made once more calls it
-	// again. Nil: no call.
+	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the
+	// goal. It may set the Focus of the goal; other changes are ignored. If it returns an
+	// error, the strategy is not asked, and the error is the Cause of the report, whose outcome
+	// is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should return soon, at
+	// the latest when ctx ends. An attempt that is made once more calls it again. Nil: no call.
 	BeforeCompaction func(ctx context.Context, s *Snapshot, g *Goal) error
 
-	// AfterCompaction returns messages that must be in the next request after a
-	// compaction, such as open files, rules or a to-do list. They are ephemeral
-	// messages, checked as by SetEphemeral, and stay until the next call replaces them:
-	// nil or no messages remove them. SetEphemeral leaves them alone, and they come
-	// before its messages.
+	// AfterCompaction returns messages that must be in the next request after a compaction,
+	// such as open files, rules or a to-do list. They are ephemeral messages, checked as by
+	// SetEphemeral, which leaves them alone and puts its own after them. They stay until the
+	// next call replaces them; none removes them.
 	//
-	// It is called for each edit that a compaction applied, before Prepare returns and
-	// before OnCompaction, with a report that still counts the messages of the call
-	// before. It is not called for Apply and SplicePrefix, nor after Open or Restore,
-	// where there are none until the next compaction. It should return soon. The
-	// messages are left aside, and those of the call before stay, if they are invalid,
-	// if the function panics, or if the request with them would be larger than
-	// Limits.High, so that they make no further compaction due; Report.Cause says why.
-	// A compaction that could not reach the limit otherwise removes them. Nil: no call.
+	// It is called for each edit that a compaction applied, before Prepare returns and before
+	// OnCompaction, with a report that still counts the messages of the call before; not for
+	// Apply and SplicePrefix, and not after Open or Restore. It should return soon. If the
+	// messages are invalid, if the function panics, or if the request with them would be larger
+	// than Limits.High, those of the call before stay, and Report.Cause says why. A compaction
+	// that could not reach the limit otherwise removes them. Nil: no call.
 	AfterCompaction func(Report) []Message
 
-	// SummaryHint is a line that the model sees after each summary, such as one that
-	// says which tool finds what left; package recall has it. It is counted. It is not
-	// a part of the summary: no summarizer sees it, Snapshot.Summary does not return it,
-	// and nothing saves it. It has no effect while there is no summary. Empty: no line.
+	// SummaryHint is a line that the model sees after each summary, such as one that says which
+	// tool finds what left; package recall has it. It is counted, but is not a part of the
+	// summary: no summarizer sees it, Snapshot.Summary does not return it, and nothing saves
+	// it. Empty: no line.
 	SummaryHint string
 
-	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it,
-	// such as to remove a secret. It gets a copy of each message that is to be summarised
-	// or given for context; the role stays. The conversation itself does not change, and
-	// SummaryRequest.Sent is nil. A strategy of your own calls Goal.Redact. Nil: messages
-	// are shown as they are.
+	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it, such
+	// as to remove a secret. It gets a copy of each message that is to be summarised or given
+	// for context; the role stays. The conversation itself does not change, and
+	// SummaryRequest.Sent is nil. Your own strategy calls Goal.Redact. Nil: messages are shown
+	// as they are.
 	Redact func(Message) Message
 
-	// OnCompaction is called after each compaction or edit that was applied or
-	// declined, or that failed, and after an Append that cut results, with
-	// ReasonAppend. It is called once for repeated declines that a Trigger leads
-	// to; see Trigger. It runs on the goroutine that made the edit or the append,
-	// and several calls may overlap. It must not call Wait or Do. If it panics,
-	// the panic is ignored.
+	// OnCompaction is called after each compaction or edit that was applied or declined, or
+	// that failed, and after an Append that cut results, with ReasonAppend. It is called once
+	// for repeated declines that a Trigger leads to. It runs on the goroutine that made the
+	// edit or the append, and several calls may overlap. It must not call Wait or Do. If it
+	// panics, the panic is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get: Info for an
-	// edit that was applied, Warn for a compaction that failed and for results
-	// that Append cut, Debug for any other. An edit that was applied is also a
-	// Warn if a link of a Chain failed, a result could not be cleared or messages
-	// of AfterCompaction were left aside; cause says why. If the logger panics, the
-	// panic is ignored. Nil: nothing is logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for an edit that was
+	// applied, Warn for a compaction that failed and for results that Append cut, Debug for any
+	// other. An edit that was applied is also a Warn if a link of a Chain failed, a result
+	// could not be cleared or messages of AfterCompaction were left aside; cause says why. If
+	// the logger panics, the panic is ignored. Nil: nothing is logged.
 	//
-	// The message is "convo: compaction " and the outcome. The fields are always
-	// these, for the fields of Report: outcome, reason, strategy, cause, fits,
-	// limit, tokens_before, tokens_after, messages_before, messages_after;
-	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
-	// entries; dropped_first, which says whether the user's first message was dropped
-	// unread; summary_before, summary_after, model, calls, unread, not_kept, released, prefix_kept,
-	// named_limit, duration.
+	// The message is "convo: compaction " and the outcome. The fields are always these, for the
+	// fields of Report: outcome, reason, strategy, cause, fits, limit, tokens_before,
+	// tokens_after, messages_before, messages_after; dropped, summarised, cleared, shortened,
+	// rewritten and kept, which are numbers of entries; dropped_first, which says whether the
+	// user's first message was dropped unread; summary_before, summary_after, model, calls,
+	// unread, not_kept, released, prefix_kept, named_limit, duration.
 	//
 	// The other lines are at level Warn. Each is logged for:
 	//
 	//   - a History that is compacted only when a provider refuses a request, once
 	//   - limits whose window is Assumed, once, with window and model
-	//   - usage that RecordUsage ignores because it cannot be true, and that Do was given
-	//     and RecordUsage refuses, with cause, the reported input tokens as input, the raw
-	//     tokens of the snapshot as raw, and model
+	//   - usage that RecordUsage ignores because it cannot be true, and that Do was given and
+	//     RecordUsage refuses, with cause, the reported input tokens as input, the raw tokens
+	//     of the snapshot as raw, and model
 	//   - usage that grows faster than the requests, once, with reports and model
 	//   - a [Handler] that panicked or ended its goroutine, with tool, cause and stack
 	//   - messages that [History.Reload] returns as refused, with messages and key
@@ -269,11 +240,10 @@ const (
 	OnLoadDrop                // take the newest turn back, as Rewind does
 
 	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
-	// newest message is not an assistant message without open calls.
-	//
-	// Like Rewind, OnLoadDrop and OnLoadDropTurn leave a turn from which an edit
-	// has dropped or cleared anything: a summary may describe it. If calls are open
-	// in it, they are answered as with OnLoadClose.
+	// newest message is not an assistant message without open calls. Like Rewind,
+	// OnLoadDrop and OnLoadDropTurn leave a turn from which an edit has dropped or
+	// cleared anything, since a summary may describe it, and answer its open calls as
+	// OnLoadClose does.
 	OnLoadDropTurn
 )
 
@@ -283,13 +253,13 @@ func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop", "dro
 // A Prior says what to assume about a family of models before any usage is
 // reported. The zero Prior trusts the Tokenizer.
 type Prior struct {
-	// Ratio is how many tokens the model makes of a text that the Tokenizer
-	// counts as 100 tokens: 25 to 400. 0: 100.
+	// Ratio is how many tokens the model makes of a text that the Tokenizer counts as 100
+	// tokens: 25 to 400. 0: 100.
 	Ratio int
 
-	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens
-	// until usage is reported: at most 100. Afterwards it is the margin from
-	// which learning starts. 0: 12.5; negative: none.
+	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens until usage is
+	// reported: at most 100. Afterwards it is the margin from which learning starts. 0: 12.5;
+	// negative: none.
 	Margin int
 }
 
@@ -307,7 +277,7 @@ func priorFaults(priors map[string]Prior) (faults []error) {
 			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
 		}
 	}
-	sort.Slice(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
+	sort.SliceStable(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
 	return faults
 }
 

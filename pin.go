@@ -5,20 +5,17 @@ import (
 	"slices"
 )
 
-// Pin pins the exchanges of the given entries. Edits do not drop, clear or rewrite
-// pinned entries. Any entry of an exchange may be given. Results that are appended to
-// the exchange later are also pinned. System entries need no pin and are ignored.
-//
-// If an ID is not in the view, Pin pins nothing, and its error matches [ErrNotFound].
-// Pinning the newest exchange takes constant time. Pinning an older one takes time linear
-// in the number of pins.
+// Pin pins the exchanges of the given entries. Edits do not drop, clear or rewrite pinned
+// entries. Any entry of an exchange may be given. Results that are appended to the
+// exchange later are also pinned. System entries need no pin and are ignored. If an ID is
+// not in the view, Pin pins nothing, and its error matches [ErrNotFound].
 func (h *History) Pin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) { h.addPinsLocked(heads...) })
 }
 
-// Unpin removes the pins of the exchanges of the given entries. Exchanges that are
-// not pinned are ignored. If an ID is not in the view, Unpin changes nothing, and its
-// error matches [ErrNotFound].
+// Unpin removes the pins of the exchanges of the given entries. Exchanges that are not
+// pinned are ignored. If an ID is not in the view, nothing changes, and the error matches
+// [ErrNotFound].
 func (h *History) Unpin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) {
 		h.newVersionLocked()

@@ -49,8 +49,7 @@ func printTo(f fmt.State, verb rune, text func(ids bool) string) {
 // String returns the role, the author and the beginning of each part.
 func (m Message) String() string { return m.print(false) }
 
-// Format prints what String returns. The verb %+v also prints the IDs of calls and
-// results.
+// Format prints what String returns; %+v adds the IDs of calls and results.
 func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
 func (m *Message) print(ids bool) string {
@@ -77,7 +76,7 @@ func (m Message) LogValue() slog.Value {
 		slog.String("parts", strings.Join(sizes, ", ")))
 }
 
-// Format prints the text, and with the verbs %+v and %#v only its beginning.
+// Format prints the text, and with %+v and %#v only its beginning.
 func (t Text) Format(f fmt.State, verb rune) {
 	s := string(t)
 	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
@@ -86,24 +85,21 @@ func (t Text) Format(f fmt.State, verb rune) {
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), s)
 }
 
-// Format prints the beginning of the text.
-// The verb %+v also prints the ID.
+// Format prints the beginning of the text; %+v adds the ID.
 func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
 }
 
-// Format prints the name of the tool and the beginning of the arguments.
-// The verb %+v also prints the ID.
+// Format prints the tool's name and the beginning of the arguments; %+v adds the ID.
 func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c *ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
 }
 
-// Format prints the name of the tool and the beginning of each part.
-// The verb %+v also prints the ID of the call.
+// Format prints the tool's name and the beginning of each part; %+v adds the ID.
 func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *ToolResult) print(ids bool) string {
@@ -201,7 +197,10 @@ func grouped(n int) string {
 	return sign + s
 }
 
-// counted returns a number and what it counts, in singular or plural.
+// counted returns a number and what it counts, in singular or plural. It is not inlined,
+// because it has many callers and each copy makes programs larger.
+//
+//go:noinline
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Prune removes records that were saved before a time and that [Open] does not need.
+// Prune removes records that were saved before a time and that Open does not need.
 // [History.Archive] no longer yields their contents. With the zero time.Time, it first
 // saves everything in a full record, and then removes all others. That record includes
-// entries that were appended and have left the view since the last Save; to remove
-// them as well, call Save before Prune.
+// entries that were appended and have left the view since the last Save; to remove them
+// as well, call Save before Prune.
 //
 // Prune does not erase data from the disk: free blocks, journals of a database and
-// backups may still hold what it removed. If the Store is not a [Pruner], the error
+// backups may still hold what it removed. If the [Store] is not a [Pruner], the error
 // matches [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the
 // Store.
 func (h *History) Prune(ctx context.Context, before time.Time) error {

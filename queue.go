@@ -2,23 +2,22 @@ package convo
 
 import "context"
 
-// Queue accepts user messages that arrive while the model or its tools are
-// working, and appends them as soon as a user message is allowed: when no call is
-// open and the [RolePolicy] allows one. Queued messages are appended in order, after
-// the batch that made it possible. Under every policy they stay together as one run
-// of user messages. They never interrupt calls.
+// Queue accepts user messages that arrive while the model or its tools are working, and
+// appends them as soon as a user message is allowed: when no call is open and the
+// [RolePolicy] allows one. Queued messages are appended in order, after the batch that
+// made it possible, and stay together as one run of user messages. They never interrupt
+// calls.
 //
-// If the conversation is empty or ends with an assistant message without open calls,
-// the messages are appended at once. Otherwise an answer is due, and the messages are
+// If the conversation is empty or ends with an assistant message without open calls, the
+// messages are appended at once. Otherwise an answer is due, and the messages are
 // delivered by the next Append, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
 // makes it possible. While Do waits for an answer, nothing is delivered between the
 // request and that answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
-// counts, and are not affected by rollbacks. Status.Queued returns their number, and
-// Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
-// conversation. [History.Reload] describes how they are merged with the queue of
-// another writer.
+// counts, and are not affected by rollbacks. Status.Queued is their number, and Unqueue
+// removes them. They are part of the JSON of a snapshot and are saved with the
+// conversation; [History.Reload] merges them with the queue of another writer.
 //
 // Messages are copied, checked and counted as by [History.Append]. If a message is
 // invalid or not a user message, Queue queues none and returns a [*MessageError].
@@ -45,7 +44,6 @@ func (h *History) Queue(msgs ...Message) error {
 }
 
 // Unqueue removes all queued messages and returns them in order, as they were stored.
-// It also works after Close.
 func (h *History) Unqueue() []Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,48 +7,30 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
-// Recover compacts after a provider has refused a request because it was too
-// long. at is the snapshot that was sent, and cause is the error that the provider
-// returned. cause must not be nil. Recover compacts to Limits.Low or to half the size
-// of at, whichever is less. It returns retry true if the view is now smaller than
-// at, so that the request can be sent again:
-//
-//	for {
-//		reply, err := send(snap)
-//		if err == nil {
-//			break
-//		}
-//		if retry, _, err := h.Recover(ctx, snap, err); !retry {
-//			return err
-//		}
-//		snap = h.Snapshot()
-//	}
-//
-// [History.Do] does this.
+// Recover compacts after a provider has refused a request because it was too long. at is
+// the snapshot that was sent, and cause is the error that the provider returned, which
+// must not be nil. Recover compacts to Limits.Low or to half the size of at, whichever is
+// less, under the rules of [History.Compact]. It returns retry true if the view is now
+// smaller than at, so that the next [History.Snapshot] can be sent. [History.Do] calls it
+// at most twice for a request.
 //
 // If [IsSealBroken] holds for cause, Recover removes nothing. It calls [History.Release],
 // and returns true if an entry was bound: then the request can be sent again without the
 // signed reasoning. The report has ReasonSeal.
 //
-// Many errors contain numbers. Recover uses them if the size in the error is between
-// half and twice the estimate for at. The size of the prompt counts as a usage report.
-// A limit below the refused size lowers the limits: High, and the other marks in
-// proportion. Report.NamedLimit is then set. The lowered limits are saved. They last
-// until SetLimits, until SetModel gives another model or other limits, or until Open is
-// given other limits. A limit below half of the set limit, or of the estimate if none
+// Many errors contain numbers. Recover uses them if the size in the error is between half
+// and twice the estimate for at, even if it then fails. The size of the prompt counts as
+// a usage report. A limit below the refused size lowers the limits: High, and the other
+// marks in proportion. Report.NamedLimit is then set. The lowered limits are saved. They
+// last until SetLimits, until SetModel gives another model or other limits, or until Open
+// is given other limits. A limit below half of the set limit, or of the estimate if none
 // is set, is ignored: it is the limit of a small model that a gateway fell back to.
-// All this holds even if Recover then fails.
 //
-// As for [History.Compact], Limits.MinFree does not apply, and summarizers are
-// called even shortly after a failure. If another compaction of h is running,
-// Recover first waits until it has ended, or until ctx ends. A nil ctx never
-// ends.
-//
-// The error is nil if and only if retry is true. If Options.IsOverflow returns false
-// for cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise
-// the error wraps cause and the reason why Recover failed. The reason is [ErrNoGain]
-// if nothing could be removed, and a [*StaleError] if at is a snapshot of another
-// History. If cause is nil, the error is a [*ValueError].
+// The error is nil if and only if retry is true. If Options.IsOverflow returns false for
+// cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise the
+// error wraps cause and the reason why Recover failed: [ErrNoGain] if nothing could be
+// removed, and a [*StaleError] if at is a snapshot of another History. If cause is nil,
+// the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	if cause == nil {
 		err := &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
@@ -160,23 +142,21 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 }
 
 // IsOverflow reports whether err means that a request was too long for the model. It
-// recognizes the errors of common providers, gateways and model servers. It is the
-// default of Options.IsOverflow, and can be called from a function set there.
+// recognizes the errors of common providers, gateways and model servers, and is the
+// default of Options.IsOverflow.
 //
-// IsOverflow reads the texts of err and of the errors that err wraps, and the results
-// of the methods of the official clients' errors: RawJSON, ErrorCode and ErrorMessage,
-// which return a string, HTTPStatusCode, which returns an int, and IsContextTooLarge,
-// which returns a bool. Of an error that is a pointer to a struct with a field StatusCode it
-// also reads that field, and Message and Code. It reads a few kilobytes at the beginning
-// and at the end of each text, and at most 64 errors.
+// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the
+// beginning and at the end of their texts; the results of the methods of the official
+// clients' errors, which are RawJSON, ErrorCode and ErrorMessage, returning a string,
+// HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
+// pointer to a struct with a field StatusCode, that field, Message and Code.
 //
 // Errors about request rates, quotas, files or loading a model are not overflows, and
 // neither are errors about a field that is too long, such as the description of a tool,
-// or about a length in characters, bytes or pixels. An error about an answer that would
-// fill the window alone is not an overflow, since a shorter conversation would not
-// help. The status 413 Request Entity Too Large is an overflow, although it is about
-// bytes: a compaction also removes bytes, though not a known number. Joined errors are
-// an overflow if any of them is. A nil error is not an overflow.
+// about a length in characters, bytes or pixels, or about an answer that would fill the
+// window alone. The status 413 Request Entity Too Large is an overflow: it is about
+// bytes, but a compaction removes bytes too. Joined errors are an overflow if any of them
+// is. A nil error is not.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -14,45 +13,39 @@ import (
 // last saved or opened. If there are none, nothing changes.
 //
 // Otherwise the view, the summary, the pins and the queue are replaced by the stored
-// ones. Messages of h that are in no record are appended again after the stored
-// entries, in order and with their pins, one exchange at a time. These include messages
-// that an unsaved edit removed from the view. moved maps their old IDs to the new ones,
-// where they differ. No [RolePolicy] refuses them, so two user messages or two answers
-// may be adjacent, as after a compaction.
+// ones. Messages of h that are in no record, also those that an unsaved edit removed from
+// the view, are appended again after the stored entries, in order and with their pins,
+// one exchange at a time. moved maps their old IDs to the new ones, where they differ. No
+// [RolePolicy] refuses them, so two user messages or two answers may be adjacent, as
+// after a compaction.
 //
 // Messages that cannot be appended are returned as refused and removed from h: results
 // whose call is not open in the stored view, system messages that are not stored, and,
-// while a stored call is open, everything but its results, unless the policy lets a
-// user message interrupt it. The number of refused messages is logged as a warning.
+// while a stored call is open, everything but its results, unless the policy lets a user
+// message interrupt it. The number of refused messages is logged as a warning.
 //
-// Messages that h has delivered or Unqueue has removed are removed from the stored
-// queue. Delivered messages are appended again, with what follows them. If another
-// writer has delivered or removed the same message, h drops its own copy and keeps the
-// answer. Messages that only h has queued go to the end of the queue, and are delivered
-// if [History.Queue] would deliver them.
+// Messages that h has delivered or Unqueue has removed are removed from the stored queue.
+// Delivered messages are appended again, with what follows them. If another writer has
+// delivered or removed the same message, h drops its own copy and keeps the answer.
+// Messages that only h has queued go to the end of the queue, and are delivered if
+// [History.Queue] would deliver them.
 //
 // Entries that Options.Repair has changed count as stored. They are read and repaired
 // again, and Repair is called with their new IDs. Options.OnLoad has no effect. A result
 // that it added, and that is in no record, stays only if the call is still open in the
 // stored view.
 //
-// The title and the data of [History.SetMeta] also become the stored ones, unless
-// SetMeta has changed them since h was last saved. h keeps its model, its limits and
-// its calibration. Messages that were measured stay measured when they are appended
-// again. All other unsaved changes are lost: edits, rollbacks and pins of saved
-// entries.
-//
-// Earlier snapshots can only be read after Reload. Apply, Rollback, RecordUsage and so
-// on return a [*StaleError] for them, Undo does not revert earlier edits, and an answer
-// that Do waits for is refused.
+// The title and the data of [History.SetMeta] also become the stored ones, unless SetMeta
+// has changed them since h was last saved. h keeps its model, its limits and its
+// calibration. Messages that were measured stay measured. All other unsaved changes are
+// lost: edits, rollbacks and pins of saved entries. Earlier snapshots can then only be
+// read: methods return a [*StaleError] for them. Undo does not revert earlier edits, and
+// an answer that Do waits for is refused.
 //
 // If a backup of the log was put back, what it lacks of h is appended again, as far as it
-// is in the view of h or in no record.
-//
-// If the log was deleted, the error matches [ErrNotFound]; Attach begins a new one, unless
-// another log was begun under the key.
-// Other errors are those of [Open]. After an error nothing has changed. Reload also
-// works after Close.
+// is in the view of h or in no record. If the log was deleted, the error matches
+// [ErrNotFound]; Attach begins a new one, unless another log was begun under the key.
+// Other errors are those of [Open]. After an error nothing has changed.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
 	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
@@ -304,7 +297,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
 	stored = slices.Clone(stored)
 	find := func(msg *Message) *queued { // and leave it out from now on
-		i := slices.IndexFunc(stored, func(q *queued) bool { return reflect.DeepEqual(&q.msg, msg) })
+		i := slices.IndexFunc(stored, func(q *queued) bool { return q.msg.sameAs(msg) })
 		if i < 0 {
 			return nil
 		}
@@ -416,7 +409,7 @@ func (m *merger) collectLocked() {
 		}
 		if m.elsewhere[e.id] {
 			others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
-			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && reflect.DeepEqual(&o.msg, &e.msg) }); i >= 0 {
+			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && o.msg.sameAs(&e.msg) }); i >= 0 {
 				m.found[others[i].id] = true
 				if id := others[i].id; id != e.id {
 					m.moved[e.id] = id
@@ -447,7 +440,7 @@ func (m *merger) isHeldLocked(e *entry) bool {
 		return true
 	}
 	return e.isSystem() &&
-		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return reflect.DeepEqual(&s.msg, &e.msg) })
+		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return s.msg.sameAs(&e.msg) })
 }
 
 // isOpenLocked reports whether the calls answered by a tool message of h are open in the

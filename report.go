@@ -15,7 +15,7 @@ import (
 // An Outcome says how a compaction or an edit ended.
 type Outcome uint8
 
-// Outcomes. With all but OutcomeApplied, nothing has changed.
+// Outcomes. With all but OutcomeApplied, the view has not changed.
 const (
 	OutcomeNotNeeded Outcome = iota // nothing was due or new
 	OutcomeApplied                  // an edit was applied
@@ -59,26 +59,23 @@ type Report struct {
 	Strategy string // its name; empty: none ran, or the edit was made by hand
 	Links    []Link // what each link of a Chain did, in order
 
-	// Cause says why no edit was applied, even if the error is nil. If an edit
-	// was applied, it says why some results could not be cleared, why the strategy
-	// added nothing to a cut of results, or why the messages of
-	// Options.AfterCompaction were left aside. It is ErrNoWindow in the first report
-	// of a History that needs a window. Nil otherwise.
+	// Cause says why no edit was applied, even if the error is nil. If an edit was applied, it
+	// says why some results could not be cleared, why the strategy added nothing to a cut of
+	// results, or why the messages of Options.AfterCompaction were left aside. It is
+	// ErrNoWindow in the first report of a History that needs a window. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request is within Limit and may be sent. Limit is
-	// the same as in Status, and 0 without a Window. Fits is false with ErrClosed and
-	// ErrReentrant, and after Close.
+	// Fits reports whether the next request is within Limit and may be sent. Limit is the same
+	// as in Status. Fits is false with ErrClosed and ErrReentrant, and after Close.
 	Fits  bool
 	Limit int
 
-	// NamedLimit is the limit in the error given to Recover. The limits were lowered to
-	// it, less the room for the answer. Limit is the rest. 0: the limits did not change.
+	// NamedLimit is the limit in the error given to Recover. The limits were lowered to it,
+	// less the room for the answer. Limit is the rest. 0: the limits did not change.
 	NamedLimit int
 
-	// The next request. Messages are counted as the model sees them, including
-	// the summary and ephemeral messages. The summary is measured in raw tokens,
-	// 0 if there is none.
+	// The next request. Messages are counted as the model sees them, with the summary and
+	// ephemeral messages. The summary is measured in raw tokens, 0 if there is none.
 	MessagesBefore int // before the edit
 	MessagesAfter  int // after it
 	TokensBefore   int // before the edit
@@ -105,10 +102,9 @@ type Report struct {
 	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Bound
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
-	// PrefixKept is the fraction, from 0 to 1, of the last sent request that is also
-	// the start of the next request, and so may hit the prompt cache. It is 1 if no
-	// edit was applied. The last sent request is the snapshot last given to
-	// RecordUsage, or else the view before the edit.
+	// PrefixKept is the fraction, from 0 to 1, of the last sent request that is also the start
+	// of the next one, and so may hit the prompt cache; 1 if no edit was applied. The last sent
+	// request is the snapshot last given to RecordUsage, or else the view before the edit.
 	PrefixKept float64
 
 	left    *departure // nil: nothing left the view or was changed in it
@@ -117,9 +113,9 @@ type Report struct {
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
-	r.Dropped, r.Summarised = slices.Clone(r.Dropped), slices.Clone(r.Summarised)
-	r.Cleared, r.Shortened, r.Spared = slices.Clone(r.Cleared), slices.Clone(r.Shortened), slices.Clone(r.Spared)
-	r.Rewritten, r.Forgotten = slices.Clone(r.Rewritten), slices.Clone(r.Forgotten)
+	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
+		*ids = slices.Clone(*ids)
+	}
 	r.Links = slices.Clone(r.Links)
 	return r
 }
@@ -213,8 +209,7 @@ func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
 func (r Report) String() string { return r.print(false) }
 
-// Format prints what String returns. The verb %+v also prints the IDs of the
-// entries.
+// Format prints what String returns; %+v adds the IDs of the entries.
 func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Report) print(ids bool) string {
@@ -247,16 +242,20 @@ func (r *Report) print(ids bool) string {
 
 // done returns the effects of an edit, for String.
 func (r *Report) done(ids bool) (done []string) {
-	add := func(list []ID, one, many, rest string) {
-		if len(list) > 0 {
-			done = append(done, counted(len(list), one, many)+rest+printIDs(list, ids))
+	for _, d := range []struct {
+		list            []ID
+		one, many, rest string
+	}{
+		{r.Shortened, "result cut", "results cut", ""},
+		{r.Cleared, "result cleared", "results cleared", ""},
+		{r.Rewritten, "message rewritten", "messages rewritten", ""},
+		{r.Dropped, "message dropped", "messages dropped", r.firstNote()},
+		{r.Summarised, "message summarised", "messages summarised", r.summaryNote()},
+	} {
+		if len(d.list) > 0 {
+			done = append(done, counted(len(d.list), d.one, d.many)+d.rest+printIDs(d.list, ids))
 		}
 	}
-	add(r.Shortened, "result cut", "results cut", "")
-	add(r.Cleared, "result cleared", "results cleared", "")
-	add(r.Rewritten, "message rewritten", "messages rewritten", "")
-	add(r.Dropped, "message dropped", "messages dropped", r.firstNote())
-	add(r.Summarised, "message summarised", "messages summarised", r.summaryNote())
 	switch {
 	case r.SummaryDropped:
 		done = append(done, "summary dropped")
@@ -490,17 +489,14 @@ func (l Link) String() string {
 	return s
 }
 
-// Effort is the work done to plan an edit. It is used even if the strategy also returns
-// an error.
+// Effort is the work done to plan an edit. It counts even if the strategy also returns an
+// error.
 type Effort struct {
-	Calls  int    // calls of models, including those that failed
-	Usage  Usage  // of all calls
-	Unread int    // raw tokens of summarised entries that no summarizer was shown
-	Links  []Link // what each link of a Chain did, in order
-
-	// NotKept is how many entries the strategy was to keep, but dropped because the
-	// request would not fit otherwise.
-	NotKept int
+	Calls   int    // calls of models, including those that failed
+	Usage   Usage  // of all calls
+	Unread  int    // raw tokens of summarised entries that no summarizer was shown
+	Links   []Link // what each link of a Chain did, in order
+	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
 }
 
 // wastedCall reports whether a link called a model and contributed nothing, and no later
@@ -558,9 +554,9 @@ func departureFrom(before *state, gone []departed) *departure {
 }
 
 // Originals returns the entries that were dropped or rewritten, or whose results were cut
-// or cleared, in ascending order, each as it was appended. If an original was not kept,
-// the entry is as it was before the compaction, and Entry.Missing is the number of
-// tokens that its results lack. See Options.KeepOriginals.
+// or cleared, in ascending order, each as it was appended. If an original was not kept
+// (see Options.KeepOriginals), the entry is as it was before the compaction, and
+// Entry.Missing is the number of tokens that its results lack.
 //
 // The entries stay in memory as long as r or a copy of it. The History keeps only the
 // report that Wait returns.

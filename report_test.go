@@ -300,7 +300,7 @@ func TestReport_LogsAFailedLink(t *testing.T) {
 	down := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{}, errors.New("model is down")
 	})
-	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{Least: 1 << 30}, convo.Summarize{With: down, Window: -1}, convo.Truncate{}))
+	opts := windowOf(4000, convo.Chain(convo.ClearToolResults{MinResult: 1 << 30}, convo.Summarize{With: down, Window: -1}, convo.Truncate{}))
 	opts.Limits.High = 2000
 	var log bytes.Buffer
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))

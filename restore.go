@@ -16,44 +16,39 @@ type Fault struct {
 	Mended string // description of the repair
 }
 
-// Restore returns a new History with the content of a snapshot: entries, IDs, pins,
-// summary, key, calibration, title, data and queued messages. It appends the queued
-// messages if they may follow now. New IDs continue from the last ID at the time of the
-// snapshot. Ephemeral messages are left out. Tokens are counted according to opts. To
-// fork a conversation, restore a snapshot of a History that is still in use. A fork
-// shares the originals of entries that were rewritten, cut or cleared. A snapshot
-// decoded from JSON has no originals, so the missing content counts as unread when it
-// is summarised.
+// Restore returns a new [History] with the content of a snapshot: entries, IDs, pins,
+// summary, key, calibration, title, data and queued messages, which it appends if they
+// may follow now. New IDs continue from the last ID at the time of the snapshot.
+// Ephemeral messages are left out. Tokens are counted according to opts. To fork a
+// conversation, restore a snapshot of a History that is still in use; both share the
+// originals of entries that were rewritten, cut or cleared. A snapshot decoded from JSON
+// has no originals, so the missing content counts as unread when it is summarised.
 //
-// Restore checks the snapshot. Roles are checked only between entries with
-// consecutive IDs, since a compaction may leave others next to each other. A
-// result without an ID answers the first open call of its tool, since recorded
-// results are in the order of their calls. Without Options.Repair, the first fault is
-// returned as a [*SnapshotError] with its position. Options out of range are reported
-// as by [New].
+// Roles are checked only between entries with consecutive IDs, since a compaction may
+// leave others next to each other. A result without an ID answers the first open call of
+// its tool, since recorded results are in the order of their calls. Without
+// Options.Repair, the first fault is returned as a [*SnapshotError]. Options out of range
+// are reported as by [New].
 //
 // With Options.Repair, Restore repairs faults and calls Repair for each repair:
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
 //   - System messages between calls and their results are put after the results in a
-//     snapshot from NewSnapshot, and moved to the front in others.
-//   - Invalid parts are removed, and so are messages left without parts. If two calls
-//     of a message have the same ID, the second call gets a new ID.
-//   - Messages whose roles may not follow one another stay, with a gap between
-//     their IDs.
+//     snapshot from [NewSnapshot], and moved to the front in others.
+//   - Invalid parts are removed, and so are messages left without parts. If two calls of
+//     a message have the same ID, the second call gets a new ID.
+//   - Messages whose roles may not follow one another stay, with a gap between their IDs.
 //   - In a snapshot from NewSnapshot, results in a user message that follows the calls
 //     are put into a tool message, and the rest of it into a user message after that.
 //   - In a snapshot from NewSnapshot, results without an ID and without an earlier call
 //     become user messages. Their Author is "tool" and the tool's name. For several
 //     results it is "tool", and each result begins with its tool's name.
 //
-// With OnLoadDrop and OnLoadDropTurn, Repair is also called for each entry removed with
-// the newest turn. The snapshot still has these entries.
-//
-// Inserted entries, messages with a gap, and all entries after them get new IDs.
-// Repair is called for each new ID. Gaps between IDs remain. A repaired History
-// can be saved and restored without Repair.
+// Inserted entries, messages with a gap, and all entries after them get new IDs; Repair
+// is called for each of them, and for each entry that OnLoadDrop or OnLoadDropTurn
+// removes. Gaps between IDs remain. A repaired History can be saved and restored without
+// Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}

@@ -434,6 +434,6 @@ func (h *History) appendRow(m Message, goesOn bool) error {
 		return err
 	}
 	batch[0].goesOn = goesOn
-	_, err = h.appendBatch(batch, nil)
+	_, err = h.appendBatch(batch)
 	return err
 }

@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -12,52 +11,46 @@ import (
 )
 
 // A Rewrite replaces the parts of an entry, for example to redact a secret, to remove an
-// image, or to shorten an old answer. The role, the author, the tool calls and the
-// calls that results answer stay. A strategy may rewrite entries outside the floor.
-// [History.Apply] rewrites any entry except those of pinned exchanges, and system
-// entries. Unpin an exchange first, and replace system entries with SetSystem. The view
-// may grow.
+// image, or to shorten an old answer. The role, the author, the tool calls and the calls
+// that results answer stay. The view may grow.
 //
 //	e, _ := snap.Find(id)
 //	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
 //	parts = append(parts, convo.Text("[an image was here]"))
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
-// The model and summarizers see the new parts from the next request on.
-// [Report.Originals] returns the entry as it was, and [History.Undo] restores it.
+// A strategy may rewrite entries outside the floor, and [History.Apply] any entry except
+// those of pinned exchanges, and system entries, which SetSystem replaces. The model and
+// summarizers see the new parts from the next request on. [Report.Originals] returns the
+// entry as it was, and [History.Undo] restores it.
 //
-// Rewriting has a cost. Everything from the entry on misses the provider's prompt
-// cache; see Report.PrefixKept. Some providers also check that signed reasoning follows
-// the same text as when it was made, in its own message and in earlier ones. They
-// refuse the request or ignore the reasoning if that text has changed. So rewrite many
-// entries in one edit. If a provider refuses the request, remove the signed reasoning
-// from the entry and from later ones.
+// Everything from the entry on misses the provider's prompt cache (see
+// Report.PrefixKept), and signed reasoning in it and after it is no longer bound (see
+// [Snapshot.Bound]), so rewrite many entries in one edit.
 type Rewrite struct {
 	ID ID
 
-	// Parts are the new parts of the entry. They must be valid for Append, and must
-	// not be empty even if RolePolicy.KeepEmpty is set. Apply copies them and replaces
-	// invalid UTF-8. Options.MaxResult does not apply.
+	// Parts are the new parts of the entry. They must be valid for Append, and must not be
+	// empty even if RolePolicy.KeepEmpty is set. Apply copies them. Options.MaxResult does not
+	// apply.
 	//
-	// The tool calls of an assistant message must be the same, in the same order. If
-	// Parts has none, the calls of the entry are added at the end. Sealed reasoning
-	// may be left out, but not added or changed.
+	// The tool calls of an assistant message must be the same, in the same order. If Parts has
+	// none, the calls of the entry are added at the end. Sealed reasoning may be left out, but
+	// not added or changed.
 	//
-	// The results of a tool message must answer the same calls in the same order,
-	// with the same IsError. An empty CallID or Name is filled in. For an entry with
-	// one result, Parts may also be the content of that result.
+	// The results of a tool message must answer the same calls in the same order, with the same
+	// IsError. An empty CallID or Name is filled in. For an entry with one result, Parts may
+	// also be the content of that result.
 	Parts []Part
 
-	// Forget discards the old content of the entry. It is not kept in memory, in
-	// Options.Spill or in the report, and Undo does not restore it. Earlier snapshots
-	// and reports still hold it, including the report that Wait returns, and so does
-	// anything passed to Options.Spill earlier. A Rollback to an earlier snapshot may
-	// restore it.
+	// Forget discards the old content of the entry. It is not kept in memory, in Options.Spill
+	// or in the report, and Undo does not restore it. Earlier snapshots and reports still hold
+	// it, including the report that Wait returns, and so does anything passed to Options.Spill
+	// earlier. A Rollback to an earlier snapshot may restore it.
 	Forget bool
 }
 
-// Format prints the ID of the entry and the beginning of each part.
-// The verb %+v also prints the IDs of calls and results.
+// Format prints the ID and the beginning of each part; %+v adds other IDs.
 func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Rewrite) print(ids bool) string {
@@ -112,7 +105,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	sort.Slice(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
+	sort.SliceStable(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
 	return nil
 }
 
@@ -264,7 +257,7 @@ func (m *Message) keepResults(results []ToolResult) *EditError {
 // itself.
 func (id *identity) rewritten(c *change, o *original) replacement {
 	from := c.from
-	same := reflect.DeepEqual(c.msg.Parts, from.msg.Parts)
+	same := equalParts(c.msg.Parts, from.msg.Parts)
 	if same && (!c.forget || o == nil) {
 		return replacement{from: from, to: from}
 	}
@@ -275,7 +268,7 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	}
 	to.msg = c.msg
 	to.setMade(0)
-	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && slices.EqualFunc(to.msg.Parts, withoutReasoning(from.msg.Parts), func(p, q Part) bool { return reflect.DeepEqual(p, q) }))
+	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && equalParts(to.msg.Parts, withoutReasoning(from.msg.Parts)))
 	id.weigh(to)
 	if next.read = to.msg; to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
@@ -298,7 +291,7 @@ func (o *original) keepRead(from, to *entry, old *original) {
 	}
 	o.read.Parts = slices.Clone(o.read.Parts)
 	for i := range o.read.Parts {
-		if !reflect.DeepEqual(to.msg.Parts[i], from.msg.Parts[i]) {
+		if !equalPart(to.msg.Parts[i], from.msg.Parts[i]) {
 			continue
 		}
 		o.read.Parts[i] = old.read.Parts[i]

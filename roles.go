@@ -2,45 +2,41 @@ package convo
 
 import "slices"
 
-// A RolePolicy decides which role may follow which when a message is appended. The
-// zero RolePolicy is the same as [Strict].
+// A RolePolicy decides which role may follow which when a message is appended. The zero
+// RolePolicy is the same as [Strict].
 //
-// These rules hold under every policy: system messages that come before all others
-// are system entries, and later ones are notes, which may follow any message; a tool
-// message answers open calls of the newest exchange, and no call twice; while a call is
-// open, only tool messages may follow. The summary, ephemeral messages and notes do not
-// count as messages here: the message before them decides what may follow.
+// These rules hold under every policy: system messages that come before all others are
+// system entries, and later ones are notes, which may follow any message; a tool message
+// answers open calls of the newest exchange, and no call twice; while a call is open,
+// only tool messages may follow. The summary, ephemeral messages and notes do not count
+// as messages here: the message before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
-// compacted, as late as what a user said. It tells the model of a changed rule, a new date
+// compacted, as late as what a user said. It gives the model a changed rule, a new date
 // or another mode without a change to what precedes it, so that what a provider has
-// cached and signed stays valid. [History.SetSystem] replaces the system entries, which
-// precede everything, and leaves notes alone.
+// cached and signed stays valid. [History.SetSystem] leaves notes alone.
 type RolePolicy struct {
-	// UserAfter and AssistantAfter list the roles that a user message and an
-	// assistant message may follow; RoleNone allows it as the first message.
-	// Nil means the same as in Strict. An empty list that is not nil allows
-	// none.
+	// UserAfter and AssistantAfter list the roles that a user message and an assistant message
+	// may follow; RoleNone allows it as the first message. Nil means the same as in Strict. An
+	// empty list that is not nil allows none.
 	UserAfter      []Role
 	AssistantAfter []Role
 
-	// Interrupt allows a user message as the first message of an Append while
-	// calls are open. Append then answers each open call with an error result
-	// that reads "interrupted by the user". These results are entries, with IDs
-	// just before those of the appended messages.
+	// Interrupt allows a user message as the first message of an Append while calls are open.
+	// Append then answers each open call with an error result that reads "interrupted by the
+	// user". These results are entries, with IDs just before those of the appended messages.
 	Interrupt bool
 
-	// KeepEmpty accepts messages without content. They are kept in the History,
-	// but package wire leaves them out of requests. Without KeepEmpty they are
-	// refused with a [*MessageError].
+	// KeepEmpty accepts messages without content. They are kept in the History, but package
+	// wire leaves them out of requests. Without KeepEmpty they are refused with a
+	// [*MessageError].
 	KeepEmpty bool
 }
 
-// Strict returns the default policy. A user message may come first, or follow a
-// system message, an assistant message or a tool message. An assistant message
-// may follow a user message or a tool message. Empty messages are refused.
-// After a failed request, [History.Rewind] takes back the user message that was
-// not answered.
+// Strict returns the default policy. A user message may come first, or follow a system
+// message, an assistant message or a tool message. An assistant message may follow a user
+// message or a tool message. Empty messages are refused. After a failed request,
+// [History.Rewind] takes back the user message that was not answered.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},
@@ -70,15 +66,18 @@ func (p RolePolicy) withDefaults() RolePolicy {
 
 // faults returns an error for each role in p that does not exist.
 func (p RolePolicy) faults() (faults []error) {
-	check := func(name string, after []Role) {
-		for _, r := range after {
-			if !slices.Contains([]Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}, r) {
-				faults = append(faults, &ValueError{Name: "Options.Roles." + name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
+	for _, f := range []struct {
+		name  string
+		after []Role
+	}{{"UserAfter", p.UserAfter}, {"AssistantAfter", p.AssistantAfter}} {
+		for _, r := range f.after {
+			switch r {
+			case RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool:
+			default:
+				faults = append(faults, &ValueError{Name: "Options.Roles." + f.name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
 			}
 		}
 	}
-	check("UserAfter", p.UserAfter)
-	check("AssistantAfter", p.AssistantAfter)
 	return faults
 }
 

@@ -3,7 +3,6 @@ package convo
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sort"
 )
@@ -16,15 +15,14 @@ type reversal struct {
 	edit    uint64 // edits that made version edit or a later one were undone; noVersion: none
 }
 
-// Rollback takes back every entry that is newer than the snapshot, except system
-// entries. Calls that were open in the snapshot are open again.
+// Rollback takes back every entry that is newer than the snapshot, except system entries.
+// Calls that were open in the snapshot are open again.
 //
 // Later edits and the current summary stay if these edits changed only entries of the
 // snapshot, and changed nothing in its floor except pinned exchanges (see
 // Exchange.Floor). Otherwise the entries and the summary become exactly those of the
-// snapshot.
-// System entries, ephemeral messages, limits, calibration, the queue, the title and
-// the data of SetMeta, and the pins of entries that remain do not change.
+// snapshot. System entries, ephemeral messages, limits, calibration, the queue, the title
+// and the data of SetMeta, and the pins of entries that remain do not change.
 //
 // The snapshot may also come from [Load] of the log of this History, if it is no newer
 // than the last saved state of h. Then the entries and the summary become exactly those
@@ -32,8 +30,8 @@ type reversal struct {
 // is refused if the two can be distinguished.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
-// History, or if it shows an entry that another rollback has taken back, or an edit
-// that a rollback or Undo has undone.
+// History, or if it shows an entry that another rollback has taken back, or an edit that
+// a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
@@ -93,13 +91,13 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 }
 
 // Rewind takes back the newest turns as a whole, pinned or not, and returns how many it
-// took back. It stops before a turn in which an edit has dropped or cleared anything,
-// so it does not go past the summary. If the newest turn is itself such a turn, Rewind
-// takes back that many of its newest exchanges instead, so Rewind(1) always takes back
-// the newest message, and a tool result with its call. Before the first turn, it also
-// takes back exchanges; see RewindTo for going back to a certain entry. While Do waits for
-// an answer, messages that it delivered from the queue stay, with new IDs. If turns is
-// negative, the error is a [*ValueError].
+// took back. It stops before a turn in which an edit has dropped or cleared anything, so
+// it does not go past the summary. If the newest turn is itself such a turn, or there is
+// no turn yet, Rewind takes back that many of its newest exchanges instead, so Rewind(1)
+// always takes back the newest message, and a tool result with its call. While Do waits
+// for an answer, messages that it delivered from the queue stay, with new IDs. If turns
+// is negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain
+// entry.
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -120,7 +118,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 
 // RewindTo takes back every entry that is newer than id, pinned or not, except system
 // entries. To ask for another answer to a message, give its ID; to take the message back
-// as well, such as to append another text in its place, give its ID less 1:
+// as well, give its ID less 1:
 //
 //	err := h.RewindTo(question)     // then Run answers it again
 //	err := h.RewindTo(question - 1) // then append what it was changed to
@@ -131,8 +129,8 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 //
 // If the summary stands for entries newer than id, it would describe what was taken back.
 // RewindTo then changes nothing and returns a [*ValueError]: call Rollback with a
-// snapshot from before that compaction, or Undo it first. For an ID that no entry has had,
-// the error matches [ErrNotFound].
+// snapshot from before that compaction, or Undo it first. For an ID that no entry has
+// had, the error matches [ErrNotFound].
 func (h *History) RewindTo(id ID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -414,7 +412,7 @@ func (s *state) keeping(others ...*state) *state {
 
 // sameAs reports whether two entries have the same ID and content.
 func (e *entry) sameAs(f *entry) bool {
-	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing() == f.missing() && e.final == f.final && e.marks == f.marks && reflect.DeepEqual(&e.msg, &f.msg)
+	return e == f || e.id == f.id && e.at == f.at && e.turn == f.turn && e.missing() == f.missing() && e.final == f.final && e.marks == f.marks && e.msg.sameAs(&f.msg)
 }
 
 // sameAs reports whether two summaries are equal, apart from their tokens.

@@ -18,46 +18,39 @@ import (
 type Handler struct {
 	Tool
 
-	// Run runs a call, and returns the content of its result: Text, Media and Opaque. If
-	// it returns an error, the result is an error, with the text of that error after the
-	// parts. If Run panics, ends its goroutine or returns parts that a result cannot
-	// hold, the result is an error that says so, and Options.Logger gets a line for the
-	// first two.
+	// Run runs a call, and returns the content of its result: Text, Media and Opaque. If it
+	// returns an error, the result is an error, with the text of that error after the parts. If
+	// Run panics, ends its goroutine or returns parts that a result cannot hold, the result is
+	// an error that says so, and Options.Logger gets a line for the first two.
 	//
-	// Run is called on a goroutine of its own. ctx ends when that of History.Run ends,
-	// and when the History is closed. Run should then return soon, since History.Run
-	// waits for it. It must not call Run of the same History. It is not called for
-	// arguments that are not a JSON object, unless the tool has an Opaque, since such a
-	// tool may take any text.
+	// Run is called on a goroutine of its own. ctx ends when that of History.Run ends, and when
+	// the History is closed. Run should then return soon, since History.Run waits for it. It
+	// must not call Run of the same History. It is not called for arguments that are not a JSON
+	// object, unless the tool has an Opaque, since such a tool may take any text.
 	//
-	// Nil: the call stays open, and History.Run returns, for example so that a user can
-	// approve the call.
+	// Nil: the call stays open, and History.Run returns, such as for a user to approve the
+	// call.
 	Run func(ctx context.Context, call ToolCall) ([]Part, error)
 
-	// Alone says that a call never runs at the same time as another. It waits for the
-	// calls before it, and the calls after it wait for its end.
-	Alone bool
+	Alone bool // a call never runs at the same time as another, but after all before it and before all after it
 }
 
 // RunOptions are the options of [History.Run]. The zero value works.
 type RunOptions struct {
-	// Tools are given to SetTools. Their names must differ, but tools of the provider's
-	// own need none. Nil: the tools of the History stay as they are, and calls of those
-	// that it has when they are answered stay open.
+	// Tools are given to SetTools. Their names must differ, but tools of the provider's own
+	// need none. Nil: the tools of the History stay as they are, and calls of those that it has
+	// when they are answered stay open.
 	Tools []Handler
 
-	// Parallel is how many calls of one answer run at the same time. 0: 1.
-	Parallel int
-
-	// MaxRequests is how often send may be called. 0: 50.
-	MaxRequests int
+	Parallel    int // how many calls of one answer run at the same time; 0: 1
+	MaxRequests int // how often send may be called; 0: 50
 }
 
 // defaultMaxRequests is the default of RunOptions.MaxRequests.
 const defaultMaxRequests = 50
 
 // Run makes requests with [History.Do], and runs the calls of each answer, until the
-// model is done:
+// model is done, which is when no call is open and no message waits for an answer:
 //
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{{
 //		Tool: convo.Tool{Name: "weather", Description: "Tells the weather in a city.", Schema: schema},
@@ -71,13 +64,13 @@ const defaultMaxRequests = 50
 // The results of an answer are appended together, in the order of the calls, even if ctx
 // has ended in the meantime. A call gets an error result, which the model reads, if there
 // is no tool of its name, if its arguments are not a JSON object, if it was not run
-// because ctx had ended, and as [Handler] says. A call that another goroutine has answered
-// in the meantime keeps that answer. If the calls were taken back, or another message
-// follows them, the error matches [ErrStale].
+// because ctx had ended, and as [Handler] says. A call that another goroutine has
+// answered in the meantime keeps that answer. If the calls were taken back, or another
+// message follows them, the error matches [ErrStale].
 //
 // Run returns the last answer, or with an error what the failed step has. The results of
 // its calls follow in Messages; those that could not be appended come last and have no
-// IDs. The model is done when no call is open and no message waits for an answer.
+// IDs.
 //
 // The error is also nil when calls stay open because their tools have no Run, which
 // [Reply.OpenCalls] then returns. If they are approved, append their results, or call Run
@@ -86,16 +79,17 @@ const defaultMaxRequests = 50
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
-// is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other error
-// is as for Do. With each of these errors the conversation is valid and no call is open,
-// apart from those whose tools have no Run, unless their results could not be appended:
-// Append then returned the error, such as that of Options.Spill, or h was closed.
+// is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
+// error is as for Do. With each of these errors the conversation is valid and no call is
+// open, apart from those whose tools have no Run, unless their results could not be
+// appended: Append then returned the error, such as that of Options.Spill, or h was
+// closed.
 //
-// Messages given to [History.Queue] are delivered after the results of an answer, or after
-// the answer if it has none, and answered. All methods of h may be called while Run works.
-// One step, which is a request and its calls, of one Run is made at a time: those of
-// others wait until their own ctx ends. Run must not be called from where Do must not, nor
-// from a tool: with the ctx that the code was given, the error is [ErrReentrant].
+// Messages given to [History.Queue] are delivered after the results of an answer, or
+// after the answer if it has none, and answered. All methods of h may be called while Run
+// works. If several Runs work on h, they take turns: one step, which is a request and its
+// calls, is made at a time. Run must not be called from where Do must not, nor from a
+// tool: with the ctx that the code was given, the error is [ErrReentrant].
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
 	for reply, err := range h.Steps(ctx, send, o) {
 		if err != nil {
@@ -107,8 +101,9 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 }
 
 // Steps is [History.Run] one step at a time. It yields each answer after the results of
-// its calls were appended, so the loop may be left at any step: the conversation is valid,
-// and another Run goes on with it.
+// its calls were appended, so the loop may be left at any step: the conversation is
+// valid, and another Run goes on with it. Without a loop over it, no request is made. An
+// error ends the steps.
 //
 //	for reply, err := range h.Steps(ctx, send, o) {
 //		if err != nil {
@@ -116,8 +111,6 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 //		}
 //		fmt.Println(reply.Text())
 //	}
-//
-// Without range, nothing happens: no request is made. An error ends the steps.
 //
 // The body of the loop may change the conversation. The steps go on as long as a message
 // waits for an answer and no call is open. So the body may answer calls that stayed open,
@@ -136,31 +129,6 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 			}
 		}
 	}
-}
-
-// An AnswerError says that [History.Run] cannot go on from an answer, because it was cut
-// off inside a call, or holds no text, no call and nothing else but reasoning. What came
-// whole was appended, and calls that came whole were run.
-type AnswerError struct {
-	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
-	Stop   Stop      // why the answer ended
-
-	appended bool // the conversation ends with a part of it
-}
-
-func (e *AnswerError) Error() string {
-	fault := "is empty"
-	if e.CutOff != nil {
-		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
-	}
-	remedy := "call Run again"
-	if e.appended {
-		remedy = "append a user message to go on, or take the answer back with RewindTo"
-	}
-	if e.Stop == StopLength {
-		remedy = "let the model write more tokens, and " + remedy
-	}
-	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, remedy)
 }
 
 // A runner is one range over Steps.
@@ -284,7 +252,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 			return reply, err
 		}
 	}
-	return reply, r.faultOf(&reply)
+	return reply, r.h.faultOf(&reply)
 }
 
 // do calls Do, unless no more requests are allowed.
@@ -300,36 +268,6 @@ func (r *runner) do(ctx context.Context) (Reply, error) {
 		r.made++
 		return r.send(ctx, s)
 	})
-}
-
-// faultOf returns an *AnswerError if the loop cannot go on from an answer, and nil
-// otherwise.
-func (r *runner) faultOf(reply *Reply) error {
-	if reply.CutOff == nil && (reply.Stop == StopPause && len(reply.Messages) > 0 || reply.saysAnything()) {
-		return nil
-	}
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	ends := r.h.newestRole() == RoleAssistant && r.h.calls.openCalls() == 0
-	return &AnswerError{CutOff: reply.CutOff, Stop: reply.Stop, appended: ends}
-}
-
-// saysAnything reports whether the answer holds anything besides reasoning.
-func (r *Reply) saysAnything() bool {
-	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case Reasoning:
-			case Text:
-				if p != "" {
-					return true
-				}
-			default:
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // openCalls returns the calls that are open, and the entry that holds them. It writes

@@ -512,17 +512,17 @@ func TestRun_AnswerIsNone(t *testing.T) {
 		want  string
 		roles string
 	}{
-		{"empty", convo.Reply{}, "convo: the answer is empty (stop: done); call Run again", "u"},
-		{"refused", convo.Reply{Stop: convo.StopRefused}, "convo: the answer is empty (stop: refused); call Run again", "u"},
-		{"a pause without a message", convo.Reply{Stop: convo.StopPause}, "convo: the answer is empty (stop: pause); call Run again", "u"},
+		{"empty", convo.Reply{}, "convo: the answer is empty (stop: done); ask the model again", "u"},
+		{"refused", convo.Reply{Stop: convo.StopRefused}, "convo: the answer is empty (stop: refused); ask the model again", "u"},
+		{"a pause without a message", convo.Reply{Stop: convo.StopPause}, "convo: the answer is empty (stop: pause); ask the model again", "u"},
 		{"only reasoning", convo.Reply{Messages: []convo.Message{thought}, Stop: convo.StopLength},
 			"convo: the answer is empty (stop: length); let the model write more tokens, and append a user message to go on, or take the answer back with RewindTo", "ua"},
 		{"cut off", convo.Reply{CutOff: cut, Stop: convo.StopLength},
-			`convo: the answer was cut off in a call of tool "write" (stop: length); let the model write more tokens, and call Run again`, "u"},
+			`convo: the answer was cut off in a call of tool "write" (stop: length); let the model write more tokens, and ask the model again`, "u"},
 		{"cut off after text", convo.Reply{Messages: says("let me").Messages, CutOff: cut},
 			`convo: the answer was cut off in a call of tool "write" (stop: done); append a user message to go on, or take the answer back with RewindTo`, "ua"},
 		{"cut off after a call", convo.Reply{Messages: says("", callTo("a", "c1")).Messages, CutOff: cut},
-			`convo: the answer was cut off in a call of tool "write" (stop: done); call Run again`, "uat"},
+			`convo: the answer was cut off in a call of tool "write" (stop: done); ask the model again`, "uat"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, nil, convo.User("u"))

@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// Open returns the History that is saved in s under a key, or an empty History if the
-// key is not in use. [History.Save] then saves it there.
+// Open returns the [History] that is saved in s under a key, or an empty History if the
+// key is not in use. [History.Save] then saves it there. Open itself writes nothing.
 //
-// Open restores the entries with their IDs, turns, times and pins, the summary, the
-// queue, the calibration, and the model with the limits that SetLimits or SetModel set.
-// These limits always override Options.Limits; to change them, call SetLimits after
-// Open. Queued messages stay queued. Ephemeral messages are not
-// restored. The originals of results that were cut or cleared stay in the log, where
-// summarizers find them. Options.OnLoad and Options.Repair work as
-// in [Restore], and the next Save saves their changes. Open writes nothing.
+// It restores the entries with their IDs, turns, times and pins, the summary, the queue,
+// the calibration, and the model. The limits that SetLimits or SetModel set override
+// Options.Limits; to change them, call SetLimits after Open. Queued messages stay queued.
+// Ephemeral messages are not restored. The originals of results that were cut or cleared
+// stay in the log, where summarizers find them. Options.OnLoad and Options.Repair work as
+// in [Restore], and the next Save saves their changes.
 //
-// It returns a [*ValueError] for a nil Store or a key that is empty or too long, a
-// [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a
-// later version of this package wrote it, and the errors of [Restore] and of s.
+// It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, a
+// [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a later
+// version of this package wrote it, and the errors of Restore and of s.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
 	if err := checkStore(s, key); err != nil {
 		return nil, err
@@ -62,8 +61,8 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	return h, nil
 }
 
-// Load returns the state saved in s under a key, as of the record with that Seq, or as
-// of the newest record if seq is 0. [Restore] makes a History from it, and
+// Load returns the state saved in s under a key, as of the record with that Seq, or as of
+// the newest record if seq is 0. [Restore] makes a History from it, and
 // [History.Rollback] returns to it. If the record does not exist, the error matches
 // [ErrNotFound]. Other errors are those of [Open].
 func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, error) {
@@ -320,12 +319,12 @@ func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	l.summaries, l.undone = nil, nil
 }
 
-// Attach makes [History.Save] save h in s under a key from now on. If the key is in
-// use, Attach returns a [*ConflictError]. Attach writes nothing, and the next Save
-// writes everything. A History that was saved elsewhere is no longer saved there. If its
-// log was deleted, a History may be attached to the same key again.
+// Attach makes [History.Save] save h in s under a key from now on, and no longer where it
+// was saved before. If the key is in use, Attach returns a [*ConflictError]. Attach
+// writes nothing, and the next Save writes everything. If the log of h was deleted, h may
+// be attached to the same key again.
 //
-// Attach returns a [*ValueError] for a nil Store or a key that is empty or too long,
+// Attach returns a [*ValueError] for a nil [Store] or a key that is empty or too long,
 // and the errors of s; then nothing changes.
 func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if h.ident == nil {
@@ -360,18 +359,18 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 }
 
 // Save atomically writes the changes since h was last saved in one record. When it
-// returns nil, the state at the time of the call, or a later state, survives a power
-// cut. Its cost is proportional to the changes. If nothing has changed, it does nothing.
+// returns nil, the state at the time of the call, or a later state, survives a power cut.
+// Its cost is proportional to the changes. If nothing has changed, it does nothing.
 // Messages appended while it runs may not be saved yet.
 //
-// If another writer has saved the conversation since, Save returns a [*ConflictError]
-// and writes nothing: call [History.Reload], then Save. After any other error the
-// record may be in the Store, or still be written. The next Save checks this and writes
-// the changes that are missing.
+// If another writer has saved the conversation since, Save returns a [*ConflictError] and
+// writes nothing: call [History.Reload], then Save. After any other error the record may
+// be in the Store, or still be written. The next Save checks this and writes the changes
+// that are missing. It returns [ErrNoStore] if h has no Store, and a [*ValueError] if a
+// record is too long.
 //
 // Only one Save, Reload, Attach or Prune of a History runs at a time. Other calls wait
-// until it ends or their own ctx ends. Save also works after Close. It returns
-// [ErrNoStore] if h has no Store, and a [*ValueError] if a record is too long.
+// until it ends or their own ctx ends.
 func (h *History) Save(ctx context.Context) error {
 	if _, err := h.openLog(); err != nil {
 		return err
@@ -391,9 +390,9 @@ func (h *History) Save(ctx context.Context) error {
 }
 
 // SaveFull is like Save, but writes everything in a full record, even if nothing has
-// changed, unless the newest record is full. [Open] then reads only that record. Save
-// itself writes a full record when Open would otherwise read more than three times as
-// much, or more than 256 records and more than one for each 512 bytes of a full record.
+// changed, unless the newest record is full. Open then reads only that record. Save
+// itself does so when Open would otherwise read more than three times as much, or more
+// than 256 records and more than one for each 512 bytes of a full record.
 func (h *History) SaveFull(ctx context.Context) error {
 	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {

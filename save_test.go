@@ -1088,3 +1088,21 @@ func TestSave_CannotFindOut(t *testing.T) {
 		checkOpened(t, s, "k", nil, b)
 	})
 }
+
+// A closed History can be saved, reloaded, pruned and summarised, and its queue emptied.
+func TestHistory_ClosedCanBeSaved(t *testing.T) {
+	h := open(t, new(shelf), "k", nil)
+	mustAppend(t, h, convo.User("hello"))
+	require.NoError(t, h.Queue(convo.User("more")))
+	require.NoError(t, h.Close())
+	_, err := h.Handoff(t.Context(), nil, "")
+	require.NoError(t, err)
+	require.NoError(t, h.Save(t.Context()))
+	_, _, err = h.Reload(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Prune(t.Context(), time.Time{}))
+	assert.Len(t, h.Unqueue(), 1)
+	assert.ErrorIs(t, h.Attach(t.Context(), new(shelf), "other"), convo.ErrClosed)
+	assert.ErrorIs(t, h.Note("late"), convo.ErrClosed)
+	assert.Zero(t, h.Release())
+}

@@ -21,6 +21,7 @@ import (
 // sealed separately, and [SealedField] identifies the field and its record. An empty
 // Title is not sealed. Both functions may be called by several goroutines at once. They
 // may modify and return data. An error or a panic of seal becomes the error of the call.
+// The Store is a [Pruner]; its Prune returns [errors.ErrUnsupported] if s is not.
 //
 // # Tampering
 //
@@ -37,16 +38,14 @@ import (
 // removed a title. To detect a log that ends early, keep the result of [History.Saved]
 // elsewhere.
 //
-// A log opens only under its own key. To copy it to another key, or after a Prune, pass
-// the sealed Stores to [Copy], not the underlying ones, so that it is sealed again.
+// A log opens only under its own key. To copy it, pass the sealed Stores to [Copy], so
+// that it is sealed again.
 //
 // # Titles
 //
 // A sealed title is stored as the ID of its record and base64, within the 256 bytes of a
 // title. A longer title is cut to fit: to 144 bytes if seal adds 28 bytes for a nonce and
 // a tag. If seal adds more than 170 bytes to a text, no title is kept.
-//
-// The Store is a [Pruner]. Its Prune returns [errors.ErrUnsupported] if s is not.
 func Sealed(s Store, seal, open func(f SealedField, data []byte) ([]byte, error)) Store {
 	return &sealedStore{s, seal, open}
 }
@@ -58,8 +57,8 @@ type SealedField struct {
 	Seq  uint64
 	ID   string // of the record
 
-	// The other fields of the record that determine the meaning of Data. They are not set
-	// for a Title, since a Title may be opened without the rest of its record.
+	// The other fields of the record that determine the meaning of Data. They are not set for a
+	// Title, since a Title may be opened without the rest of its record.
 	Prev   string
 	Full   bool
 	Format int

@@ -6,32 +6,25 @@ import "context"
 // the newest turns, or of both, and drops older ones. It is a [Trigger]. System entries
 // do not count.
 //
-// It drops whole exchanges until at most Keep entries and at most Turns turns are left.
-// It also drops the summary, which covers even older entries. If the window begins
-// inside a turn, the user messages of that turn stay at its head and count. If there is
-// no room for them, the window begins with the next turn. The floor always stays:
-// pinned exchanges, and the required part of the newest turn, such as a whole run of
-// user messages that the model has not answered yet.
-//
-// A summary that an earlier link of a [Chain] has just made stays.
+// It drops whole exchanges until at most KeepLast entries and at most KeepTurns turns are
+// left, and the summary, which covers even older entries, unless an earlier link of a
+// [Chain] has just made it. If the window begins inside a turn, the user messages of that
+// turn stay at its head and count. If there is no room for them, the window begins with
+// the next turn. The floor always stays: pinned exchanges, and the required part of the
+// newest turn, such as a whole run of user messages that the model has not answered yet.
 //
 // Each edit changes the beginning of requests, so the provider has to fill its prompt
-// cache again. If TriggerAt is twice Keep, that happens only once every Keep entries,
-// and a conversation costs about a quarter as much as with the default TriggerAt. The
-// same holds for Turns.
+// cache again. If TriggerAt is twice KeepLast, that happens only once every KeepLast
+// entries, and a conversation costs about a quarter as much as with the default
+// TriggerAt. The same holds for KeepTurns.
 type SlidingWindow struct {
-	// Keep is the number of entries to keep. Less than 1 means 1, or if Turns is
-	// set, any number of entries.
-	Keep int
+	KeepLast  int // the number of entries to keep; less than 1 means 1, or with KeepTurns any number
+	KeepTurns int // the number of turns to keep, the newest one included; less than 1 means any number
 
-	// Turns is the number of turns to keep, the newest one included. Less than 1
-	// means any number of turns.
-	Turns int
-
-	// TriggerAt is the number of turns at which a compaction is due if Turns is
-	// set, and otherwise the number of entries. The minimum and default is one more
-	// than the number to keep. If Keep and Turns are both set, a compaction is also
-	// due as soon as there are more than Keep entries.
+	// TriggerAt is the number of turns at which a compaction is due if KeepTurns is set, and
+	// otherwise the number of entries. The minimum and default is one more than the number to
+	// keep. If KeepLast and KeepTurns are both set, a compaction is also due as soon as there
+	// are more than KeepLast entries.
 	TriggerAt int
 }
 
@@ -40,8 +33,8 @@ func (w SlidingWindow) Name() string { return "sliding-window" }
 
 // keep returns how many entries and how many turns to keep; 0 means any number.
 func (w SlidingWindow) keep() (entries, turns int) {
-	turns = max(w.Turns, 0)
-	if entries = max(w.Keep, 0); turns == 0 {
+	turns = max(w.KeepTurns, 0)
+	if entries = max(w.KeepLast, 0); turns == 0 {
 		entries = max(entries, 1)
 	}
 	return entries, turns

@@ -31,7 +31,7 @@ func TestSlidingWindow(t *testing.T) {
 	} {
 		h := tour(t, bare())
 		require.NoError(t, h.Pin(tt.pin...))
-		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep}, h.Snapshot(), convo.Goal{})
+		got, _ := planOf(t, convo.SlidingWindow{KeepLast: tt.keep}, h.Snapshot(), convo.Goal{})
 		assert.Equal(t, tt.want, got, "keep %d, pinned %v", tt.keep, tt.pin)
 	}
 }
@@ -58,7 +58,7 @@ func TestSlidingWindow_Turns(t *testing.T) {
 	} {
 		h := tour(t, bare())
 		require.NoError(t, h.Pin(tt.pin...))
-		got, _ := planOf(t, convo.SlidingWindow{Keep: tt.keep, Turns: tt.turns}, h.Snapshot(), convo.Goal{})
+		got, _ := planOf(t, convo.SlidingWindow{KeepLast: tt.keep, KeepTurns: tt.turns}, h.Snapshot(), convo.Goal{})
 		assert.Equal(t, tt.want, got, "%+v", tt)
 	}
 }
@@ -68,7 +68,7 @@ func TestSlidingWindow_Turns(t *testing.T) {
 func TestSlidingWindow_UsersInARow(t *testing.T) {
 	opts := bare()
 	opts.Roles = convo.Relaxed()
-	opts.Strategy = convo.SlidingWindow{Keep: 2}
+	opts.Strategy = convo.SlidingWindow{KeepLast: 2}
 	h, err := convo.New(opts)
 	require.NoError(t, err)
 	for range 50 {
@@ -95,12 +95,12 @@ func TestSlidingWindow_UsersInARow(t *testing.T) {
 // that, nor if a link before has just made it.
 func TestSlidingWindow_Summary(t *testing.T) {
 	opts := bare()
-	opts.Strategy = convo.SlidingWindow{Keep: 3}
+	opts.Strategy = convo.SlidingWindow{KeepLast: 3}
 	h := tour(t, opts)
 	n, err := h.SplicePrefix(h.Snapshot(), 6, "they went there")
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
-	_, err = convo.SlidingWindow{Keep: 3}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
+	_, err = convo.SlidingWindow{KeepLast: 3}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
 	require.ErrorIs(t, err, convo.ErrNoGain, "three entries, and all fit")
 	mustAppend(t, h, convo.Assistant("a"))
 	r, err := h.CompactIfNeeded(t.Context())
@@ -112,7 +112,7 @@ func TestSlidingWindow_Summary(t *testing.T) {
 
 	opts.Strategy = convo.Chain(convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		return convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "s"}}, nil
-	}), convo.SlidingWindow{Keep: 2})
+	}), convo.SlidingWindow{KeepLast: 2})
 	h = tour(t, opts)
 	_, err = h.Compact(t.Context(), "")
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestSlidingWindow_LongestThatFits(t *testing.T) {
 		}
 		slices.Sort(want)
 		want = slices.Compact(want)
-		e, err := convo.SlidingWindow{Keep: keep}.Compact(t.Context(), s, convo.Goal{})
+		e, err := convo.SlidingWindow{KeepLast: keep}.Compact(t.Context(), s, convo.Goal{})
 		if err != nil {
 			require.ErrorIs(t, err, convo.ErrNoGain)
 		}
@@ -187,21 +187,21 @@ func TestSlidingWindow_DueByTurns(t *testing.T) {
 		entries, turns int
 		want           bool
 	}{
-		{convo.SlidingWindow{Turns: 3}, 100, 3, false},
-		{convo.SlidingWindow{Turns: 3}, 100, 4, true},
-		{convo.SlidingWindow{Turns: 3, TriggerAt: 6}, 100, 5, false},
-		{convo.SlidingWindow{Turns: 3, TriggerAt: 6}, 100, 6, true},
-		{convo.SlidingWindow{Turns: 3, TriggerAt: 2}, 100, 3, false}, // never with nothing to drop
-		{convo.SlidingWindow{Turns: 3, Keep: 20}, 20, 3, false},
-		{convo.SlidingWindow{Turns: 3, Keep: 20}, 20, 8, true},
-		{convo.SlidingWindow{Turns: 3, Keep: 20}, 21, 3, true},
-		{convo.SlidingWindow{Turns: 3, Keep: 20, TriggerAt: 30}, 20, 29, false},
-		{convo.SlidingWindow{Turns: -3}, 2, 1, true},
+		{convo.SlidingWindow{KeepTurns: 3}, 100, 3, false},
+		{convo.SlidingWindow{KeepTurns: 3}, 100, 4, true},
+		{convo.SlidingWindow{KeepTurns: 3, TriggerAt: 6}, 100, 5, false},
+		{convo.SlidingWindow{KeepTurns: 3, TriggerAt: 6}, 100, 6, true},
+		{convo.SlidingWindow{KeepTurns: 3, TriggerAt: 2}, 100, 3, false}, // never with nothing to drop
+		{convo.SlidingWindow{KeepTurns: 3, KeepLast: 20}, 20, 3, false},
+		{convo.SlidingWindow{KeepTurns: 3, KeepLast: 20}, 20, 8, true},
+		{convo.SlidingWindow{KeepTurns: 3, KeepLast: 20}, 21, 3, true},
+		{convo.SlidingWindow{KeepTurns: 3, KeepLast: 20, TriggerAt: 30}, 20, 29, false},
+		{convo.SlidingWindow{KeepTurns: -3}, 2, 1, true},
 	} {
 		assert.Equal(t, tt.want, tt.w.Due(convo.Status{Entries: tt.entries + 2, System: 2, Turns: tt.turns}), "%+v", tt)
 	}
 	opts := bare()
-	opts.Strategy = convo.SlidingWindow{Turns: 2}
+	opts.Strategy = convo.SlidingWindow{KeepTurns: 2}
 	h := tour(t, opts) // three turns
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
@@ -222,11 +222,11 @@ func TestSlidingWindow_Due(t *testing.T) {
 		{keep: 0, at: 0, entries: 1},
 		{keep: 0, at: 0, entries: 2, due: 1},
 	} {
-		w := convo.SlidingWindow{Keep: tt.keep, TriggerAt: tt.at}
+		w := convo.SlidingWindow{KeepLast: tt.keep, TriggerAt: tt.at}
 		assert.Equal(t, tt.due == 1, w.Due(convo.Status{Entries: tt.entries + 2, System: 2}), "%+v", tt)
 	}
 	opts := bare()
-	opts.Strategy = convo.SlidingWindow{Keep: 3, TriggerAt: 6}
+	opts.Strategy = convo.SlidingWindow{KeepLast: 3, TriggerAt: 6}
 	h := tour(t, opts) // eight entries that are not system entries
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)

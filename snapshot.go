@@ -11,14 +11,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Snapshot is the view of a conversation at one moment. It never changes and
-// is safe for concurrent use. The zero Snapshot is empty.
+// A Snapshot is the view of a conversation at one moment. It never changes and is safe
+// for concurrent use. The zero Snapshot is empty.
 //
-// A snapshot belongs to the [History] that made it. Apply, SplicePrefix,
-// Rollback and RecordUsage accept only snapshots of their own History, and
-// return a [*StaleError] for others. Snapshots from [NewSnapshot], [Snapshot.With],
-// [Load] and JSON belong to no History, but Rollback accepts snapshots that Load made
-// from its own log.
+// A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback,
+// Recover and RecordUsage accept only snapshots of their own History, and return a
+// [*StaleError] for others. Snapshots from NewSnapshot, Load and JSON, and those made by
+// With, Before and AsText, belong to no History, but Rollback accepts snapshots that Load
+// made from its own log.
 type Snapshot struct {
 	owner    *History
 	loaded   loaded // zero: Load has not made it
@@ -54,10 +54,9 @@ func (s *Snapshot) At(i int) (Entry, bool) {
 	return s.at(i).export(s.pins, new(partRoom)), true
 }
 
-// All returns an iterator over the indices and entries, system entries first. Texts
-// are shared and never copied. The lists of parts are copied, many in one
-// allocation: a loop over all entries makes one for some 256 parts, and one for each
-// tool result.
+// All returns an iterator over the indices and entries, system entries first. Texts are
+// shared and never copied. The lists of parts are copied, many in one allocation: a loop
+// over all entries makes one for some 256 parts, and one for each tool result.
 func (s *Snapshot) All() iter.Seq2[int, Entry] {
 	return func(yield func(int, Entry) bool) {
 		room := partRoom{next: 4}
@@ -78,27 +77,25 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	return e.export(s.pins, new(partRoom)), true
 }
 
-// Messages returns copies of the messages for the model: the system
-// messages, the summary as a user message, and the other messages, with the
-// ephemeral messages after the user messages of the newest turn and the notes that
-// directly follow these, or before all entries but the system entries if the turn begins
-// with no user message. A message with an Author begins and ends with tags that name the
-// author.
+// Messages returns copies of the messages for the model: the system messages, the summary
+// as a user message, and the other messages, with the ephemeral messages after the user
+// messages of the newest turn and the notes that directly follow these, or before all
+// entries but the system entries if the turn begins with no user message. A message with
+// an Author begins and ends with tags that name the author.
 //
-// The tags around a summary and around what an author says contain a key: an @ and
-// seven letters; see Options.TagKey. No text can forge them, even if its writer has
-// seen the key: in a text that contains these letters, *** replaces them, and "&lt;"
-// the "<" of each tag. A text that ends as the key begins is followed by ***, so that
-// no key is spread over several parts or messages. This applies to the text of users,
-// assistants, results and the summary, to names of authors, and to the type and
-// address of media. The letters of the key are recognised in upper and lower
-// case, as letters of other alphabets and signs that look alike, and with white
-// space and invisible characters between them. Other encodings, and text inside
-// media, are not recognised.
+// The tags around a summary and around what an author says contain a key: an @ and seven
+// letters; see Options.TagKey. No text can forge them, even if its writer has seen the
+// key: in a text that contains these letters, *** replaces them, and "&lt;" the "<" of
+// each tag. A text that ends as the key begins is followed by ***, so that no key is
+// spread over several parts or messages. This applies to the text of users, assistants,
+// results and the summary, to names of authors, and to the type and address of media. The
+// letters are recognised in upper and lower case, as letters of other alphabets and signs
+// that look alike, and with white space and invisible characters between them, but not in
+// other encodings or inside media.
 //
-// Everything else is shown byte for byte: all other text, system
-// messages, tool names, IDs and arguments, opaque blocks, the data of media,
-// and reasoning that has an ID, a signature or an encrypted form.
+// Everything else is shown byte for byte: all other text, system messages, tool names,
+// IDs and arguments, opaque blocks, the data of media, and reasoning that has an ID, a
+// signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
 	for _, m := range s.MessagesFrom(0, nil) {
@@ -107,14 +104,13 @@ func (s *Snapshot) Messages() []Message {
 	return out
 }
 
-// Tokens returns the raw tokens of the view, that is of all entries, the
-// tools, the summary and the ephemeral messages. They are counted locally: usage reports do
-// not correct them, and what a request carries besides its messages is not
-// included.
+// Tokens returns the raw tokens of the view: of all entries, the tools, the summary and
+// the ephemeral messages. Usage reports do not correct them, and what a request carries
+// besides is not included.
 func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 
-// SummaryTokens returns how many raw tokens a summary with this text would have
-// in the view, including the tags that mark it for the model and Options.SummaryHint.
+// SummaryTokens returns how many raw tokens a summary with this text would have in the
+// view, with the tags that mark it for the model and Options.SummaryHint.
 func (s *Snapshot) SummaryTokens(text string) int {
 	if s.id == nil {
 		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
@@ -122,8 +118,8 @@ func (s *Snapshot) SummaryTokens(text string) int {
 	return clampInt(s.id.summaryTokens(text))
 }
 
-// Version returns the version of the view. It grows with every change of the
-// [History].
+// Version returns the version of the view. It grows with each change of the view, the
+// pins, the bonds, the limits, the model and the estimate, and with no other.
 func (s *Snapshot) Version() uint64 { return s.version }
 
 // Model returns the name of the model that the snapshot was made for, as passed to
@@ -217,10 +213,7 @@ type Entry struct {
 	Turn    int       // counted from 1; 0 for system entries and before the first user message
 	Pinned  bool      // whether its exchange is pinned
 	Time    time.Time // when it was appended; zero if that is not known
-
-	// Missing is how many raw tokens were cut or cleared out of results of
-	// Message, 0 if it is complete.
-	Missing int
+	Missing int       // raw tokens that were cut or cleared out of results of Message
 }
 
 // export returns e as an Entry. pins are those of its view, and room is for its parts.
@@ -240,8 +233,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 // String returns the ID and the beginning of the message.
 func (e Entry) String() string { return e.print(false) }
 
-// Format prints what String returns. The verb %+v also prints the IDs of calls and
-// results.
+// Format prints what String returns; %+v adds the IDs of calls and results.
 func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
 func (e *Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
@@ -271,15 +263,13 @@ func (m meta) check() error {
 	return nil
 }
 
-// SetMeta replaces the title of the conversation and the data that the application
-// keeps with it, such as the id of its user. The title may have 256 bytes and the
-// data 64 KiB; empty strings remove them. Both are saved, restored and copied to forks.
-// They are not sent to models or counted. [Snapshot.Meta] returns them.
+// SetMeta replaces the title of the conversation and the data that the application keeps
+// with it, such as the id of its user; empty strings remove them. Both are saved,
+// restored and copied to forks. They are not sent to models or counted. [Snapshot.Meta]
+// returns them. Rollback, Rewind and Undo do not change them.
 //
-// Invalid UTF-8 is replaced by U+FFFD. If the title or the data is then too long,
-// SetMeta returns a [*ValueError] and changes neither. Rollback, Rewind and Undo do not
-// change them. SetMeta does not change the version of the view, since the next request
-// is the same.
+// For a title of more than 256 bytes or data of more than 64 KiB, SetMeta returns a
+// [*ValueError] and changes neither. Invalid UTF-8 is first replaced by U+FFFD.
 func (h *History) SetMeta(title, data string) error {
 	next := meta{text.Valid(title), text.Valid(data)}
 	if err := next.check(); err != nil {
@@ -306,8 +296,8 @@ func (s *Snapshot) Meta() (title, data string) { return s.meta.title, s.meta.dat
 // nil or from another conversation, or if the summaries differ. Entries after ephemeral
 // messages do not count unless prev has the same ephemeral messages in that position.
 //
-// With [Snapshot.MessagesFrom], a format can reuse its output for prev and write only
-// the new messages. Same compares no texts and does not allocate.
+// With [Snapshot.MessagesFrom], a format can reuse its output for prev and write only the
+// new messages. Same compares no texts and does not allocate.
 func (s *Snapshot) Same(prev *Snapshot) int {
 	if s == nil || prev == nil || s.key() != prev.key() || s.summary != prev.summary {
 		return 0
@@ -342,15 +332,13 @@ func (s *state) ephemeralPlace() int {
 	return to
 }
 
-// MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns:
-// the messages from the entry with index from on, and the summary or the ephemeral
-// messages if they are right before it or later. With each message comes the index of
-// its entry; with the summary and the ephemeral messages, that of the entry after
-// them.
-//
-// A format that names authors in a field passes named, which reports whether it does so
-// for a role and an author: their messages come without tags. named must report the same
-// each time. If it is nil, the messages are those of Messages.
+// MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns: the
+// messages from the entry with index from on, and the summary or the ephemeral messages
+// if they are right before it or later. With each message comes the index of its entry;
+// with the summary and the ephemeral messages, that of the entry after them. A format
+// that names authors in a field passes named, which reports whether it does so for a role
+// and an author, always the same: their messages come without tags. A nil named names
+// none.
 func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
@@ -378,9 +366,9 @@ func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) b
 	}
 }
 
-// Before returns the view up to the entry with the ID, without the ephemeral messages: what
-// a provider compacts for a [Native]. It is nil if the view has no such entry after the
-// system entries. The new snapshot belongs to no History, as that of [Snapshot.With].
+// Before returns the view up to the entry with the ID, without the ephemeral messages:
+// what a provider compacts for a [Native]. It is nil if the view has no such entry after
+// the system entries.
 func (s *Snapshot) Before(id ID) *Snapshot {
 	n, ok := index(s.list, id)
 	if !ok {
@@ -398,9 +386,9 @@ func (s *Snapshot) Before(id ID) *Snapshot {
 
 // Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that
 // it cannot forge the tags of speakers and of the summary. Messages masks texts, and
-// leaves opaque parts, arguments and names as they are: a format that writes any of
-// these as a text of the conversation masks it before, and puts a visible character that
-// is no letter at both ends, such as a bracket.
+// leaves opaque parts, arguments and names as they are: a format that writes any of these
+// as a text of the conversation masks it before, and puts a visible character that is no
+// letter at both ends, such as a bracket.
 func (s *Snapshot) Mask(text string) string {
 	if s == nil || s.key() == "" {
 		return text
@@ -409,9 +397,9 @@ func (s *Snapshot) Mask(text string) string {
 }
 
 // AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message
-// between tags that name it a message of the system, for a format that takes system
-// messages in front only. As with the tags of a summary, no other text can forge these.
-// A message of another role is returned as it is.
+// between tags that no other text can forge and that name it a message of the system, for
+// a format that takes system messages in front only. A message of another role is
+// returned as it is.
 func (s *Snapshot) AsUser(m Message) Message {
 	if m.Role != RoleSystem {
 		return m

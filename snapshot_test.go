@@ -502,10 +502,12 @@ func TestSnapshot_Same(t *testing.T) {
 	assert.Equal(t, 5, rain.Same(first))
 	_, err = h.Append(convo.Assistant("a3"))
 	require.NoError(t, err)
-	assert.Equal(t, 6, h.Snapshot().Same(rain), "the ephemeral messages stayed where they were")
+	answered := h.Snapshot()
+	assert.Equal(t, 6, answered.Same(rain), "the ephemeral messages stayed where they were")
 	_, err = h.Append(convo.User("u4"))
 	require.NoError(t, err)
-	assert.Equal(t, 6, h.Snapshot().Same(rain), "they have moved with the turn")
+	assert.Equal(t, 6, h.Snapshot().Same(answered), "they have moved with the turn")
+	assert.Equal(t, 6, answered.Same(h.Snapshot()))
 	require.NoError(t, h.SetEphemeral())
 	require.NoError(t, h.SetMeta("t", ""))
 	assert.Equal(t, 8, h.Snapshot().Same(h.Snapshot()))
@@ -616,4 +618,35 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		require.True(t, ok, "%s: %v", name, err)
 		assert.Equal(t, -1, wrong.Index)
 	}
+}
+
+// The version grows with each change of the view, the pins, the bonds, the limits, the model
+// and the estimate, and with no other.
+func TestSnapshot_Version(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 10_000}})
+	id := mustAppend(t, h, convo.User("a"))
+	version := h.Snapshot().Version()
+	step := func(name string, grows bool, err error) {
+		t.Helper()
+		require.NoError(t, err, name)
+		now := h.Snapshot().Version()
+		assert.Equal(t, grows, now > version, name)
+		version = now
+	}
+	step("Pin", true, h.Pin(id))
+	step("SetLimits", true, h.SetLimits(convo.Limits{Window: 20_000}))
+	step("SetModel", true, h.SetModel("m", convo.Limits{}))
+	step("RecordUsage", true, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 10}))
+	step("SetTools", true, h.SetTools(convo.Tool{Name: "x"}))
+	step("SetEphemeral", true, h.SetEphemeral(convo.System("x")))
+	h.Release()
+	step("Release", true, nil)
+	step("SetMeta", false, h.SetMeta("title", "data"))
+	step("Queue", false, h.Queue(convo.User("q")))
+	_ = h.Unqueue()
+	step("Unqueue", false, nil)
+	_, _, err := h.MakeRoom(t.Context(), 10)
+	step("MakeRoom", false, err)
+	step("Attach", false, h.Attach(t.Context(), new(shelf), "k"))
+	step("Save", false, h.Save(t.Context()))
 }

@@ -236,7 +236,7 @@ func TestClearToolResults_SpillFails(t *testing.T) {
 // When an edit is refused and planned again, no original is spilled twice.
 func TestClearToolResults_SpillsOnce(t *testing.T) {
 	calls := map[string]int{}
-	opts := windowOf(700, convo.ClearToolResults{MinFreed: -1}) // never enough
+	opts := windowOf(700, convo.ClearToolResults{MinFree: -1}) // never enough
 	opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
 		calls[r.CallID]++
 		return "f" + r.CallID, nil
@@ -308,7 +308,7 @@ func TestSpill_NeverGetsWhatWasCut(t *testing.T) {
 			calls := 0
 			opts := bare()
 			opts.MaxResult, opts.KeepOriginals = 200, tt.keep
-			opts.Strategy = convo.ClearToolResults{KeepLast: -1, MinFreed: -1}
+			opts.Strategy = convo.ClearToolResults{KeepLast: -1, MinFree: -1}
 			opts.Spill = func(_ context.Context, r convo.ToolResult) (string, error) {
 				calls++
 				assert.Equal(t, long, r.Text(), "call %d", calls)

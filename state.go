@@ -257,6 +257,14 @@ func joinEphemeral(back, own *ephemeral) *ephemeral {
 	return all
 }
 
+// sameAs reports whether two sets, which may be nil, have the same messages.
+func (e *ephemeral) sameAs(f *ephemeral) bool {
+	if e == nil || f == nil {
+		return e == f
+	}
+	return slices.EqualFunc(e.msgs, f.msgs, func(m, n Message) bool { return m.sameAs(&n) })
+}
+
 // split is the inverse of joinEphemeral. e may be nil.
 func (e *ephemeral) split() (back, own *ephemeral) {
 	if e == nil || e.back == nil {

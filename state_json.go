@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -123,29 +122,29 @@ func (s *scalars) fields() []strictjson.Field {
 
 // check returns an error if a figure is out of range.
 func (s *scalars) check() error {
-	switch at, ok := nanoseconds(s.edited); {
-	case s.last < 0 || s.last > maxID:
-		return fmt.Errorf("last is %d, want 0 to %d", s.last, int64(maxID))
-	case s.turn < 0 || s.turn > maxTurn || ID(s.turn) > s.last:
-		return fmt.Errorf("turn is %d, want 0 to last and at most %d", s.turn, maxTurn)
-	case s.released < 0 || s.released > s.last:
-		return fmt.Errorf("released is %d, want 0 to last, %d", s.released, s.last)
-	case s.touched < 0 || s.touched > s.turn:
-		return fmt.Errorf("touched is %d, want 0 to turn, %d", s.touched, s.turn)
-	case s.appended < 0 || s.appended > maxTotal:
-		return fmt.Errorf("appended is %d, want 0 to %d", s.appended, int64(maxTotal))
-	case s.ever < 0 || s.ever > maxTotal:
-		return fmt.Errorf("ever is %d, want 0 to %d", s.ever, int64(maxTotal))
-	case !ok || at == 0:
-		return fmt.Errorf("edited is %v, want a year from 1678 to 2261", s.edited)
-	case s.breaker.failures < 0:
+	for _, f := range [...]struct {
+		name        string
+		value, most int64
+	}{
+		{"last", int64(s.last), maxID},
+		{"turn", int64(s.turn), min(int64(s.last), maxTurn)},
+		{"released", int64(s.released), int64(s.last)},
+		{"touched", int64(s.touched), int64(s.turn)},
+		{"appended", s.appended, maxTotal},
+		{"ever", s.ever, maxTotal},
+		{"failed_at", s.breaker.appended, s.ever},
+		{"the limit of named", int64(s.named.limit), maxTotal},
+		{"raw", s.counted, maxTotal},
+	} {
+		if f.value < 0 || f.value > f.most {
+			return fmt.Errorf("%s is %d, want 0 to %d", f.name, f.value, f.most)
+		}
+	}
+	if s.breaker.failures < 0 {
 		return fmt.Errorf("failures is %d, want 0 or more", s.breaker.failures)
-	case s.breaker.appended < 0 || s.breaker.appended > s.ever:
-		return fmt.Errorf("failed_at is %d, want 0 to ever, %d", s.breaker.appended, s.ever)
-	case s.named.limit < 0 || int64(s.named.limit) > maxTotal:
-		return fmt.Errorf("named has a limit of %d, want 0 to %d", s.named.limit, int64(maxTotal))
-	case s.counted < 0 || s.counted > maxTotal:
-		return fmt.Errorf("raw is %d, want 0 to %d", s.counted, int64(maxTotal))
+	}
+	if at, ok := nanoseconds(s.edited); !ok || at == 0 {
+		return fmt.Errorf("edited is %v, want a year from 1678 to 2261", s.edited)
 	}
 	if s.limits == (Limits{}) {
 		return nil
@@ -171,14 +170,12 @@ func (s *seenJSON) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "tools", Value: &s.tools}, {Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
 }
 
-// MarshalJSON encodes s in the form that docs/format.md describes: the entries
-// with their IDs, the pins, the summary, the key, the calibration, the messages in the
-// queue, and the title and data set by SetMeta. Ephemeral messages and the originals of
-// cut or cleared results are left out. Token counts are left out because the reader
-// counts again. The zero Snapshot has no key, and decodes to the zero Snapshot.
-//
-// Calling it directly is faster than json.Marshal, which calls it and then checks each
-// byte again.
+// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
+// IDs, the pins, the summary, the key, the calibration, the messages in the queue, and
+// the title and data set by SetMeta. Ephemeral messages, token counts and the originals
+// of cut or cleared results are left out. The zero Snapshot has no key, and decodes to
+// the zero Snapshot. A direct call is faster than json.Marshal, which checks each byte
+// again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := stateJSON{
 		version: snapshotVersion, key: s.key(),
@@ -483,8 +480,7 @@ func (c *calibration) fields() []strictjson.Field {
 // UnmarshalJSON decodes the output of MarshalJSON into s, which must be empty. Tokens are
 // counted by [Heuristic]. If data is not valid or s is not empty, it returns a
 // [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
-// does not read the version of data. The order of roles and the matching of calls and
-// results are checked by [Restore].
+// does not read the version of data. [Restore] checks roles, calls and results.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	if r := strictjson.NewReader(data); r.Null() {
 		if r.End(); r.Err() == nil {
@@ -815,7 +811,8 @@ func readQueued(r *strictjson.Reader) *queued {
 
 // isZero reports whether in is the encoding of the zero Snapshot.
 func (in *stateJSON) isZero() bool {
-	return reflect.DeepEqual(*in, stateJSON{version: in.version})
+	return in.key == "" && in.scalars == (scalars{}) && in.title == nil && in.meta == nil && in.learned == nil && in.tools == nil && in.summary == nil &&
+		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil
 }
 
 // state checks in and returns the state that it describes. If count is not set, the

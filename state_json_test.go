@@ -141,7 +141,13 @@ func TestSnapshotJSON_Zero(t *testing.T) {
 	h, err := convo.Restore(s, nil)
 	require.NoError(t, err)
 	checkSaved(t, h, nil)
-	assert.Error(t, json.Unmarshal([]byte(`{"version":1,"last":1,"turn":0}`), s), "what holds something has a key")
+	for _, member := range []string{
+		`"last":1`, `"turn":1`, `"touched":1`, `"appended":1`, `"model":"m"`, `"released":1`, `"title":"t"`, `"meta":"m"`, `"learned":[]`,
+		`"tools":{}`, `"summary":{}`, `"pins":[1]`, `"system":[]`, `"queue":[]`,
+		`"entries":[{"id":1,"turn":1,"message":{"role":"user","parts":[]}}]`,
+	} {
+		assert.Error(t, json.Unmarshal([]byte(`{"version":1,`+member+`}`), new(convo.Snapshot)), "%s: what holds something has a key", member)
+	}
 }
 
 // A key that is repeated, or in other case, is refused in every object.

@@ -18,23 +18,23 @@ type Status struct {
 	Tokens    int // as in Estimate
 	Upper     int // as in Estimate
 
-	// The limits with their defaults, less the tokens that MakeRoom reserved (see
-	// [Limits]), and within the limit that Recover found. Limit is Window - Reserve. A
-	// limit that does not exist is 0, such as Limit without a Window.
+	// The limits with their defaults, less the tokens that MakeRoom reserved (see [Limits]),
+	// and within the limit that Recover found. Limit is Window - Reserve. 0: there is no such
+	// limit.
 	Window, Limit, High, Low, Soft, MinFree int
 
-	// Assumed reports whether Window is a guess; see Limits.Assumed.
-	Assumed bool
+	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
+	// message is from the user or a tool, or is an answer that its provider has paused.
+	AwaitsAnswer bool
 
-	// Decisions grows with each decision: a change that the messages themselves do not tell,
-	// such as a compaction, a cut, a pin, a rollback, a queued message or new limits. When
-	// it has changed, store what [History.Decisions] returns.
+	Assumed bool // whether Window is a guess; see Limits.Assumed
+
+	// Decisions grows with each change that the messages themselves do not show, such as a
+	// compaction, a cut, a pin, a rollback, a queued message or new limits. When it has
+	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
-	// Originals is the size, in raw tokens, of the originals kept in memory; see
-	// Options.KeepOriginals.
-	Originals int
-
+	Originals  int       // raw tokens of the originals kept in memory; see Options.KeepOriginals
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
 	LastEdit   time.Time // when an edit was last applied; zero: never
@@ -58,8 +58,7 @@ func (s Status) String() string {
 	return out
 }
 
-// Status returns the current numbers of h. Its cost does not depend on the length of the
-// conversation.
+// Status returns the current numbers of h, in constant time.
 func (h *History) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -69,28 +68,29 @@ func (h *History) Status() Status {
 func (h *History) statusLocked() Status {
 	e, marks := h.estimateLocked(), h.marks
 	return Status{
-		Entries:    h.state.len(),
-		System:     len(h.sys),
-		Turns:      h.turns,
-		OpenCalls:  h.calls.openCalls(),
-		Media:      h.media,
-		Queued:     len(h.queue),
-		Unsaved:    h.unsavedLocked(),
-		Torn:       h.tornLocked(),
-		Tokens:     e.Tokens,
-		Upper:      e.Upper,
-		Window:     h.limits.Window,
-		Assumed:    h.limits.Assumed,
-		Limit:      orZero(marks.limit, h.limits.Window),
-		High:       orZero(marks.high, clampInt(h.limits.most())),
-		Low:        orZero(marks.low, clampInt(h.limits.most())),
-		Soft:       orZero(marks.soft, clampInt(h.limits.most())),
-		MinFree:    clampInt(marks.minFree),
-		Decisions:  h.version - h.plain + h.requeued,
-		Originals:  clampInt(h.originalRaw),
-		Appended:   clampInt(h.appended),
-		LastAppend: timeOf(h.lastAppend),
-		LastEdit:   timeOf(h.lastEdit),
+		Entries:      h.state.len(),
+		System:       len(h.sys),
+		Turns:        h.turns,
+		OpenCalls:    h.calls.openCalls(),
+		Media:        h.media,
+		Queued:       len(h.queue),
+		Unsaved:      h.unsavedLocked(),
+		Torn:         h.tornLocked(),
+		Tokens:       e.Tokens,
+		Upper:        e.Upper,
+		Window:       h.limits.Window,
+		AwaitsAnswer: h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPaused()),
+		Assumed:      h.limits.Assumed,
+		Limit:        orZero(marks.limit, h.limits.Window),
+		High:         orZero(marks.high, clampInt(h.limits.most())),
+		Low:          orZero(marks.low, clampInt(h.limits.most())),
+		Soft:         orZero(marks.soft, clampInt(h.limits.most())),
+		MinFree:      clampInt(marks.minFree),
+		Decisions:    h.version - h.plain + h.requeued,
+		Originals:    clampInt(h.originalRaw),
+		Appended:     clampInt(h.appended),
+		LastAppend:   timeOf(h.lastAppend),
+		LastEdit:     timeOf(h.lastEdit),
 	}
 }
 

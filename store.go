@@ -17,32 +17,30 @@ import (
 // them without holding a lock, and makes one call of Append at a time.
 // convotest.TestStore checks a Store.
 type Store interface {
-	// Append adds r after the record with the ID r.Prev, atomically. When it returns nil,
-	// r survives a power cut. If Prev is empty, r begins the log of a key without one;
-	// then r is Full, and its Seq may be any number from 1 on.
+	// Append adds r after the record with the ID r.Prev, atomically. When it returns nil, r
+	// survives a power cut. If Prev is empty, r begins the log of a key without one; then r is
+	// Full, and its Seq may be any number from 1 on.
 	//
-	// If r.ID is already the ID of the newest record, Append returns nil. If the newest
-	// record is neither r nor r.Prev, or if there is none and r.Prev is not empty, it
-	// returns a [*ConflictError] and writes nothing. If r.Check fails, or r.Seq is not
-	// one more than the Seq of the record r.Prev, it returns a [*ValueError] and writes
-	// nothing. After any other error, r may have been stored or may still be stored
-	// later, but never a part of it.
+	// If r.ID is already the ID of the newest record, Append returns nil. If the newest record
+	// is neither r nor r.Prev, or if there is none and r.Prev is not empty, it returns a
+	// [*ConflictError] and writes nothing. If r.Check fails, or r.Seq is not one more than the
+	// Seq of the record r.Prev, it returns a [*ValueError] and writes nothing. After any other
+	// error, r may have been stored or may still be stored later, but never a part of it.
 	Append(ctx context.Context, r Record) error
 
-	// Records yields the records of a key in order, with a few in memory at a time. It
-	// yields the records with a Seq of at least from, or if from is 0, the newest full
-	// record and the records after it. A key without a log yields nothing; this is not an
-	// error.
+	// Records yields the records of a key in order, with a few in memory at a time. It yields
+	// the records with a Seq of at least from, or if from is 0, the newest full record and the
+	// records after it. A key without a log yields nothing; this is not an error.
 	//
 	// In place of records that are damaged or missing, it yields a [*DamageError]. If the
-	// caller continues, it yields the intact records that follow; if from is 0, it may
-	// also end there. It never yields an older full record in place of the newest one.
-	// After any other error nothing more is yielded.
+	// caller continues, it yields the intact records that follow; if from is 0, it may also end
+	// there. It never yields an older full record in place of the newest one. After any other
+	// error nothing more is yielded.
 	Records(ctx context.Context, key string, from uint64) iter.Seq2[Record, error]
 
-	// List yields the LogInfo of the newest record of each log that opts selects, the
-	// most recently updated first. The order of equal Updated times never changes. List
-	// continues to read while the caller ranges over it.
+	// List yields the LogInfo of the newest record of each log that opts selects, the most
+	// recently updated first. The order of equal Updated times never changes. List continues to
+	// read while the caller ranges over it.
 	List(ctx context.Context, opts ListOptions) iter.Seq2[LogInfo, error]
 
 	// Delete removes the log of a key. It is not an error if there is none.
@@ -52,38 +50,37 @@ type Store interface {
 // ListOptions select the conversations that [Store].List yields. The zero value selects
 // all of them.
 type ListOptions struct {
-	// Prefix is the prefix of the keys to list.
-	Prefix string
+	Prefix string // of the keys to list
 
-	// UpdatedBefore, unless it is zero, leaves out the conversations updated at this time
-	// or later. What remains is due to expire.
+	// UpdatedBefore, unless it is zero, leaves out the conversations updated at this time or
+	// later. What remains is due to expire.
 	UpdatedBefore time.Time
 
-	// After is the last LogInfo of an earlier List of the same Store: List yields what
-	// follows it. Only its Key and Updated are read, so a program can send these two to a
-	// client as the cursor of a page. The conversation may have been updated or deleted
-	// since. Without a Key, List begins at the front.
+	// After is the last LogInfo of an earlier List of the same Store: List yields what follows
+	// it. Only its Key and Updated are read, so these two can be the cursor of a page. The
+	// conversation may have been updated or deleted since. Without a Key, List begins at the
+	// front.
 	//
-	// A conversation that is updated between two pages moves to the front. So no
-	// conversation is on two pages, as long as the clocks of the writers agree, but one
-	// that moved may be on no page. To find it, List again from the front, up to the
-	// Updated of the first LogInfo of the first page.
+	// A conversation that is updated between two pages moves to the front. So no conversation
+	// is on two pages, as long as the clocks of the writers agree, but one that moved may be on
+	// no page. To find it, List again from the front, up to the Updated of the first LogInfo of
+	// the first page.
 	After LogInfo
 }
 
 // A Pruner is a [Store] that can remove old records.
 type Pruner interface {
-	// Prune atomically removes the records of a key whose Seq is less than before, the
-	// Seq of a full record. If another Prune or a Delete has already removed all of them,
-	// it returns nil, even if the record with that Seq is gone. If before is 0,
-	// greater than the Seq of the newest record, or the Seq of a record that is not full,
-	// Prune returns a [*ValueError] and removes nothing.
+	// Prune atomically removes the records of a key whose Seq is less than before, the Seq of a
+	// full record. If a Prune or a Delete has already removed all of them, it returns nil, even
+	// if the record with that Seq is gone. If before is 0, greater than the Seq of the newest
+	// record, or the Seq of a record that is not full, Prune returns a [*ValueError] and
+	// removes nothing.
 	Prune(ctx context.Context, key string, before uint64) error
 }
 
 // A Record is one entry in the log of a conversation. It holds the changes since the
-// previous record or, if it is Full, the whole state. It never changes once it is stored.
-// A [Store] reads all fields but Data.
+// previous record or, if it is Full, the whole state. A stored record never changes. A
+// [Store] reads all fields but Data.
 type Record struct {
 	LogInfo
 	ID     string // random: 26 lower-case letters and digits
@@ -188,8 +185,8 @@ func (r Record) String() string {
 }
 
 // String returns the key, the title and the sizes of the conversation.
-func (h LogInfo) String() string {
-	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(h.Key), abbreviate(h.Title), h.Seq, counted(h.Entries, "entry", "entries"), grouped(h.Tokens))
+func (i LogInfo) String() string {
+	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(i.Key), abbreviate(i.Title), i.Seq, counted(i.Entries, "entry", "entries"), grouped(i.Tokens))
 }
 
 // windows yields the Seqs from which to read to find the full record that precedes the

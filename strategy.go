@@ -10,27 +10,25 @@ import (
 
 // A CompactionStrategy decides what to remove from a conversation.
 //
-// A History calls Compact without holding a lock. Calls do not overlap, with one
-// exception: if a call has not returned when its ctx ends, the next may start. Compact
-// should return soon after ctx ends. A strategy that does not return delays no caller: it
-// runs on its own goroutine, and its result is discarded. It is then counted as having
-// called a model without success.
+// A [History] calls Compact without holding a lock, on a goroutine of its own. Calls do
+// not overlap, except that the next may start when the ctx of one has ended. Compact
+// should then return soon: nothing waits for it, its result is discarded, and it counts
+// as having called a model without success.
 //
-// Compact may read the History and append to it. Requesting another compaction of the
-// same History with ctx, or with a context derived from it, fails with [ErrReentrant].
+// Compact may read the History and append to it. A call that needs another compaction of
+// the same History, with ctx or a context derived from it, fails with [ErrReentrant].
 type CompactionStrategy interface {
-	// Name returns a short name that identifies the strategy in reports. It is always the
-	// same.
+	// Name returns a short name that identifies the strategy in reports. It is always the same.
 	Name() string
 
-	// Compact returns an edit of s that reduces it to g.Target. The edit may only drop
-	// whole exchanges, must leave the floor alone, and must not make the view larger,
-	// whatever it rewrites; the History refuses any other edit and does not change. To
-	// decline, Compact returns the zero Edit, ErrNoGain or ErrBreaker, or an error that
-	// wraps nothing else, with an Edit whose Effort.Calls is 0. Any other error means
-	// that the compaction failed, as does one of these after a call to a model. A summary
-	// for which a model was called is refused if it repeats itself; see RefusedError.
-	// Compact must not modify anything that s and g refer to.
+	// Compact returns an edit of s that reduces it to g.Target. The edit may only drop whole
+	// exchanges, must leave the floor alone, and must not make the view larger, whatever it
+	// rewrites; the History refuses any other edit and does not change. To decline, Compact
+	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps nothing else, with
+	// an Edit whose Effort.Calls is 0. Any other error means that the compaction failed, as
+	// does one of these after a call to a model. A summary for which a model was called is
+	// refused if it repeats itself; see RefusedError. Compact must not modify anything that s
+	// and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
@@ -70,91 +68,54 @@ func (s namedStrategy) Name() string { return s.name }
 // something pinned or set. Only the first of these declines is logged and passed to
 // OnCompaction, and the next one only after an edit or a change of limits.
 type Trigger interface {
-	// Due reports whether to compact. Every check that finds the request small enough
-	// calls it on the goroutine of the caller, without holding a lock. Calls may be
-	// concurrent. Due must be quick and must not block. It may read the messages with
-	// [History.Snapshot], and must not start a compaction: see [Options].
+	// Due reports whether to compact. Every check that finds the request small enough calls it
+	// on the goroutine of the caller, without holding a lock. Calls may be concurrent. Due must
+	// be quick and must not block. It may read the messages with [History.Snapshot], and must
+	// not start a compaction: see [Options].
 	Due(Status) bool
 }
 
 // A Goal describes what a compaction should reach. It carries everything that the
-// strategies of this package use, so other strategies can do the same.
-//
-// All sizes are raw tokens, so they can be compared directly with
-// Exchange.Tokens, Snapshot.Tokens and the results of Count. In a Goal made by
-// hand, any field may be left at its zero value.
+// strategies of this package use, so that other strategies can do the same. All sizes are
+// raw tokens, so they can be compared directly with Exchange.Tokens, Snapshot.Tokens and
+// the results of Count. In a Goal made by hand, any field may be left at its zero value.
 type Goal struct {
-	// Target is the largest size that the view should have. It is 0 if Reason is
-	// ReasonTrigger; then the strategy itself decides how far to go.
-	Target int
+	Target  int // the largest size that the view should have; 0 with ReasonTrigger: the strategy decides
+	MinFree int // the least that an edit with a summary must free; the History refuses one that frees less
+	Limit   int // the size up to which the view fits, whatever its content; 0: no limit
+	Low     int // the size of a view whose request has Limits.Low tokens; 0: there is no such mark
+	Window  int // Limits.Window, for a summarizer without its own window
 
-	// MinFree is the least that an edit with a summary must free. The History refuses an
-	// edit that frees less.
-	MinFree int
+	Reason Reason // why the compaction was started
+	Focus  string // what a summary should concentrate on, as passed to [History.Compact]; may be empty
+	Status Status // of the History when the compaction began, for the triggers of strategies that are wrapped
 
-	// Limit is the size up to which the view fits, whatever its content. 0 means no
-	// limit.
-	Limit int
-
-	// Low is the size of a view whose request has Limits.Low tokens. 0 means that there
-	// is no such mark.
-	Low int
-
-	// Reason says why the compaction was started.
-	Reason Reason
-
-	// Focus is what a summary should concentrate on, as passed to
-	// [History.Compact]. It may be empty.
-	Focus string
-
-	// Redact, if not nil, is Options.Redact: it changes what a summarizer may see.
-	Redact func(Message) Message
-
-	// NoModel, if not nil, forbids calling a model and says why. A strategy
-	// that needs a model returns it as its error.
-	NoModel error
-
-	// NoClear, if not nil, forbids clearing tool results and gives the reason:
-	// Options.Spill failed recently.
-	NoClear error
-
-	// Unclearable lists results that must not be cleared, because Options.Spill has just
-	// failed for them.
-	Unclearable []Clear
-
-	// Count returns the raw tokens of a text. If it is nil, the counter of the snapshot
-	// is used.
-	Count func(string) int
-
-	// Window is Limits.Window, for a summarizer without its own window.
-	Window int
-
-	// Sent is the snapshot last passed to RecordUsage. It is nil if there is none, or if
-	// something in it has since left the view.
-	Sent *Snapshot
-
-	// SentTokens is the number of tokens in the request made from Sent.
+	// Sent is the snapshot last passed to RecordUsage, and SentTokens is the number of tokens
+	// in the request made from it. Sent is nil if there is none, or if something in it has
+	// since left the view.
+	Sent       *Snapshot
 	SentTokens int
 
-	// Status is the status of the History when the compaction began. A strategy that
-	// wraps others passes it to their triggers.
-	Status Status
+	// NoModel, if not nil, forbids calling a model, and NoClear clearing tool results. They say
+	// why; a strategy that needs what is forbidden returns them as its error.
+	NoModel, NoClear error
 
-	// Original returns an entry as it was before this compaction, as a summarizer should read
-	// it, and reports whether the entry was in the view then. A result that was cut or cleared,
-	// by an earlier link of a Chain or in an earlier compaction, is complete there, as far as
-	// its original is kept (see Options.KeepOriginals) or is in the log of the History, which
-	// is read once; Entry.Missing is the part that is in neither. Text that an edit put in
-	// place of a result is kept, as is anything that an edit or an earlier link has rewritten.
-	// If Original is nil, use the entries of the snapshot.
+	Unclearable []Clear // results that must not be cleared: Options.Spill has just failed for them
+
+	Redact func(Message) Message // Options.Redact: it changes what a summarizer may see; may be nil
+
+	Count func(string) int // returns the raw tokens of a text; nil: use the counter of the snapshot
+
+	// Original returns an entry as a summarizer should read it, as it was before this
+	// compaction, and reports whether the entry was in the view then. A result that was cut or
+	// cleared is complete there, as far as its original is kept (see Options.KeepOriginals) or
+	// is in the log of the History, which is read once; Entry.Missing is the part that is in
+	// neither. Text that an edit put in place of a result is kept, as is what an edit or an
+	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
-// Format prints the goal on one line, such as
-//
-//	goal(down to 5,000 raw tokens, high; focus dates)
-//
-// The verb %+v also prints the results that must not be cleared.
+// Format prints the goal on one line; %+v adds the results that must not be cleared.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 
 func (g *Goal) print(ids bool) string {

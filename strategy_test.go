@@ -49,11 +49,11 @@ func planOf(t *testing.T, c convo.CompactionStrategy, s *convo.Snapshot, g convo
 func plainStrategies() map[string]convo.CompactionStrategy {
 	return map[string]convo.CompactionStrategy{
 		"truncate":     convo.Truncate{},
-		"window":       convo.SlidingWindow{Keep: 10},
-		"turns":        convo.Chain(convo.SlidingWindow{Turns: 2}, convo.Truncate{}),
+		"window":       convo.SlidingWindow{KeepLast: 10},
+		"turns":        convo.Chain(convo.SlidingWindow{KeepTurns: 2}, convo.Truncate{}),
 		"keep last":    convo.Summarize{KeepLast: 8},
 		"keep turns":   convo.Chain(convo.Summarize{KeepTurns: 4, KeepTokens: 300}, convo.Truncate{}),
-		"clear":        convo.ClearToolResults{MinFreed: -1},
+		"clear":        convo.ClearToolResults{MinFree: -1},
 		"extract":      convo.Summarize{},
 		"clear, drop":  convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
 		"when":         convo.When(func(convo.Status) bool { return true }, convo.Truncate{}),
@@ -240,7 +240,7 @@ func TestStrategies_KeepTheNewestPrompt(t *testing.T) {
 	}
 	for name, c := range map[string]convo.CompactionStrategy{
 		"summary": convo.Summarize{With: canned("short"), MaxTokens: 100, Window: -1, KeepTokens: -1},
-		"window":  convo.SlidingWindow{Keep: 1},
+		"window":  convo.SlidingWindow{KeepLast: 1},
 		"drop":    convo.Truncate{},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -637,7 +637,7 @@ func TestEndedContext_GivesNothingUp(t *testing.T) {
 							synctest.Test(t, func(t *testing.T) {
 								c := make(wait)
 								if inChain {
-									c = convo.Chain(convo.ClearToolResults{KeepLast: 15, MinFreed: -1}, c, convo.Truncate{})
+									c = convo.Chain(convo.ClearToolResults{KeepLast: 15, MinFree: -1}, c, convo.Truncate{})
 								}
 								opts := windowOf(1000, c)
 								if fits {
@@ -674,7 +674,7 @@ func TestEndedContext_GivesNothingUp(t *testing.T) {
 func TestEndedContext_JustBeforeTheEdit(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	armed := false
-	opts := windowOf(1500, convo.ClearToolResults{MinFreed: -1})
+	opts := windowOf(1500, convo.ClearToolResults{MinFree: -1})
 	opts.Tokenizer = convo.TokenizerFunc(func(text string) int {
 		if armed {
 			cancel()
@@ -845,8 +845,8 @@ func TestClearToolResults(t *testing.T) {
 		{"all, where the target is out of reach", convo.ClearToolResults{}, convo.Goal{Target: 10}, "1 2 3 4c 5 6c 7 8c 9 10c 11 12c 13 14c 15"},
 		{"of the newest no more than it takes", convo.ClearToolResults{KeepLast: 100}, convo.Goal{Target: 600}, "1 2 3 4c 5 6 7 8 9 10 11 12 13 14 15"},
 		{"too little by the goal", convo.ClearToolResults{}, convo.Goal{MinFree: 1000}, "convo: nothing worth removing; go on with the conversation as it is"},
-		{"too little by its own", convo.ClearToolResults{MinFreed: 1000}, convo.Goal{}, "convo: nothing worth removing; go on with the conversation as it is"},
-		{"its own counts, not the goal's", convo.ClearToolResults{MinFreed: -1}, convo.Goal{Target: 1000, MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
+		{"too little by its own", convo.ClearToolResults{MinFree: 1000}, convo.Goal{}, "convo: nothing worth removing; go on with the conversation as it is"},
+		{"its own counts, not the goal's", convo.ClearToolResults{MinFree: -1}, convo.Goal{Target: 1000, MinFree: 1000}, "1 2 3 4c 5 6c 7 8c 9 10 11 12 13 14 15"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := h.Snapshot()
@@ -870,7 +870,7 @@ func TestClearToolResults(t *testing.T) {
 	small := toolTurn(t, nil, 0)
 	c := callOf("c")
 	mustAppend(t, small, convo.User("and"), convo.Assistant("", c), convo.Result(c, "ok"), convo.Assistant("so"))
-	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, small.Snapshot(), convo.Goal{})
+	got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinFree: -1}, small.Snapshot(), convo.Goal{})
 	assert.Equal(t, "convo: nothing worth removing; go on with the conversation as it is", got, "a marker longer than the result frees nothing")
 }
 
@@ -902,7 +902,7 @@ func TestClearToolResults_Least(t *testing.T) {
 		-1:   "1 2 3c 4 5c 6 7c 8 9c 10 11c 12",
 		5000: "convo: nothing worth removing; go on with the conversation as it is",
 	} {
-		got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, Least: least}, h.Snapshot(), convo.Goal{})
+		got, _ := planOf(t, convo.ClearToolResults{KeepLast: -1, MinResult: least}, h.Snapshot(), convo.Goal{})
 		assert.Equal(t, want, got, "Least %d", least)
 	}
 }

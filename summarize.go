@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -18,69 +17,60 @@ import (
 // It cuts where [Truncate] does, deep enough for the edit to free Goal.MinFree. If there
 // is already a summary, the summarizer updates it.
 //
-// A summary that is too long is shortened: by the model, in one more call, and then at the
-// end of a sentence. A summary more than four times too long is refused; see
+// A summary that is too long is shortened: by the model, in one more call, and then at
+// the end of a sentence. A summary more than four times too long is refused; see
 // [RefusedError]. So is a text that is empty or cut off, in which a model repeats itself,
 // or that is no summary: a tool call, nothing but reasoning, or an answer to the
 // conversation. A call that fails, or whose text is refused, is repeated once if Timeout
 // leaves time for it.
 //
 // If the messages to summarise do not fit the summarizer's window, they are summarised in
-// several calls. Each call updates the summary written by the previous one. Long tool
-// results are cut in the middle; see MaxResult.
+// several calls, each of which updates the summary of the one before.
 type Summarize struct {
-	// With writes the summary. Nil means Extract{}, which calls no model.
-	With Summarizer
+	With Summarizer // writes the summary; nil means Extract{}, which calls no model
 
 	// KeepTokens is the maximum number of raw tokens of the newest messages to keep, in
 	// addition to the floor. 0 means as many as the goal allows, or none if KeepLast or
 	// KeepTurns is set; a negative value means none.
 	KeepTokens int
 
-	// KeepLast is the number of newest entries to keep, and KeepTurns the number of
-	// newest turns. Less than 1 means none. The exchange that contains the first of them
-	// stays whole. If several of KeepTokens, KeepLast and KeepTurns are set, everything
-	// that any of them keeps stays. System entries do not count.
+	// KeepLast is the number of newest entries to keep, and KeepTurns the number of newest
+	// turns. Less than 1 means none. The exchange that contains the first of them stays whole.
+	// If several of KeepTokens, KeepLast and KeepTurns are set, everything that any of them
+	// keeps stays. System entries do not count.
 	//
-	// The entries that KeepLast and KeepTurns keep stay even if the view is then larger
-	// than Goal.Target. The oldest of them are summarised only if the request would not
-	// be within the limit otherwise; Report.NotKept is their number. A later strategy in
-	// a Chain ignores KeepLast and KeepTurns: it runs if the target is not reached, and
-	// may drop these entries.
+	// The entries that KeepLast and KeepTurns keep stay even if the view is then larger than
+	// Goal.Target. The oldest of them are summarised only if the request would not be within
+	// the limit otherwise; Report.NotKept is their number. A later strategy in a Chain ignores
+	// KeepLast and KeepTurns, and may drop these entries to reach the target.
 	KeepLast, KeepTurns int
 
-	// MaxTokens is how long a summary may be, in raw tokens. A longer one is
-	// shortened.
-	//
-	//   - 0 or less means an eighth of Limits.Low, but at least 500, or 128 for Extract.
-	//   - If MaxTokens is 0 or less, or not below the summarizer's window, the
-	//     bound is at most an eighth of that window.
-	//   - The bound is at most half of Goal.Target, or 500 or 128 if that is more.
-	//   - It is at most the current summary and a quarter of what could be summarised, or
-	//     500 or 128 if that is more.
-	//   - It is at most the room left by the edit.
+	// MaxTokens is how long a summary may be, in raw tokens. A longer one is shortened. 0 or
+	// less means an eighth of Limits.Low, but at least 500, or 128 for Extract; then, and if it
+	// is not below the summarizer's window, it is at most an eighth of that window. The bound
+	// is also at most half of Goal.Target, and at most the current summary and a quarter of
+	// what could be summarised, or 500 or 128 if that is more; and at most the room left by the
+	// edit.
 	MaxTokens int
 
-	// Window is the context window of the summarizer's model, in tokens. 0 means
-	// Limits.Window of the History. If it is negative, or neither is set, everything is
-	// summarised in one call.
+	// Window is the context window of the summarizer's model, in tokens. 0 means Limits.Window
+	// of the History. If it is negative, or neither is set, everything is summarised in one
+	// call.
 	Window int
 
-	// MaxResult is how many tokens of one tool result are shown in the prompt for a
-	// summarizer that calls a model, but at least 64. The middle of a longer result is
-	// left out, and Report.Unread counts it; SummaryRequest.Messages holds the whole
-	// result. 0 means an eighth of the summarizer's window, or the whole result if the
-	// window has no bound. A negative value means the whole result.
+	// MaxResult is how many tokens of one tool result are shown in the prompt for a summarizer
+	// that calls a model, but at least 64. The middle of a longer result is left out, and
+	// Report.Unread counts it; SummaryRequest.Messages holds the whole result. 0 means an
+	// eighth of the summarizer's window, or the whole result if the window has no bound. A
+	// negative value means the whole result.
 	MaxResult int
 
-	// Prompt is the instruction to the model. Empty means DefaultPrompt.
-	Prompt string
+	Prompt string // the instruction to the model; empty means DefaultPrompt
 
-	// Timeout is the maximum duration of one call of a summarizer that calls a model,
-	// together with the call that repeats it. 0 means a minute; a negative value means no
-	// bound. If ctx has a deadline, all calls together also end after three quarters of
-	// the remaining time, which leaves the rest to a later strategy in a Chain. A call
-	// that takes longer fails, whether it returns or not.
+	// Timeout is the maximum duration of one call of a summarizer that calls a model, together
+	// with the call that repeats it. 0 means a minute; a negative value means no bound. If ctx
+	// has a deadline, all calls together also end after three quarters of the remaining time,
+	// which leaves the rest to a later strategy in a Chain. A call that takes longer fails.
 	Timeout time.Duration
 }
 
@@ -102,14 +92,14 @@ const leastSummary = 64
 const leastExtract = 2 * leastSummary
 
 // String names the summarizer, but does not include the prompt.
-func (s Summarize) String() string { return fmt.Sprintf("summarize(with %T)", s.With) }
+func (z Summarize) String() string { return fmt.Sprintf("summarize(with %T)", z.With) }
 
 // Compact returns an edit that drops the oldest exchanges and puts a summary in their
 // place, which it requests from the summarizer. It returns [ErrNoGain] if that would free
-// too little, and g.NoModel if it is set and the summarizer calls a model. It returns a
-// [*RefusedError] for a summary that it does not accept, a [*ValueError] if the
-// summarizer's window is too small for the prompt, and otherwise the error of the
-// summarizer. The Effort of the edit is set even if there is an error.
+// too little, g.NoModel if it is set and the summarizer calls a model, a [*RefusedError]
+// for a summary that it does not accept, a [*ValueError] if the summarizer's window is
+// too small for the prompt, and otherwise the error of the summarizer. The Effort of the
+// edit is set even if there is an error.
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return z.compact(ctx, s, g, (*writer).write)
 }
@@ -327,7 +317,7 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 		return nil
 	}
 	for _, src := range w.sources {
-		if e := w.sent.find(src.id); e == nil || !reflect.DeepEqual(e.msg, src.msg) {
+		if e := w.sent.find(src.id); e == nil || !e.msg.sameAs(&src.msg) {
 			return nil
 		}
 	}
@@ -579,19 +569,16 @@ func cloneAll(msgs []Message) []Message {
 }
 
 // Handoff returns a summary of the whole view, for another agent that continues the work.
-// It does not change h, does not wait for a running compaction, and also works after
-// Close.
+// It does not change h, and does not wait for a running compaction.
 //
 // The summarizer with writes the summary; nil means [Extract]. The focus is what the
-// summary should concentrate on, and may be empty. A nil ctx never ends. The part of a
-// tool result shown to a model is at most an eighth of Limits.Window.
-//
-// The summary has at most an eighth of Limits.Low, or 500 tokens if that is more; a longer
-// one is shortened.
+// summary should concentrate on, and may be empty. The part of a tool result shown to a
+// model is at most an eighth of Limits.Window. The summary has at most an eighth of
+// Limits.Low, or 500 tokens if that is more; a longer one is shortened.
 //
 // The error matches [ErrNoGain] if there is nothing to summarise. It is a [*RefusedError]
-// for a summary that [Summarize] refuses. It is a [*ValueError] if Limits.Window is too
-// small for the prompt, which Extract does not need. Otherwise it is the error of the
+// for a summary that [Summarize] refuses, and a [*ValueError] if Limits.Window is too
+// small for the prompt, which Extract does not need. Otherwise it is that of the
 // summarizer or of ctx. The zero History returns [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
 	defer catch(&err, "Options.Tokenizer")

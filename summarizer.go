@@ -5,31 +5,27 @@ import (
 	"fmt"
 )
 
-// A Summarizer writes summaries, usually by calling a model. The simplest one is a
-// function that calls your own:
-//
-//	convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
-//		text, err := complete(ctx, req.Prompt)
-//		return convo.Summary{Text: text}, err
-//	})
+// A Summarizer writes summaries, usually by calling a model. [SummarizerFunc] makes one
+// of a function.
 type Summarizer interface {
-	// Summarize returns a summary of what req describes. It sets Text, and Stop,
-	// Usage and Model if it knows them. A summary that is empty, cut off, far
-	// longer than req.MaxTokens, or that repeats itself is refused with a
-	// [*RefusedError], and the conversation stays as it was.
+	// Summarize returns a summary of what req describes. It sets Text, and if they are known,
+	// Stop, Usage and Model. A summary that is empty, cut off, far longer than req.MaxTokens,
+	// or that repeats itself is refused with a [*RefusedError], and the conversation stays as
+	// it was.
 	//
-	// Summarize is called on its own goroutine, without a lock held. Calls for one
-	// History do not overlap, with two exceptions: if a call has not returned when its
-	// ctx ends, the next may start, and Handoff does not wait for other calls. A
-	// Summarizer shared by several histories is called by several goroutines at once.
+	// Summarize is called on its own goroutine, without a lock held. Calls for one History do
+	// not overlap, with two exceptions: if a call has not returned when its ctx ends, the next
+	// may start, and Handoff does not wait for other calls. A Summarizer shared by several
+	// histories is called by several goroutines at once.
 	//
-	// The ctx ends when the ctx of the compaction does, and after Summarize.Timeout.
-	// Summarize should return soon after; nothing waits for it any longer, and a later
-	// result is discarded.
+	// The ctx ends when the ctx of the compaction does, and after Summarize.Timeout. Summarize
+	// should return soon after; nothing waits for it any longer, and a later result is
+	// discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 
-// SummarizerFunc adapts a function to a [Summarizer].
+// SummarizerFunc adapts a function, such as a call of your own model with req.Prompt, to
+// a [Summarizer].
 type SummarizerFunc func(ctx context.Context, req SummaryRequest) (Summary, error)
 
 // Summarize calls f.
@@ -39,52 +35,39 @@ func (f SummarizerFunc) Summarize(ctx context.Context, req SummaryRequest) (Summ
 
 // A SummaryRequest describes what a [Summarizer] should summarise. There are two ways to
 // use it:
-//   - Send Prompt as the only user message of a new request. It contains
-//     everything that the model needs.
-//   - If Sent is not nil, send Sent again, followed by Instruction as one more
-//     user message. Most of that request is in the provider's prompt cache.
+//   - Send Prompt as the only user message of a new request. It contains everything that
+//     the model needs.
+//   - If Sent is not nil, send Sent again, followed by Instruction as one more user
+//     message. Most of that request is in the provider's prompt cache.
 //
 // Offer the model no tools in either case. The messages are copies, but must not be
 // modified, because a wrapper of the Summarizer may use them again.
 type SummaryRequest struct {
-	// Prompt is a complete prompt: the instruction, the system messages, the previous
-	// summary, the pinned messages and the transcript. The middle of long system
-	// messages, pinned messages and results is left out.
+	// Prompt is a complete prompt: the instruction, the system messages, the previous summary,
+	// the pinned messages and the transcript. The middle of long system messages, pinned
+	// messages and results is left out.
 	Prompt string
 
-	// Previous is the summary to update. It is empty if there is none.
-	Previous string
+	Previous string // the summary to update; empty: there is none
 
-	// Messages are the messages to summarise, in order. Results that another strategy
-	// cleared in the same compaction are complete.
+	// Messages are the messages to summarise, in order. Results that another strategy cleared
+	// in the same compaction are complete.
 	Messages []Message
 
-	// System are the system messages, which stay in the view unchanged. They are given as
-	// context: they describe the assistant and its purpose.
-	System []Message
+	// System and Pinned are context, which stays in the view unchanged: the system messages,
+	// and older messages that are pinned, or user messages that are kept.
+	System, Pinned []Message
 
-	// Pinned are older messages that stay in the view unchanged: pinned messages, and
-	// user messages that are kept. They are given as context.
-	Pinned []Message
+	Focus     string // what the summary should concentrate on; may be empty
+	MaxTokens int    // how long the summary may be, as Count counts; a longer one is shortened, see [Summarize]
 
-	// Focus is what the summary should concentrate on. It may be empty.
-	Focus string
-
-	// MaxTokens is how long the summary may be, in raw tokens as Count counts
-	// them. A longer one is shortened; see [Summarize].
-	MaxTokens int
-
-	// Sent is the snapshot last passed to RecordUsage. It is nil if that snapshot does
-	// not show all of Messages and the previous summary, or if something in it has since
-	// left the view.
-	Sent *Snapshot
-
-	// Instruction asks for a summary of the messages before it. Send it after
-	// Sent.
+	// Sent is the snapshot last passed to RecordUsage. It is nil if that snapshot does not show
+	// all of Messages and the previous summary, or if something in it has since left the view.
+	// Instruction asks for a summary of the messages before it.
+	Sent        *Snapshot
 	Instruction string
 
-	// Count returns the raw tokens of a text. Package convo always sets it.
-	Count func(string) int
+	Count func(string) int // returns the raw tokens of a text; package convo always sets it
 }
 
 // String describes the request without its texts.

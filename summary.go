@@ -21,27 +21,26 @@ import (
 // one, directly after the system entries. It is not an entry: it has no ID and no index,
 // and cannot be pinned.
 type Summary struct {
-	// Text is the summary as written, without the tags that mark it for the model.
-	Text string
+	Text string // the summary as written, without the tags that mark it for the model
 
-	// Names is a line of names that left the view and appear nowhere else in it, such as
-	// paths, identifiers, dates and amounts. The model sees it after Text. [Summarize]
-	// creates it for each summary without calling a model. A summarizer need not set it,
-	// and the previous summary that it receives does not include it.
+	// Names is a line of names that left the view and appear nowhere else in it, such as paths,
+	// identifiers, dates and amounts. The model sees it after Text. [Summarize] makes it for
+	// each summary without a model. A summarizer need not set it, and does not get it with the
+	// previous summary.
 	Names string
 
-	// Covers are the IDs of the entries that the summary stands for. In an [Edit], nil
-	// means all entries that the edit drops. If Covers is set, dropped entries outside it
-	// are reported in Report.Dropped. The IDs covered by a replaced summary are added.
+	// Covers are the IDs of the entries that the summary stands for. In an [Edit], nil means
+	// all entries that the edit drops; others that it drops are in Report.Dropped. The IDs
+	// covered by a replaced summary are added.
 	//
 	// Two ranges are joined if no entry of the view is between them. So a range may also
-	// include IDs of entries that SetSystem replaced, that a rollback removed, or that
-	// were dropped without being summarised.
+	// include IDs of entries that SetSystem replaced, that a rollback removed, or that were
+	// dropped without being summarised.
 	Covers []Range
 
-	// Native holds the summary as the provider of the model wrote it. A format of package
-	// wire that is for the same model sends its items in place of Text; all others send
-	// Text. The zero Native has none. See [NativeSummary].
+	// Native holds the summary as the provider of the model wrote it. A format of package wire
+	// that is for the same model sends its items in place of Text; all others send Text. See
+	// [NativeSummary].
 	Native Native
 
 	// How the summary was written.
@@ -62,10 +61,9 @@ type Native struct {
 	Items  []string // the JSON of each item, in order, as it came; at least one
 
 	// Of is the snapshot that the provider compacted; see [Snapshot.Before]. It is for an
-	// [Edit]: a History keeps the fingerprint of what is in it, and sets Of to nil. The
-	// entries that followed stay bound (see [Snapshot.Bound]) while the system entries and
-	// the tools are those of Of. If it is nil, the summary ends the bonds of the entries
-	// after it, as a text does.
+	// [Edit]: a History keeps the fingerprint of what is in it, and sets Of to nil. The entries
+	// that followed stay bound (see [Snapshot.Bound]) while the system entries and the tools
+	// are those of Of. If it is nil, the summary ends their bonds, as a text does.
 	Of *Snapshot
 
 	stoodFor []coveredView
@@ -149,8 +147,8 @@ func (s *state) covered() (list []coveredView) {
 }
 
 // AsText returns s without the native items of its summary, for a request that has the
-// text of the summary instead. Entries that are bound only after these items are not bound
-// in it. The new snapshot belongs to no History, as that of [Snapshot.With].
+// text of the summary instead. Entries that are bound only after these items are not
+// bound in it.
 func (s *Snapshot) AsText() *Snapshot {
 	next := &Snapshot{setting: s.setting, state: s.state.clipped()}
 	if s.summary != nil {
@@ -200,8 +198,7 @@ func (id *identity) textsIn(v any) (tokens int64) {
 	return tokens
 }
 
-// Format prints the beginning of the text. The verb %+v also prints the IDs that the
-// summary covers.
+// Format prints the beginning of the text; %+v adds the IDs that it covers.
 func (s Summary) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
 
 func (s *Summary) print(ids bool) string {
@@ -433,7 +430,7 @@ func (s *Summary) repeats() error {
 func sortRanges(ranges []Range) {
 	byFirst := func(i, j int) bool { return ranges[i].First < ranges[j].First }
 	if !sort.SliceIsSorted(ranges, byFirst) {
-		sort.Slice(ranges, byFirst)
+		sort.SliceStable(ranges, byFirst)
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 // Summarize.Prompt is set. It comes after the messages to summarise. In either case, text
 // that states where these messages end, how to update a previous summary, the focus and
 // the maximum length is added after it.
+// DefaultPrompt is the instruction that [Summarize] gives to the summarizer unless
+// Summarize.Prompt is set. It comes after the messages to summarise, and is followed by
+// text about where these end, how to update a previous summary, the focus and the maximum
+// length.
 const DefaultPrompt = `The messages above are from a conversation between a user and an assistant. The older ones are about to be removed from the assistant's context. Write the summary that takes their place. The assistant goes on with the work from this summary and the newer messages alone, so it must hold all that is needed for that.
 
 Use exactly these headings, each followed by short bullet points, or by "none":

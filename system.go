@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"reflect"
 	"slices"
 	"time"
 )
@@ -11,11 +10,11 @@ import (
 // calls are open. It changes nothing if the messages equal the present ones, so it may be
 // called before each request.
 //
-// A change of the system text changes the beginning of each request: a provider's
-// cache of the conversation is lost, and signed reasoning is no longer bound (see
-// [Snapshot.Bound]). So SetSystem is for what the model is told from the beginning, and for
-// a change that must take back what it was told. A rule that is added, a new date or
-// another mode is better appended as a note, see [RolePolicy].
+// A change of the system text changes the beginning of each request: a provider's cache
+// of the conversation is lost, and signed reasoning is no longer bound (see
+// [Snapshot.Bound]). So a rule that is added, a new date or another mode is better
+// appended as a note, see [RolePolicy], unless the earlier text must not be sent any
+// more.
 //
 // Messages are copied and checked as by [History.Append]. For a message that is invalid
 // or has another role, SetSystem returns a [*MessageError] and changes nothing.
@@ -29,7 +28,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return reflect.DeepEqual(e.msg, a.msg) }) {
+	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
 		return nil
 	}
 	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
@@ -57,24 +56,21 @@ func (h *History) SetSystem(msgs ...Message) error {
 
 // SetEphemeral replaces the ephemeral messages that it has set before with the given
 // ones; without messages it removes them. It changes nothing if the messages equal the
-// present ones. They are for facts about the moment, such as
-// recalled memories or the state of the environment. The model sees them after the user
-// messages of the newest turn and the notes that directly follow these, or before all
-// messages but the system text and the summary if the turn begins with no user message;
-// those of Options.AfterCompaction come first. They are counted, but have no IDs and are
-// neither saved nor restored.
+// present ones. They are for facts about the moment, such as recalled memories or the
+// state of the environment. They are counted, but have no IDs and are neither saved nor
+// restored. The model sees them where [Snapshot.Messages] says; those of
+// Options.AfterCompaction come first.
 //
 // When a user message begins a new turn, they move after it. This and each change of them
 // ends the bond of the signed reasoning that was made after them (see [Snapshot.Bound]),
-// and a provider's cache ends where they were. A note, see [RolePolicy], has neither price.
+// and a provider's cache ends where they were. A note, see [RolePolicy], has neither
+// price.
 //
 // They may have any role, in any order. A system message is sent at that position, like a
-// note; see [RolePolicy]. An assistant message may hold tool calls if the messages right
-// after it answer all of them.
-//
-// Messages are copied and checked as by [History.Append], but no result is cut.
-// SetEphemeral returns a [*MessageError] for an invalid message, and a [*PairError] for
-// calls and results that do not pair; then nothing changes.
+// note. An assistant message may hold tool calls if the messages right after it answer
+// all of them. Messages are copied and checked as by [History.Append], but no result is
+// cut. SetEphemeral returns a [*MessageError] for an invalid message, and a [*PairError]
+// for calls and results that do not pair; then nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.ident == nil {
 		return ErrClosed
@@ -93,7 +89,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 		return ErrClosed
 	}
 	back, own := h.eph.split()
-	if own == nil && eph == nil || own != nil && eph != nil && reflect.DeepEqual(own.msgs, eph.msgs) {
+	if own.sameAs(eph) {
 		return nil
 	}
 	h.setEphemeralLocked(joinEphemeral(back, eph))
@@ -138,7 +134,7 @@ func (h *History) takeBack(r *Report) (err error) {
 	}
 	was, own := h.eph.split()
 	switch {
-	case back == nil && was == nil, back != nil && was != nil && reflect.DeepEqual(back.msgs, was.msgs):
+	case back.sameAs(was):
 		return nil
 	case back != nil:
 		next := h.state

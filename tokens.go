@@ -10,12 +10,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// A Tokenizer counts the tokens of texts. It must be safe for concurrent use. It should
-// be fast and must not block: [History.Append] calls it. It is called without a lock
-// held. It must not start a compaction of the History: see [Options].
+// A Tokenizer counts the tokens of texts. It must be safe for concurrent use, should be
+// fast and must not block: [History.Append] calls it, without a lock held. It must not
+// start a compaction of the History: see [Options].
 type Tokenizer interface {
-	// CountTokens returns the number of tokens in text. It must return the same number
-	// for the same text. A negative number counts as 0.
+	// CountTokens returns the number of tokens in text. It must return the same number for the
+	// same text. A negative number counts as 0.
 	CountTokens(text string) int
 }
 
@@ -27,13 +27,13 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
 // Heuristic is the default [Tokenizer]. It estimates the number of tokens in a text for
 // o200k, the tokenizer of GPT-4o and later models, with a table of 64 KB that was fitted
-// to text in all major scripts, to code and to data. It needs no vocabulary and does not
-// allocate. The estimate for a text that is not empty is at least 1 and at most its
-// length in bytes. The estimate for two texts joined differs from the sum of their
-// estimates by at most 2, unless a long run of one byte extends across the join.
+// to text in all major scripts, to code and to data. It does not allocate. The estimate
+// for a text that is not empty is at least 1 and at most its length in bytes. The
+// estimate for two texts joined differs from the sum of their estimates by at most 2,
+// unless a long run of one byte extends across the join.
 //
-// Each figure is a mean error on text that was not used for the fit. The 95th percentile
-// over messages is in parentheses.
+// These are mean errors on text that was not used for the fit, with the 95th percentile
+// over messages in parentheses:
 //
 //	                              message of      conversation
 //	                              200 tokens      of 25 messages
@@ -41,48 +41,43 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 //	code and data, other sources  3.1 % (7 %)     2.2 %
 //	prose, another source         6.0 % (13 %)    4.3 %
 //
-// By kind of text, the error for a message is 3 % for English and Chinese, 4 %
-// for Go, 1 to 2 % for JSON, base64, UUIDs and logs, 7 % for CSV, 6 % for
-// Russian and 11 % for Georgian. The prose is the Universal Declaration of
-// Human Rights in 57 languages, with 4 to 5 % in Latin, Arabic and Cyrillic
-// scripts, and 9 % in Hindi and Japanese. The worst estimates of a whole text
-// are 20 % (Burmese) and 28 % (Georgian) too high, and a single sentence may be
-// off by a factor of two. Usage reports correct these errors; see
+// By kind of text, the error for a message is 3 % for English and Chinese, 4 % for Go, 1
+// to 2 % for JSON, base64, UUIDs and logs, 7 % for CSV, 6 % for Russian and 11 % for
+// Georgian. The prose is the Universal Declaration of Human Rights in 57 languages, with
+// 4 to 5 % in Latin, Arabic and Cyrillic scripts, and 9 % in Hindi and Japanese. The
+// worst estimates of a whole text are 20 % (Burmese) and 28 % (Georgian) too high, and a
+// single sentence may be off by a factor of two. Usage reports correct these errors; see
 // [History.RecordUsage]. The tokenizers of other vendors may differ more.
 type Heuristic struct{}
 
 // CountTokens returns an estimate of the number of tokens in text.
 func (Heuristic) CountTokens(text string) int { return bigram.Count(text) }
 
-// Overheads are the tokens that messages take up in a request in addition to
-// their texts. A field of 0 means its default; a negative one means 0. The
-// function Overheads in package wire returns the values for a model, by the
-// rules of its provider.
+// Overheads are the tokens that messages take up in a request in addition to their texts.
+// A field of 0 means its default; a negative one means 0. The functions Overheads and
+// OverheadsFor of package wire return them for a model, by the rules of its provider.
 type Overheads struct {
 	Message int // for the role and frame of each message; default 4
 	Call    int // for each tool call, in addition to its ID, name and arguments; default 8
 	Result  int // for each tool result, in addition to its ID, name and content; default 4
 
-	// Reasoning selects the reasoning that requests carry; no other reasoning is counted.
-	// ReplayDefault is the same as ReplayAll here. With ReplayTools, reasoning is counted
-	// if its turn had called a tool when the message was appended. An edit that drops the
-	// calls does not change the count of the remaining entries until the conversation is
-	// loaded again.
+	// Reasoning selects the reasoning that requests carry; no other is counted. ReplayDefault
+	// is the same as ReplayAll here. With ReplayTools, reasoning is counted if its turn had
+	// called a tool when the message was appended or loaded.
 	Reasoning Replay
 
-	// Media returns the tokens of an image, a sound or a document. It should follow the
-	// rule of the model's provider, and must be safe for concurrent use. A negative
-	// result counts as 0. If Media is nil, an image counts as 1,600 tokens, about as many
-	// as a large image takes with the major providers, and anything else as 3,000.
+	// Media returns the tokens of an image, a sound or a document, by the rule of the model's
+	// provider. It must be safe for concurrent use. A negative result counts as 0. If Media is
+	// nil, an image counts as 1,600 tokens, about as many as a large image takes with the major
+	// providers, and anything else as 3,000.
 	Media func(Media) int
 }
 
 // A Replay selects the reasoning of earlier answers that is sent back to the model.
-// Formats of package wire use it to write requests, and [Overheads] to count tokens.
-// Function OverheadsFor in package wire makes the two agree.
-//
-// With any value, package wire sends reasoning only to the provider that made it, and
-// only in a form that the provider accepts.
+// Formats of package wire use it to write requests, and [Overheads] to count tokens;
+// OverheadsFor in package wire makes the two agree. With any value, package wire sends
+// reasoning only to the provider that made it, and only in a form that the provider
+// accepts.
 type Replay uint8
 
 const (
@@ -128,10 +123,9 @@ type Usage struct {
 	CacheWriteLong int // of CacheWrite, kept in the cache for the longer of two times: 1 hour at Anthropic and Bedrock, 12 hours at OpenAI
 	InputAudio     int // of Input, sound
 
-	// Extra is the part of Input that the provider read beyond the request itself: for
-	// its own compaction, for another model that it called, and for further rounds with
-	// its own tools, including their results. RecordUsage uses Input - Extra as the size
-	// of the request.
+	// Extra is the part of Input that the provider read beyond the request itself: for its own
+	// compaction, for another model that it called, and for further rounds with its own tools,
+	// including their results. RecordUsage uses Input - Extra as the size of the request.
 	Extra int
 
 	Output      int // all tokens that the provider wrote, shown or not
@@ -199,12 +193,11 @@ func addClamped(a, b int) int {
 	return a + b
 }
 
-// An Estimate is the estimated size of the next request in tokens, including everything
-// that the request carries in addition to messages.
-//
-// Before the first usage report, Upper is an eighth above Tokens, or as [Prior]
-// specifies. After a report, only additions and removals since then are uncertain, and
-// Upper is above Tokens by a margin learned from the errors of earlier estimates.
+// An Estimate is the estimated size of the next request in tokens, with everything that
+// it carries besides messages. Before the first usage report, Upper is an eighth above
+// Tokens, or as [Prior] says. After a report, only additions and removals since then are
+// uncertain, and Upper is above Tokens by a margin learned from the errors of earlier
+// estimates.
 type Estimate struct {
 	Tokens   int // the best estimate
 	Upper    int // a bound that the true count should stay under; limits are compared with it
@@ -261,7 +254,11 @@ func (c *counter) name() string {
 	return fmt.Sprintf("%s %d %d %d %d %t", tokenizer, counterVersion, c.over.Message, c.over.Call, c.over.Result, c.over.Reasoning != ReplayNone)
 }
 
-// text returns the tokens of s.
+// text returns the tokens of s. It is not inlined, because it has many callers and
+// each copy makes programs larger.
+//
+//go:noinline
+//go:noinline
 func (c *counter) text(s string) int64 {
 	if s == "" {
 		return 0
@@ -314,27 +311,25 @@ func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 // model or for an encoding (cl100k_base, o200k_base, o200k_harmony). The Tokenizer is
 // safe for concurrent use and can be compared with ==.
 //
-// A model is recognised by its family. The families gpt-5 (including gpt-5.1
-// and so on), gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are
-// counted with o200k; gpt-4, gpt-3.5, gpt-35, text-embedding-3,
-// text-embedding-ada-002, davinci-002 and babbage-002 with cl100k. A name
-// matches a family if it equals the family's name, or continues with "-" or ":".
-// A fine-tuned model ("ft:gpt-4o:...") is counted like its base. A host's prefix
-// ("openai/", "openai.") and capital letters do not matter. For any other name
-// Tiktoken returns a [*ValueError]; use [Heuristic] for models whose tokenizer
+// A model is recognised by its family. The families gpt-5 (including gpt-5.1 and so on),
+// gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are counted with o200k;
+// gpt-4, gpt-3.5, gpt-35, text-embedding-3, text-embedding-ada-002, davinci-002 and
+// babbage-002 with cl100k. A name matches a family if it equals the family's name, or
+// continues with "-" or ":". A fine-tuned model ("ft:gpt-4o:...") is counted like its
+// base. A host's prefix ("openai/", "openai.") and capital letters do not matter. For any
+// other name Tiktoken returns a [*ValueError]; use [Heuristic] for models whose tokenizer
 // is not public, or a [TokenizerFunc].
 //
-// Only the text itself is counted. A text such as <|endoftext|> counts as
-// ordinary text, since users may write it. A byte that is not part of valid
-// UTF-8 counts as U+FFFD. Letters and numbers are those of Unicode 16, whatever
-// the version of Go.
+// Only the text itself is counted. A text such as <|endoftext|> counts as ordinary text,
+// since users may write it. A byte that is not part of valid UTF-8 counts as U+FFFD.
+// Letters and numbers are those of Unicode 16, whatever the version of Go.
 //
 // Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each program
-// that calls Tiktoken. Tiktoken itself returns at once. The first count with an encoding
-// loads its vocabulary, which takes about 5 to 10 milliseconds and 4 MiB of memory for
-// cl100k, and 15 to 25 milliseconds and 7 MiB for o200k. After that, counting does not
-// allocate, except for a single word of more than 32 KiB, which needs about 45 bytes of
-// working space for each of its bytes. The time is linear in the length of any text.
+// that calls Tiktoken. The first count with an encoding loads its vocabulary, which takes
+// about 5 to 10 milliseconds and 4 MiB of memory for cl100k, and 15 to 25 milliseconds
+// and 7 MiB for o200k. After that, counting takes time linear in the length of the text,
+// and does not allocate, except for a single word of more than 32 KiB, which needs about
+// 45 bytes of working space for each of its bytes.
 func Tiktoken(model string) (Tokenizer, error) {
 	name := baseName(model)
 	switch {

@@ -13,19 +13,19 @@ const mostTools = 10_000
 // maxToolsKey is the length of the longest key.
 const maxToolsKey = 256
 
-// SetTools sets the tools that the model may call; without tools it removes them. They are
-// then part of the view: they are counted, saved and in each [Snapshot], and the formats of
-// package wire write them into the request. Limits.Tools is for what the request carries
-// in addition.
+// SetTools sets the tools that the model may call; without tools it removes them. They
+// are then part of the view: they are counted, saved and in each [Snapshot], and the
+// formats of package wire write them into the request. Limits.Tools is for what the
+// request carries in addition. Rollback and Undo leave them as they are.
 //
 // Tools precede all messages. When they change, a provider's cache misses the whole
-// request, and no signed reasoning is bound any more (see [Snapshot.Bound]). It changes
-// nothing if the tools equal the present ones, so it may be called before each request.
-// Rollback and Undo leave them as they are.
+// request, and no signed reasoning is bound any more (see [Snapshot.Bound]). SetTools
+// changes nothing if the tools equal the present ones, so it may be called before each
+// request.
 //
-// Invalid UTF-8 is replaced. SetTools returns a [*ValueError] for more than 10,000 tools,
-// a tool that has neither a name nor an Opaque, and an Opaque that Append would refuse.
-// What a provider accepts is checked when the request is written.
+// SetTools returns a [*ValueError] for more than 10,000 tools, a tool that has neither a
+// name nor an Opaque, and an Opaque that Append would refuse. What a provider accepts is
+// checked when the request is written.
 func (h *History) SetTools(tools ...Tool) error {
 	if len(tools) > mostTools {
 		return &ValueError{Name: "tools", Value: fmt.Sprintf("%s tools", grouped(len(tools))), Want: "at most 10,000"}
@@ -57,10 +57,10 @@ func (t *Tool) check() error {
 }
 
 // SetToolsKey is for a program that gives its tools to the SDK of a provider and not to
-// SetTools: key identifies them, such as by a hash of their definitions, so that signed
-// reasoning is not sent after other tools than it was made with (see [Snapshot.Bound]). It
-// takes the place of what SetTools or SetToolsKey has set before; an empty key removes it.
-// For a key longer than 256 bytes it returns a [*ValueError].
+// SetTools. The key identifies them, such as by a hash of their definitions, so that
+// signed reasoning is not sent after other tools than it was made with (see
+// [Snapshot.Bound]). It replaces what SetTools or SetToolsKey has set before; an empty
+// key removes it. For a key longer than 256 bytes it returns a [*ValueError].
 func (h *History) SetToolsKey(key string) error {
 	if len(key) > maxToolsKey {
 		return &ValueError{Name: "key", Value: fmt.Sprintf("%s bytes long", grouped(len(key))), Want: "at most 256 bytes, such as a hash"}

@@ -2,13 +2,13 @@ package convo
 
 import "context"
 
-// Truncate is a [CompactionStrategy] that drops the oldest exchanges until the
-// view is no larger than Goal.Target. It calls no model.
+// Truncate is a [CompactionStrategy] that drops the oldest exchanges until the view is no
+// larger than Goal.Target. It calls no model.
 //
 // It cuts between exchanges. If the cut falls inside a turn, the user messages of that
 // turn stay, at the beginning of what is kept; if the next turn begins soon after the
-// cut, the cut moves there. Truncate removes the summary only if the request cannot be
-// brought under the limit otherwise; then Report.SummaryDropped is set.
+// cut, the cut moves there. The summary is removed only if the request cannot be brought
+// under the limit otherwise; then Report.SummaryDropped is set.
 type Truncate struct{}
 
 // Name returns "truncate".

@@ -12,10 +12,8 @@ import "slices"
 // Limits.MinFree tokens were appended, or the request does not fit.
 //
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
-// edit in the view. This includes reports of Append, reports of another [History], such
-// as the one that h was forked from, and reports of edits that a Rollback has undone or
-// that are older than the newest. To undo several edits, begin with the newest. If h is
-// closed, Undo changes nothing and returns [ErrClosed].
+// edit in the view, such as a report of Append or of another History, also the one that h
+// was forked from, and that of an edit that a Rollback has undone.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

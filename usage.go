@@ -12,28 +12,28 @@ import (
 // entered the view since, and subtracts what has left it. Do not report the usage of a
 // summarizer's own request.
 //
-// A report of a request without tokens is ignored, as is a report for a snapshot older
-// than that of the last report for its model. If the snapshot was made for another model
-// than the current one, the report counts for that model.
+// From the differences between reports, RecordUsage learns how many tokens the model
+// makes of a raw token; whatever the requests carry in addition to their messages cancels
+// out. From the errors of estimates, it learns how far Estimate.Upper must be above
+// Tokens for the part that the last report does not cover. Both are kept separately for
+// each model (see [History.SetModel]), survive compactions, and are saved. A report for a
+// snapshot that was made for another model counts for that model.
 //
-// A figure above Limits.Window, as it was when the snapshot was made, is always ignored,
-// because no request of that size is answered; it may be the sum of several requests. If
-// there is a limit, a figure above 4 × raw + max(Limits.Tools, limit/2) is implausible,
-// where raw is the number of raw tokens of the view. It is ignored once; if the next
-// figure for that model, for another snapshot, is also implausible, that one is accepted.
-// A figure below a quarter of the raw tokens is always ignored: it lacks a part of the
-// request, most often the tokens that the provider read from its cache.
+// These reports are ignored:
+//
+//   - a report without tokens, or for a snapshot older than that of the last report for
+//     its model;
+//   - a figure above Limits.Window, as it was when the snapshot was made, because no
+//     request of that size is answered; it may be the sum of several requests;
+//   - if there is a limit, a figure above 4 × raw + max(Limits.Tools, limit/2), where raw
+//     is the number of raw tokens of the view, unless the previous figure for that model,
+//     for another snapshot, was ignored for the same reason;
+//   - a figure below a quarter of the raw tokens: it lacks a part of the request, most
+//     often the tokens that the provider read from its cache.
 //
 // Ignored figures are logged as warnings (see Options.Logger), those below a quarter only
 // once for each History. A long run of reports that are all above the estimate, as sums
 // over several requests are, is also logged once.
-//
-// From the differences between reports, RecordUsage learns how many tokens the model
-// makes of a raw token; whatever the requests carry in addition to their messages cancels
-// out. From the errors of estimates, it learns how far [Estimate].Upper must be above
-// Tokens for the part that the last report does not cover. Both are kept separately for
-// each model (see [History.SetModel]), survive compactions, and are saved with a
-// [Snapshot].
 //
 // RecordUsage returns a [*StaleError] for a snapshot that is not from this History, and a
 // [*ValueError] if a figure is negative or greater than the figure that it is a part of.
@@ -219,8 +219,7 @@ func overheadCap(l Limits) int64 {
 	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
-// Tokens returns the estimated size of the next request. Its cost does not depend on the
-// length of the conversation.
+// Tokens returns the estimated size of the next request, in constant time.
 func (h *History) Tokens() Estimate {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -32,7 +32,7 @@ type MemStore struct {
 
 var _ convo.Pruner = (*MemStore)(nil)
 
-// String returns the number of logs as text.
+// String returns the number of logs.
 func (s *MemStore) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/stores"
 )
 
-// A Model is a model that says what a test has written down. Its Send is for
-// [convo.History.Do] and [convo.History.Run]:
+// A Model answers the requests of a test with what the test has written down. Its Send is
+// for [convo.History.Do] and [convo.History.Run]:
 //
 //	m := convotest.NewModel(t,
 //		convotest.Step{Sees: []string{"user: Weather?"}, Calls: []convo.ToolCall{{ID: "1", Name: "weather", Arguments: "{}"}}},
@@ -51,10 +51,10 @@ type Step struct {
 	// Usage is that of the answer, unless Reply has one.
 	Usage convo.Usage
 
-	// Err is returned by Send, beside the answer if there is one.
+	// Err is returned by Send, along with the answer if there is one.
 	Err error
 
-	// Delay is how long the answer takes. If ctx ends before, its error is returned.
+	// Delay is how long the answer takes. If ctx ends first, its error is returned.
 	Delay time.Duration
 }
 

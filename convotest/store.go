@@ -46,10 +46,10 @@ func TestStore(t testing.TB, open func() convo.Store) {
 //   - A key is any string of 1 to 4,096 bytes. Keys and prefixes are compared byte for
 //     byte.
 //
-//   - List yields the head of the newest record of each key that begins with the
+//   - List yields the LogInfo of the newest record of each key that begins with the
 //     prefix, once, the most recently updated first, even for several hundred keys. It
-//     leaves out heads that were not updated before a given time, and continues after a
-//     given head, even if that conversation or others have been updated or deleted.
+//     leaves out logs that were not updated before a given time, and continues after a
+//     given LogInfo, even if that conversation or others have been updated or deleted.
 //
 //   - After Delete nothing of the log remains, and a new log may begin under its key.
 //

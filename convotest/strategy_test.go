@@ -28,14 +28,14 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 	good := map[string]convo.CompactionStrategy{
 		"truncate":              convo.Truncate{},
 		"sliding window":        convo.SlidingWindow{},
-		"sliding window of 6":   convo.SlidingWindow{Keep: 6, TriggerAt: 10},
-		"sliding window, turns": convo.SlidingWindow{Turns: 2, TriggerAt: 4},
-		"sliding window, both":  convo.SlidingWindow{Turns: 2, Keep: 3},
+		"sliding window of 6":   convo.SlidingWindow{KeepLast: 6, TriggerAt: 10},
+		"sliding window, turns": convo.SlidingWindow{KeepTurns: 2, TriggerAt: 4},
+		"sliding window, both":  convo.SlidingWindow{KeepTurns: 2, KeepLast: 3},
 		"when":                  convo.When(func(s convo.Status) bool { return s.Upper > 100 }, convo.Truncate{}),
 		"summarize, keep last":  convo.Summarize{With: convotest.Echo{}, KeepLast: 3},
 		"summarize, keep turns": convo.Summarize{KeepTurns: 1, KeepTokens: 200},
 		"clear tool results":    convo.ClearToolResults{},
-		"clear all results":     convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
+		"clear all results":     convo.ClearToolResults{KeepLast: -1, MinFree: -1},
 		"summarize, extract":    convo.Summarize{},
 		"summarize, short":      convo.Summarize{KeepTokens: -1, MaxTokens: 80, Window: 2000},
 		"summarize, canned":     with(convotest.Canned{}),
@@ -46,7 +46,7 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"default":               convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
 		"ladder":                convo.Chain(convo.ClearToolResults{}, convo.Summarize{}, convo.Truncate{}),
 		"ladder, flaky":         convo.Chain(convo.ClearToolResults{}, with(&convotest.Flaky{Every: 3}), convo.Truncate{}),
-		"ladder, failing":       convo.Chain(with(convotest.Failing{}), convo.SlidingWindow{Keep: 4}),
+		"ladder, failing":       convo.Chain(with(convotest.Failing{}), convo.SlidingWindow{KeepLast: 4}),
 		"ladder, panicking":     convo.Chain(with(convotest.Panicking{}), convo.Truncate{}),
 		"ladder, growing":       convo.Chain(with(&convotest.Growing{}), convo.Truncate{}),
 		"nested":                convo.Chain(convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{}), convo.Truncate{}),
@@ -614,7 +614,7 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 			return convo.Edit{}, convo.ErrNoGain
 		}), `never makes an edit`},
 		{"an empty chain", convo.Chain(), `never makes an edit`},
-		{"a chain of nothing", convo.Chain(convo.Chain(), convo.SlidingWindow{Keep: 1 << 20}), `never makes an edit`},
+		{"a chain of nothing", convo.Chain(convo.Chain(), convo.SlidingWindow{KeepLast: 1 << 20}), `never makes an edit`},
 		{"clears by the same text", clearing("", false), `makes an edit that frees nothing (case "tool rounds", goal "tight")`},
 		{"drops one exchange", drops(func(all []convo.Exchange, _ *convo.Snapshot, _ convo.Goal) []convo.Exchange {
 			return all[:min(len(all), 1)]

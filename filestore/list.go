@@ -17,9 +17,9 @@ import (
 
 // List implements [convo.Store]. It reads the end of each log that it yields, and of the
 // logs that were updated since UpdatedBefore or are ordered before After. For a log that
-// cannot be read, List yields an error instead of the head, ordered by the modification
-// time of the file, and the loop may continue. If the log is damaged, the error is a
-// [*convo.DamageError] whose Key is the name of the file.
+// cannot be read, List yields an error instead of the LogInfo, ordered by the
+// modification time of the file, and the loop may continue. If the log is damaged, the
+// error is a [*convo.DamageError] whose Key is the name of the file.
 func (s *Store) List(ctx context.Context, opts convo.ListOptions) iter.Seq2[convo.LogInfo, error] {
 	return func(yield func(convo.LogInfo, error) bool) {
 		err := s.check(ctx, "any")

@@ -491,17 +491,19 @@ func (m *Mirror[M]) adopt(items []*item[M]) error {
 	if n == 0 && len(items) > 0 {
 		return &PastError{Index: items[0].index, Key: items[0].key, Reason: "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none"}
 	}
+	taken := map[*row[M]]bool{}
 	for _, it := range items[:n] {
 		r := it.row
 		for i := range it.msgs {
 			if old := byKey[keyOf(it.key, i)]; it.key != "" && old != nil {
 				r.first = old.first - convo.ID(i)
 				m.at[old.first] = r
-				m.loose = slices.DeleteFunc(m.loose, func(l *row[M]) bool { return l == old })
+				taken[old] = true
 			}
 		}
 		m.rows = append(m.rows, r)
 	}
+	m.loose = slices.DeleteFunc(m.loose, func(r *row[M]) bool { return taken[r] })
 	m.filled = m.filled && n == 0
 	return nil
 }

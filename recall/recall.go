@@ -117,8 +117,8 @@ func (ix *Index) Observe(r convo.Report) {
 	ix.Add(r.Originals()...)
 }
 
-// Add adds entries. An entry with the ID of another one takes its place, unless more of its
-// results is missing. Entries without text are left out.
+// Add adds entries. An entry replaces one with the same ID, unless more of its results is
+// missing. Entries without text are left out.
 func (ix *Index) Add(entries ...convo.Entry) {
 	for _, e := range entries {
 		ix.add(e)
@@ -292,9 +292,10 @@ func (ix *Index) packLocked() {
 	}
 }
 
-// Search returns the k messages that match a query best, the best first. Words that a
-// message before matches count for less, so that what others say of the query comes before
-// what says the same again. Messages that match none of its words are left out.
+// Search returns the k messages that match a query best, the best first. A word counts
+// for less once a better message has it, so that messages about the rest of the query
+// come before messages that repeat the same. Messages that match none of its words are
+// left out.
 func (ix *Index) Search(query string, k int) []Hit {
 	if k <= 0 {
 		return nil

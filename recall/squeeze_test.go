@@ -30,7 +30,7 @@ func TestIndex_Squeeze(t *testing.T) {
 		"the default": nil,
 		"a model":     convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: mediocre}, convo.Truncate{}),
 		"truncate":    convo.Truncate{},
-		"a window":    convo.SlidingWindow{Turns: 1},
+		"a window":    convo.SlidingWindow{KeepTurns: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const window = 8000

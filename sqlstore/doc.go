@@ -38,8 +38,8 @@
 //
 // Each row has a checksum of its contents. If a value was not written by a [Store], or a
 // row is missing, Records ends with a [*convo.DamageError] after the records before the
-// damage, and List yields a [*convo.DamageError] instead of the head. Append returns one
-// if the row of the log is damaged; it does not read the records. Delete also removes
+// damage, and List yields a [*convo.DamageError] instead of the LogInfo. Append returns
+// one if the row of the log is damaged; it does not read the records. Delete also removes
 // damaged logs. Errors found by the database itself, such as an invalid page of a SQLite
 // file, are returned unchanged.
 //
@@ -91,6 +91,6 @@
 // No loop holds a connection while its body runs, so a pool of one connection is
 // enough. Records reads pages of up to 1 MiB or 1,000 records, but at least one record,
 // and yields the log as it was when the loop began. If records are pruned or deleted
-// before it has read them, it ends with an error. List reads pages of 100 heads. A log
+// before it has read them, it ends with an error. List reads pages of 100 logs. A log
 // that is saved during a loop over List may move to the front and be missed by that loop.
 package sqlstore

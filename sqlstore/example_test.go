@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/sqlstore"
+
+	_ "modernc.org/sqlite"
 )
 
 // A conversation in a file of SQLite. With PostgreSQL the first steps differ:

@@ -422,7 +422,7 @@ func setHead(h *convo.LogInfo, data []byte) error {
 const pageSize = 100
 
 // List implements [convo.Store]. For a log whose row is damaged, it yields a
-// [*convo.DamageError] instead of the head, and the loop may continue.
+// [*convo.DamageError] instead of the LogInfo, and the loop may continue.
 //
 // The order comes from an index, which has no checksum in SQLite: a damaged index may
 // hide logs. A List of all logs therefore counts them, and yields an error at the end if

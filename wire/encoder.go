@@ -26,7 +26,7 @@ import (
 // snapshot as a whole. An Encoder is safe for concurrent use, but Format must not be
 // changed during a call of Encode. An Encoder must not be copied.
 type Encoder struct {
-	Format Format
+	Format Format // writes the requests; required
 
 	mu     sync.Mutex // protects following
 	format builtin    // the format of the last request

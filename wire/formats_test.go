@@ -85,7 +85,7 @@ var origins = []convo.Origin{
 
 // strategies compact the random conversations.
 var strategies = []convo.CompactionStrategy{
-	convo.Truncate{}, convo.When(func(s convo.Status) bool { return s.Turns > 4 }, convo.Truncate{}), convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1}, convo.Summarize{},
+	convo.Truncate{}, convo.When(func(s convo.Status) bool { return s.Turns > 4 }, convo.Truncate{}), convo.SlidingWindow{KeepLast: 6}, convo.ClearToolResults{KeepLast: -1, MinFree: -1}, convo.Summarize{},
 	convo.Summarize{With: convotest.Echo{}, MaxTokens: 80, Window: -1},
 	convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
 }

@@ -77,7 +77,7 @@ const (
 // call of a custom tool; the others send a function call, with the input inside an
 // object.
 type OpenAIChat struct {
-	Dialect Dialect
+	Dialect Dialect // what the server takes; zero: OpenAI
 
 	// Host names the server, such as "openrouter", if its answers and requests differ
 	// from those of the maker of the dialect. It is part of the Origin of answers, whose

@@ -244,7 +244,7 @@ func (r *rowHost) sync() {
 
 func (r *rowHost) compact() {
 	all := []convo.CompactionStrategy{
-		convo.Truncate{}, convo.ClearToolResults{KeepLast: 1, MinFreed: -1}, convo.Summarize{With: convo.Extract{}}, convo.ClearThinking{},
+		convo.Truncate{}, convo.ClearToolResults{KeepLast: 1, MinFree: -1}, convo.Summarize{With: convo.Extract{}}, convo.ClearThinking{},
 		convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: convo.Extract{}}, convo.Truncate{}),
 	}
 	s := r.h.Snapshot()

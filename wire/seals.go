@@ -24,9 +24,9 @@ const (
 	// Claude Fable and Mythos since 5.1, Claude Opus, Sonnet and Haiku since 5.5, and all
 	// later ones. Other models with a version of Claude in their names are known not to
 	// check. All other names, and the empty one, are not known.
-	SealsByModel SealCheck = iota
-	SealsChecked
-	SealsUnchecked
+	SealsByModel   SealCheck = iota
+	SealsChecked             // the model checks
+	SealsUnchecked           // the model does not check
 )
 
 // Checks reports whether a model with a name is known to check, as c says.

@@ -87,7 +87,7 @@ func newSealRun(t *testing.T, f sealedFormat, seed uint64) *sealRun {
 	for _, m := range sealModels {
 		r.encoder[m] = &wire.Encoder{Format: f.make(m, wire.SealsByModel)}
 	}
-	strategies := []convo.CompactionStrategy{nil, convo.Truncate{}, convo.ClearToolResults{}, convo.SlidingWindow{Turns: 2}, convo.Summarize{With: convotest.Echo{}}}
+	strategies := []convo.CompactionStrategy{nil, convo.Truncate{}, convo.ClearToolResults{}, convo.SlidingWindow{KeepTurns: 2}, convo.Summarize{With: convotest.Echo{}}}
 	r.opts = &convo.Options{Limits: convo.Limits{Window: 1000 + r.rng.IntN(4000), Reserve: -1}, Strategy: strategies[r.rng.IntN(len(strategies))]}
 	if r.rng.IntN(3) == 0 {
 		r.opts.Roles = convo.Relaxed()
@@ -354,7 +354,7 @@ func (r *sealRun) byHand() {
 		r.change()
 	}
 	if h != r.h || r.rng.IntN(2) == 0 { // a fork knows nothing of the request
-		_, _ = r.h.AppendReply(s, reply.Messages...)
+		_, _ = r.h.AppendReply(s, reply)
 	} else {
 		_, _ = r.h.Append(reply.Messages...)
 	}

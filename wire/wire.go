@@ -72,8 +72,8 @@ type Request struct {
 	// the format, see [ToolWriter].
 	Tools json.RawMessage
 
-	System   json.RawMessage // the system text, if it is not among the messages; else nil
-	Messages []json.RawMessage
+	System   json.RawMessage   // the system text, if it is not among the messages; else nil
+	Messages []json.RawMessage // or the items of Responses, or the contents of Gemini
 
 	// Headers are HTTP headers, and Fields are further fields of the body, that the request
 	// needs, in the provider's names. Encode sets them only where an option of the format,
@@ -286,6 +286,7 @@ type Loss struct {
 	What string // what is lost, in a few words
 }
 
+// String returns where it is and what is lost.
 func (l Loss) String() string { return l.Path + ": " + l.What }
 
 // A Finding is one reason for which a provider would refuse a request, or, from
@@ -299,6 +300,7 @@ type Finding struct {
 	Error   string // what the provider answers, if known
 }
 
+// String returns the rule, the path, the problem and the fix.
 func (f Finding) String() string {
 	if f.Path == "" {
 		return f.Rule + ": " + f.Problem + "; " + f.Fix

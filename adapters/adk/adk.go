@@ -91,9 +91,9 @@ func (m *Model) record(s *convo.Snapshot, r *model.LLMResponse) {
 // goOn is what ADK puts behind an answer that ends the contents.
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed."
 
-// Codec translates contents, which have no names: one is known by its place in the list.
-// Signed reasoning that no longer stands where it was made is left out for the models that
-// are known to refuse it.
+// Codec translates contents. They have no names, so each is known by its place in the
+// list. Signed reasoning that is no longer where it was made is left out for the models
+// that are known to refuse it.
 func Codec() mirror.Codec[*genai.Content] {
 	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks, Once: func(c *genai.Content) bool {
 		return len(c.Parts) == 1 && c.Parts[0].Text == goOn

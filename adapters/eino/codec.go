@@ -11,10 +11,10 @@ import (
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
-// Codec translates eino's messages. One is known by its message ID, see adk.GetMessageID,
-// and gets one if it has none; those of the system may get a new one each run. A list that is
-// made of the events of a run needs the results of parallel calls in the order of the calls:
-// the events have them in the order in which the tools end.
+// Codec translates eino's messages. Each is known by its message ID, see
+// adk.GetMessageID, and gets one if it has none; system messages may get a new one each
+// run. A list that is made of the events of a run needs the results of parallel calls in
+// the order of the calls: the events have them in the order in which the tools end.
 func Codec() mirror.Codec[*schema.Message] {
 	return mirror.Codec[*schema.Message]{Decode: decode, Encode: encode, Key: func(m *schema.Message) string {
 		if adk.GetMessageID(m) == "" { // EnsureMessageID always writes, and other agents may read m

@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/adapters/eino
 
-go 1.26.0
+go 1.26
 
 require (
 	github.com/cloudwego/eino v0.9.14

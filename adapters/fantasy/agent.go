@@ -25,9 +25,9 @@ import (
 // An Agent keeps the conversation of an agent of fantasy inside the window of its History.
 // It is safe for concurrent use, but the conversation has one run at a time.
 type Agent struct {
-	// Next is the PrepareStep that the host has already; nil: none. It is called first, with
-	// the messages of fantasy. Messages that it puts after these are given to Add, and
-	// so stay in every later request. Its System stands in the place of the system message.
+	// Next is the host's own PrepareStep; nil: none. It is called first, with the
+	// messages of fantasy. Messages that it adds after these are given to Add, and so
+	// stay in every later request. Its System replaces the system message.
 	Next fantasy.PrepareStepFunction
 
 	mirror *mirror.Mirror[fantasy.Message]

@@ -18,11 +18,11 @@ import (
 // the client stay in the host's values, which the view holds. What a provider has run is
 // [convo.Opaque]: in Anthropic's own form where the options say that it is Anthropic's,
 // and otherwise of the format "fantasy". Such a result is not cleared; it leaves together
-// with its message. Signed reasoning that no longer stands where it was made is left out for
+// with its message. Signed reasoning that is no longer where it was made is left out for
 // the models that are known to refuse it.
 //
-// A Key may be added: fantasy's messages have none, so that by default a message is known by
-// its place in the list.
+// Messages of fantasy have no names, so each is known by its place in the list, unless
+// Key is set.
 func Codec() mirror.Codec[fantasy.Message] {
 	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Codec translates genkit's messages. Metadata, custom parts and the input of calls in its
-// own form stay in the framework's values. Signed reasoning that no longer stands where it
-// was made is left out for the models that are known to refuse it, by the name that the
-// History was given by SetModel: a middleware of genkit is not told of the model.
+// Codec translates genkit's messages. Metadata, custom parts and the input of calls in
+// its own form stay in the framework's values. Signed reasoning that is no longer where
+// it was made is left out for the models that are known to refuse it, by the name given
+// to SetModel, since a middleware of genkit does not get the name of the model.
 func Codec() mirror.Codec[*ai.Message] {
 	return mirror.Codec[*ai.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
 }

@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/adapters/genkit
 
-go 1.26.0
+go 1.26
 
 require (
 	github.com/firebase/genkit/go v1.8.0

@@ -63,8 +63,8 @@ func usageOf(info map[string]any) (u convo.Usage) {
 	return u
 }
 
-// Codec translates the messages of package llms, which have no names: a message is known
-// by its place in the list.
+// Codec translates messages of package llms. They have no names, so each is known by its
+// place in the list.
 func Codec() mirror.Codec[llms.MessageContent] {
 	return mirror.Codec[llms.MessageContent]{Decode: decode, Encode: encode}
 }

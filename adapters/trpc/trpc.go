@@ -79,7 +79,7 @@ func drain(answers <-chan *model.Response) {
 	}
 }
 
-// Codec translates messages of package model, which have no names: one is known by its
+// Codec translates messages of package model. They have no names, so each is known by its
 // place in the list.
 func Codec() mirror.Codec[model.Message] {
 	return mirror.Codec[model.Message]{Decode: decode, Encode: encode}

@@ -109,33 +109,34 @@ func segments(s *convo.Snapshot, r convo.Report) (all []Segment) {
 	return all
 }
 
-// Sizes of the picture, in pixels.
+// Sizes of the picture.
 const (
-	width, height = 640, 350
-	left, right   = 76, 20
-	barTop        = 84 // of the first bar
-	barHeight     = 44
-	between       = 56 // the bars
+	height      = 374
+	left, right = 80, 16
+	barTop      = 100 // of the first bar
+	barHeight   = 44
+	between     = 56 // the bars
+	legend      = 24 // between the lines of the legend
 )
 
 var colours = map[string]plot.Colour{system: plot.Faint, user: plot.Blue, answer: plot.Purple, result: plot.Amber, cleared: plot.Amber, summary: plot.Green}
 
 // Draw returns the picture: the request before and after the compaction, and what stayed.
 func Draw(shot Shot) []byte {
-	p := plot.New(width, height, "One compaction: the request before and after it")
+	p := plot.New(height, "One compaction: the request before and after it")
 	p.Heading(16, 26, "One compaction: the request before and after it")
 	most := 0
 	for _, s := range shot.Before {
 		most += s.Tokens
 	}
-	across := func(tokens int) int { return left + tokens*(width-left-right)/most }
+	across := func(tokens int) int { return left + tokens*(plot.Width-left-right)/most }
 	second := barTop + barHeight + between
 	for _, mark := range []struct {
-		name   string
-		tokens int
-	}{{"low, where it aims", shot.Low}, {"high, where it starts", shot.Limit}} {
-		p.Dashed(plot.Faint, fmt.Sprintf("M%d %dV%d", across(mark.tokens), barTop-30, second+barHeight+8))
-		p.Text(plot.Faint, plot.End, across(mark.tokens)-6, barTop-18, fmt.Sprintf("%s: %s", mark.name, plot.Thousands(mark.tokens)))
+		name       string
+		tokens, up int
+	}{{"low, where it aims", shot.Low, 22}, {"high, where it starts", shot.Limit, 42}} {
+		p.Dashed(plot.Faint, fmt.Sprintf("M%d %dV%d", across(mark.tokens), barTop-mark.up-12, second+barHeight+8))
+		p.Text(plot.Faint, plot.End, across(mark.tokens)-6, barTop-mark.up, fmt.Sprintf("%s: %s", mark.name, plot.Thousands(mark.tokens)))
 	}
 	for _, label := range []struct {
 		top  int
@@ -151,15 +152,14 @@ func Draw(shot Shot) []byte {
 			p.Area(colours[s.Kind], 20, fmt.Sprintf("M%d %dH%dL%d %dH%dz", a.Left, a.Bottom+1, a.Right, b.Right, b.Top-1, b.Left))
 		}
 	}
-	x := 16
-	for _, kind := range []string{system, user, answer, result, cleared, summary} {
-		p.Rect(colours[kind], opacity(kind), x, height-88, 12, 12)
-		p.Text(plot.Ink, plot.Start, x+18, height-77, kind)
-		x += 34 + 7*len(kind)
+	for i, kind := range []string{system, user, answer, result, cleared, summary} {
+		x, y := 16+i%3*150, height-96+i/3*legend
+		p.Rect(colours[kind], opacity(kind), x, y-11, 12, 12)
+		p.Text(plot.Ink, plot.Start, x+18, y, kind)
 	}
 	total, removed, _ := strings.Cut(shot.Report, ": ")
-	p.Text(plot.Ink, plot.Start, 16, height-42, total+":")
-	p.Text(plot.Ink, plot.Start, 16, height-22, removed)
+	p.Text(plot.Ink, plot.Start, 16, height-40, total+":")
+	p.Text(plot.Ink, plot.Start, 16, height-18, removed)
 	return p.Bytes()
 }
 

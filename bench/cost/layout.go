@@ -143,7 +143,7 @@ func clearAll(msgs []convo.Message) ([]convo.Message, error) {
 		return nil, err
 	}
 	s := h.Snapshot()
-	e, err := convo.ClearToolResults{KeepLast: -1, MinFreed: -1}.Compact(context.Background(), s, convo.Goal{})
+	e, err := convo.ClearToolResults{KeepLast: -1, MinFree: -1}.Compact(context.Background(), s, convo.Goal{})
 	if err != nil && !errors.Is(err, convo.ErrNoGain) {
 		return nil, err
 	}

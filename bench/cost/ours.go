@@ -143,7 +143,7 @@ func either(name string, percent int) Policy {
 	return ours(variant{
 		name: name,
 		set: func(o *convo.Options, _ *oursRun) {
-			alone := convo.ClearToolResults{MinFreed: (o.Limits.Window - max(o.Limits.Reserve, 0)) * percent / 100}
+			alone := convo.ClearToolResults{MinFree: (o.Limits.Window - max(o.Limits.Reserve, 0)) * percent / 100}
 			both := convo.Chain(convo.ClearToolResults{}, convo.Truncate{})
 			o.Strategy = convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 				if e, err := alone.Compact(ctx, s, g); err == nil {

@@ -74,23 +74,23 @@ func Measure() ([]Course, error) {
 	return all, nil
 }
 
-// Sizes of the picture, in pixels.
+// Sizes of the picture.
 const (
-	pictureLeft, pictureTop = 64, 84
-	chartWidth, chartHeight = 340, 60
-	chartGap, chartRow      = 40, 100
+	pictureLeft, pictureTop = 44, 96
+	chartWidth, chartHeight = 192, 60
+	chartGap, chartRow      = 36, 116
 	chartMost               = 130_000 // tokens at the top of a chart
 )
 
 // Draw returns the picture: a row for each policy, with the tokens of each request on the
 // left, and what they are billed as on the right.
 func Draw(all []Course) []byte {
-	width, height := pictureLeft+2*chartWidth+chartGap+24, pictureTop+len(all)*chartRow
-	p := plot.New(width, height, "Tokens and billed tokens of each request of a long run of an agent, for each policy")
+	height := pictureTop + len(all)*chartRow
+	p := plot.New(height, "Tokens and billed tokens of each request of a long run of an agent, for each policy")
 	right := pictureLeft + chartWidth + chartGap
-	p.Heading(pictureLeft, 26, "The size of each request in a long run, and its cost with a prompt cache")
-	p.Bold(plot.Faint, plot.Start, pictureLeft, 54, "Tokens of each request")
-	p.Bold(plot.Faint, plot.Start, right, 54, "What each is billed as, in uncached tokens")
+	p.Heading(16, 26, "The size and the cost of each request")
+	p.Text(plot.Faint, plot.Start, 16, 48, "Left: tokens of each request in a long run. Right: what")
+	p.Text(plot.Faint, plot.Start, 16, 66, "it is billed as with a prompt cache, in uncached tokens.")
 	for i, c := range all {
 		colour := plot.Amber
 		switch {
@@ -100,24 +100,24 @@ func Draw(all []Course) []byte {
 			colour = plot.Blue
 		}
 		y := pictureTop + i*chartRow
-		p.Bold(colour, plot.Start, pictureLeft, y, c.Policy)
+		p.Bold(colour, plot.Start, 16, y, c.Policy)
 		said := plot.Millions(sumOf(c.Tokens)) + " tokens, billed as " + plot.Millions(sumOf(c.Billed))
 		if c.Ends {
 			said = fmt.Sprintf("ends: request %d is too long", len(c.Tokens)+1)
 		}
-		p.Text(plot.Ink, plot.End, right+chartWidth, y, said)
+		p.Text(plot.Ink, plot.Start, 16, y+18, said)
 		grid := ""
-		for _, tick := range []int{0, 50_000, 100_000} {
-			line := y + 10 + chartHeight - over(tick)
+		for n, tick := range []int{0, 50_000, 100_000} {
+			line := y + 20 + chartHeight - over(tick)
 			grid += fmt.Sprintf("M%d %dh%dM%d %dh%d", pictureLeft, line, chartWidth, right, line, chartWidth)
-			p.Small(plot.Faint, plot.End, pictureLeft-6, line+4, strings.TrimPrefix(fmt.Sprintf("%d,000", tick/1000), "0,00"))
+			p.Small(plot.Faint, plot.End, pictureLeft-6, line+4, []string{"0", "50k", "100k"}[n])
 		}
 		p.Path(plot.Grid, 1, grid)
-		chart(p, colour, pictureLeft, y+10+chartHeight, c.Tokens)
-		chart(p, colour, right, y+10+chartHeight, c.Billed)
+		chart(p, colour, pictureLeft, y+20+chartHeight, c.Tokens)
+		chart(p, colour, right, y+20+chartHeight, c.Billed)
 		if c.Ends {
 			last := len(c.Tokens) - 1
-			p.Dot(colour, pictureLeft+at(last), y+10+chartHeight-over(c.Tokens[last]), 4)
+			p.Dot(colour, pictureLeft+at(last), y+20+chartHeight-over(c.Tokens[last]), 4)
 		}
 	}
 	for _, request := range []int{1, 50, 100, 150} {

@@ -121,8 +121,8 @@ func policies(cs []*Conversation, fleet *harness.Fleet) []Policy {
 		rolling(10), batched(10, 0), batched(5, 20),
 		Default(),
 		with("convo, Truncate alone", 0, convo.Truncate{}),
-		with("convo, SlidingWindow{40} and Truncate", 0, convo.Chain(convo.SlidingWindow{Keep: 40}, convo.Truncate{})),
-		with("convo, SlidingWindow{40, TriggerAt: 80} and Truncate", 0, convo.Chain(convo.SlidingWindow{Keep: 40, TriggerAt: 80}, convo.Truncate{})),
+		with("convo, SlidingWindow{40} and Truncate", 0, convo.Chain(convo.SlidingWindow{KeepLast: 40}, convo.Truncate{})),
+		with("convo, SlidingWindow{40, TriggerAt: 80} and Truncate", 0, convo.Chain(convo.SlidingWindow{KeepLast: 40, TriggerAt: 80}, convo.Truncate{})),
 		summarized("convo, summaries, separate requests", false),
 		summarized("convo, summaries, riding the cached prefix", true),
 		summarized("convo, clear, then summaries, separate requests", false, convo.ClearToolResults{}),
@@ -234,7 +234,7 @@ func writeMarks(w io.Writer, studies []*study) error {
 
 func writeChains(w io.Writer, studies []*study) error {
 	clearing := func(keep, least int) convo.CompactionStrategy {
-		return convo.Chain(convo.ClearToolResults{KeepLast: keep, MinFreed: least}, convo.Truncate{})
+		return convo.Chain(convo.ClearToolResults{KeepLast: keep, MinFree: least}, convo.Truncate{})
 	}
 	return grid(w, "ladder"+cellHelp, []Policy{
 		Default(),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo/bench/internal/plot"
 )
@@ -37,24 +38,26 @@ func spreadOf(e errors) Spread {
 	return Spread{thousandths(e.ratio), thousandths(quantile(e.ratios, 0.05)), thousandths(quantile(e.ratios, 0.95))}
 }
 
-// Sizes of the picture, in pixels.
+// Sizes of the picture.
 const (
-	left, top   = 210, 92
-	chartWidth  = 560
-	rowHeight   = 22
+	left, top   = 152, 106
+	chartWidth  = plot.Width - left - 12
+	rowHeight   = 26
 	least, most = 200, 3_000 // the ends of the axis, in thousandths
+	widest      = 20         // characters of a label of one line
 )
 
 // Draw returns the picture: for each class of text the estimates, divided by the truth.
 func Draw(rows []Row) []byte {
 	bottom := top + len(rows)*rowHeight
-	p := plot.New(left+chartWidth+30, bottom+34, "Estimates of tokens, divided by exact counts, for scripts and kinds of text")
-	p.Heading(24, 26, "Estimated tokens, divided by the exact count of o200k")
-	p.Dot(plot.Blue, 30, 46, 5)
-	p.Text(plot.Blue, plot.Start, 42, 50, "convo")
-	p.Dot(plot.Amber, 100, 46, 5)
-	p.Text(plot.Amber, plot.Start, 112, 50, "bytes / 4")
-	p.Text(plot.Faint, plot.Start, 184, 50, "a dot: all text of a row; a bar: nine tenths of its messages, of about 200 tokens each")
+	p := plot.New(bottom+34, "Estimates of tokens, divided by exact counts, for scripts and kinds of text")
+	p.Heading(16, 26, "Estimated tokens, divided by the exact count")
+	p.Dot(plot.Blue, 22, 44, 5)
+	p.Text(plot.Blue, plot.Start, 34, 49, "convo")
+	p.Dot(plot.Amber, 96, 44, 5)
+	p.Text(plot.Amber, plot.Start, 108, 49, "bytes / 4")
+	p.Text(plot.Faint, plot.Start, 192, 49, "the exact count is of o200k")
+	p.Text(plot.Faint, plot.Start, 16, 70, "Dot: all text. Bar: nine tenths of the messages.")
 	for _, tick := range []int{250, 500, 1_000, 2_000} {
 		width := 1
 		if tick == 1_000 {
@@ -66,7 +69,12 @@ func Draw(rows []Row) []byte {
 	}
 	for i, r := range rows {
 		y := top + i*rowHeight
-		p.Text(plot.Ink, plot.End, left-10, y+4, r.Class)
+		if comma := strings.LastIndex(r.Class, ", "); comma > 0 && len(r.Class) > widest {
+			p.Small(plot.Ink, plot.End, left-10, y-2, r.Class[:comma+1])
+			p.Small(plot.Ink, plot.End, left-10, y+11, r.Class[comma+2:])
+		} else {
+			p.Text(plot.Ink, plot.End, left-10, y+5, r.Class)
+		}
 		spread(p, plot.Amber, r.Quarter, y-4)
 		spread(p, plot.Blue, r.Convo, y+4)
 	}

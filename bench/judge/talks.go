@@ -153,7 +153,7 @@ type talk struct {
 // edited, until look returns false or a few hundred messages have been written.
 func Random(rng *rand.Rand, look func(Snapshot) (bool, error)) error {
 	strategies := []convo.CompactionStrategy{
-		convo.Truncate{}, convo.SlidingWindow{Keep: 6}, convo.ClearToolResults{KeepLast: -1, MinFreed: -1},
+		convo.Truncate{}, convo.SlidingWindow{KeepLast: 6}, convo.ClearToolResults{KeepLast: -1, MinFree: -1},
 		convo.Summarize{}, convo.Summarize{With: convotest.Echo{}, MaxTokens: 80, Window: -1},
 		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{KeepTokens: 50}, convo.Truncate{}),
 	}

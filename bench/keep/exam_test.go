@@ -94,7 +94,7 @@ func TestScore_Sit(t *testing.T) {
 		return score
 	}
 	ours := sit(nil)
-	none := sit(convo.Chain(convo.SlidingWindow{Keep: 2, TriggerAt: 20}, convo.Truncate{}))
+	none := sit(convo.Chain(convo.SlidingWindow{KeepLast: 2, TriggerAt: 20}, convo.Truncate{}))
 	assert.Greater(t, ours.Kept(), 2*none.Kept())
 	assert.Zero(t, none.Summary)
 	for k := range found {
@@ -173,10 +173,11 @@ func TestWithAnchors(t *testing.T) {
 // covers another one or a dot, even where policies are close to each other.
 func TestDraw(t *testing.T) {
 	var all []Result
-	for w, window := range []int{16_000, 32_000, 128_000} {
+	for w, window := range []int{16_000, 32_000, 64_000, 128_000} {
+		kind := []string{"talks", "talks", "talks", "runs"}[w]
 		for i, p := range Policies() {
-			at := []int{i * 7, i % 5, 50 + i/4}[w] // far apart, close, and in heaps
-			all = append(all, Result{Kind: "talks", Policy: p.Name, Window: window, Score: Score{Needles: 100, View: at, Tokens: int64(window * at / 100), After: 1}})
+			at := []int{i * 7, 0, i % 5, 50 + i/4}[w] // far apart, not drawn, close, and in heaps
+			all = append(all, Result{Kind: kind, Policy: p.Name, Window: window, Score: Score{Needles: 100, View: at, Tokens: int64(window * at / 100), After: 1}})
 		}
 	}
 	drawn := Draw(pointsOf(all))
@@ -184,6 +185,7 @@ func TestDraw(t *testing.T) {
 		assert.Contains(t, string(drawn), ">"+p.Name+"</text>")
 	}
 	assert.Equal(t, 4*len(Policies()), strings.Count(string(drawn), "<circle"), "three panels and the legend")
+	assert.NotContains(t, string(drawn), "talks, window of 32,000", "between the others")
 
 	number := regexp.MustCompile(`^\d+(, \d+)*$`)
 	var labels, dots []plot.Box

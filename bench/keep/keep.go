@@ -84,7 +84,7 @@ func Ladders() []Ladder {
 		{"a model", func() convo.CompactionStrategy { return with(convo.SummarizerFunc(Mediocre)) }},
 		{"a model that fails", func() convo.CompactionStrategy { return with(Failing()) }},
 		{"window of 40", func() convo.CompactionStrategy {
-			return convo.Chain(convo.SlidingWindow{Keep: 40, TriggerAt: 80}, convo.Truncate{})
+			return convo.Chain(convo.SlidingWindow{KeepLast: 40, TriggerAt: 80}, convo.Truncate{})
 		}},
 	}
 }

@@ -44,7 +44,7 @@ func TestAgent_Remembers(t *testing.T) {
 
 // The measurement sees what a strategy loses.
 func TestAgent_SeesLosses(t *testing.T) {
-	m, err := Agent{Steps: 100, Calls: 1, Users: 30, Factor: 1, Window: 128_000, Seed: 1}.Run(convo.Options{Strategy: convo.SlidingWindow{Keep: 10}})
+	m, err := Agent{Steps: 100, Calls: 1, Users: 30, Factor: 1, Window: 128_000, Seed: 1}.Run(convo.Options{Strategy: convo.SlidingWindow{KeepLast: 10}})
 	require.NoError(t, err)
 	assert.Less(t, m.Task, 0.5)
 	assert.Less(t, m.Rules, 0.9)

@@ -40,24 +40,25 @@ func pointsOf(all []Result) (points []Point) {
 	return points
 }
 
-// Sizes in the picture, in pixels.
+// Sizes in the picture.
 const (
-	panelWidth, panelHeight = 420, 260
-	left, top               = 60, 104 // of the first panel
-	gapX, gapY              = 70, 72  // between panels
+	panelWidth, panelHeight = 390, 170
+	left, top               = 62, 154 // of the first panel
+	gapY                    = 60      // between panels
+	column                  = 232     // of the legend
 	line                    = 20      // of the legend
 	dot                     = 5       // radius
-	digit, letter           = 8, 14   // width and height of a character
+	digit, letter           = 9, 15   // width and height of a character
 )
 
-// Draw returns the picture: for each window a panel with what is kept in view or
-// summary over the tokens retained after a compaction. Each policy has a number. A broken
-// line joins those that no other one beats.
+// Draw returns the picture: for each kind of conversations a panel of the smallest window and
+// one of the largest, with what is kept in view or summary over the tokens retained after a
+// compaction. Each policy has a number. A broken line joins those that no other one beats.
 func Draw(points []Point) []byte {
 	var windows []int
 	var policies []string
 	for _, r := range points {
-		if !slices.Contains(windows, r.Window) {
+		if !slices.Contains(windows, r.Window) && atAnEnd(points, r) {
 			windows = append(windows, r.Window)
 		}
 		if !slices.Contains(policies, r.Policy) {
@@ -65,23 +66,31 @@ func Draw(points []Point) []byte {
 		}
 	}
 	half := (len(policies) + 1) / 2
-	legendTop := top + (len(windows)+1)/2*(panelHeight+gapY)
-	width, height := left+2*panelWidth+gapX+30, legendTop+half*line
-	d := &drawing{Picture: plot.New(width, height, "What each policy keeps over the tokens it retains"), policies: policies}
-	d.Heading(left, 26, "What is still known after a compaction, over the size of the view")
-	d.Text(plot.Faint, plot.Start, left, 46, "Up: the share of facts needed later that the view or its summary has. To the right: the size of the view, as a share of the window.")
-	d.Text(plot.Faint, plot.Start, left, 64, "The broken line joins policies that no other beats: none keeps as much in fewer tokens.")
+	legendTop := top + len(windows)*(panelHeight+gapY)
+	d := &drawing{Picture: plot.New(legendTop+half*line, "What each policy keeps over the tokens it retains"), policies: policies}
+	d.Heading(16, 26, "What is still known after a compaction")
+	d.Text(plot.Faint, plot.Start, 16, 50, "Up: the share of facts needed later that the view or its")
+	d.Text(plot.Faint, plot.Start, 16, 68, "summary has. To the right: the size of the view, as a")
+	d.Text(plot.Faint, plot.Start, 16, 86, "share of the window. The broken line joins policies that")
+	d.Text(plot.Faint, plot.Start, 16, 104, "no other beats: none keeps as much in fewer tokens.")
 	for i, window := range windows {
 		here := slices.DeleteFunc(slices.Clone(points), func(r Point) bool { return r.Window != window })
-		d.panel(left+i%2*(panelWidth+gapX), top+i/2*(panelHeight+gapY), here)
+		d.panel(left, top+i*(panelHeight+gapY), here)
 	}
 	for n, name := range policies {
-		x, y := left+n/half*(panelWidth+gapX), legendTop+line*(n%half)
+		x, y := 22+n/half*column, legendTop+line*(n%half)
 		d.Dot(colourOf(name), x, y-4, dot)
-		d.Text(colourOf(name), plot.End, x+28, y, fmt.Sprint(n+1))
-		d.Text(colourOf(name), plot.Start, x+36, y, name)
+		d.Text(colourOf(name), plot.End, x+30, y, fmt.Sprint(n+1))
+		d.Text(colourOf(name), plot.Start, x+37, y, name)
 	}
 	return d.Bytes()
+}
+
+// atAnEnd reports whether the window of a point is the smallest or the largest of its kind.
+func atAnEnd(points []Point, r Point) bool {
+	smaller := func(o Point) bool { return o.Kind == r.Kind && o.Window < r.Window }
+	larger := func(o Point) bool { return o.Kind == r.Kind && o.Window > r.Window }
+	return !slices.ContainsFunc(points, smaller) || !slices.ContainsFunc(points, larger)
 }
 
 // colourOf returns the colour of convo's policies, or that of the others.
@@ -119,7 +128,7 @@ func (d *drawing) panel(left, top int, here []Point) {
 	at := func(r Point) (x, y int) {
 		return left + panelWidth*min(r.Retained, window)/window, top + panelHeight*(1000-r.Kept)/1000
 	}
-	d.Bold(plot.Ink, plot.Start, left, top-8, fmt.Sprintf("%s, window of %s", here[0].Kind, plot.Thousands(window)))
+	d.Bold(plot.Ink, plot.Start, 16, top-14, fmt.Sprintf("%s, window of %s", here[0].Kind, plot.Thousands(window)))
 	d.front(here, at)
 	var places []place
 	for n, name := range d.policies {

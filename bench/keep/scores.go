@@ -36,7 +36,7 @@ func Policies() []Policy {
 			return convo.Chain(convo.ClearMedia{}, convo.ClearToolResults{}, convo.Truncate{})
 		}},
 		{"newest 40 messages", "the window memories of LangChain and langchaingo: the newest messages, as many as are set", func() convo.CompactionStrategy {
-			return convo.Chain(convo.SlidingWindow{Keep: 40, TriggerAt: 80}, trimmed())
+			return convo.Chain(convo.SlidingWindow{KeepLast: 40, TriggerAt: 80}, trimmed())
 		}},
 		{"trim by tokens", `LangChain, trim_messages with strategy "last"`, trimmed},
 		{"all but 3 results", "Anthropic's context editing, clear_tool_uses_20250919: older results are cleared, nothing else", cleared},

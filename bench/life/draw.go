@@ -6,20 +6,20 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/plot"
 )
 
-// Sizes of the picture, in pixels.
+// Sizes of the picture.
 const (
-	width, height = 640, 340
-	left, right   = 64, 24
-	top, bottom   = 56, 44
-	plotWidth     = width - left - right
-	plotHeight    = height - top - bottom
-	most          = 10_000 // tokens at the top
-	labels        = 20     // the request above which two labels begin
+	height      = 340
+	left, right = 64, 20
+	top, bottom = 48, 48
+	plotWidth   = plot.Width - left - right
+	plotHeight  = height - top - bottom
+	most        = 10_000 // tokens at the top
+	labels      = 3      // the request above which two labels begin
 )
 
 // Draw returns the picture: the tokens of each request, a line for each life.
 func Draw(lives []Life) []byte {
-	p := plot.New(width, height, "Tokens of each request of an agent: with nothing it ends, with the usual trim it forgets, with convo it does neither")
+	p := plot.New(height, "Tokens of each request of an agent: with nothing it ends, with the usual trim it forgets, with convo it does neither")
 	p.Heading(left, 26, "Tokens of each request of an agent")
 	x := func(request int) int { return left + plotWidth*(request-1)/(requests-1) }
 	y := func(tokens int) int { return top + plotHeight - plotHeight*tokens/most }
@@ -30,9 +30,9 @@ func Draw(lives []Life) []byte {
 	for _, request := range []int{1, 20, 40, 60, 80, 100, 120} {
 		p.Text(plot.Faint, plot.Middle, x(request), height-bottom+20, fmt.Sprint(request))
 	}
-	p.Text(plot.Faint, plot.End, width-right, height-8, "request")
+	p.Text(plot.Faint, plot.End, plot.Width-right, height-8, "request")
 	p.Dashed(plot.Red, fmt.Sprintf("M%d %dh%d", left, y(window), plotWidth))
-	p.Text(plot.Red, plot.End, width-right, y(window)-6, "the provider refuses more")
+	p.Text(plot.Red, plot.End, plot.Width-right, y(window)-6, "the provider refuses more")
 	for i, life := range lives {
 		colour := [...]plot.Colour{plot.Red, plot.Amber, plot.Blue}[i]
 		p.Path(colour, 2, plot.Through(len(life.Tokens), func(n int) (int, int) { return x(n + 1), y(life.Tokens[n]) }))
@@ -40,12 +40,13 @@ func Draw(lives []Life) []byte {
 		switch {
 		case life.Refused != "":
 			p.Dot(colour, x(end), y(life.Tokens[end-1]), 4)
-			p.Bold(colour, plot.Start, x(labels), y(9_600), fmt.Sprintf("%s removed: request %d is refused", life.Name, end+1))
+			p.Bold(colour, plot.Start, x(labels), y(9_700), fmt.Sprintf("%s removed: request %d is refused", life.Name, end+1))
 		case life.Forgotten > 0:
 			p.Dot(colour, x(life.Forgotten), y(life.Tokens[life.Forgotten-1]), 4)
-			p.Bold(colour, plot.Start, x(labels), y(8_900), fmt.Sprintf("%s: the user's condition is gone from %d on", life.Name, life.Forgotten))
+			p.Bold(colour, plot.Start, x(labels), y(9_000), fmt.Sprintf("%s: the condition is gone from %d on", life.Name, life.Forgotten))
 		default:
-			p.Bold(colour, plot.End, x(requests), y(1_000), fmt.Sprintf("%s: all %d requests succeed, and each has the condition", life.Name, end))
+			p.Bold(colour, plot.End, x(requests), y(1_300), fmt.Sprintf("%s: all %d requests succeed,", life.Name, end))
+			p.Bold(colour, plot.End, x(requests), y(500), "and each has the condition")
 		}
 	}
 	return p.Bytes()

@@ -2,15 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/bench/internal/plot"
 )
 
 // Each picture of the documentation is what is drawn from its results, and all are listed.
@@ -35,13 +40,14 @@ func TestPictures(t *testing.T) {
 	assert.ElementsMatch(t, images, all)
 }
 
-// checkImage checks that an SVG is small, well-formed, opaque, made for light and dark, and has
-// whole numbers as coordinates.
+// checkImage checks that an SVG is small, well-formed, opaque, made for light and dark, has
+// whole numbers as coordinates, and has texts that can be read on a phone.
 func checkImage(t *testing.T, image []byte) {
 	t.Helper()
 	assert.Less(t, len(image), 16<<10)
 	assert.Contains(t, string(image), "prefers-color-scheme:dark")
 	assert.Regexp(t, `<rect class="bg" width="\d+" height="\d+"/>`, string(image))
+	checkTexts(t, image)
 	fraction := regexp.MustCompile(`\d\.\d`)
 	for d := xml.NewDecoder(bytes.NewReader(image)); ; {
 		token, err := d.Token()
@@ -57,6 +63,52 @@ func checkImage(t *testing.T, image []byte) {
 				}
 			}
 		}
+	}
+}
+
+// checkTexts checks that no text of an SVG is smaller than 9 pixels where the picture is 360
+// wide, that all are inside, and that none covers another. The widths are those of wide fonts.
+func checkTexts(t *testing.T, image []byte) {
+	t.Helper()
+	var svg struct {
+		ViewBox string `xml:"viewBox,attr"`
+		Size    int    `xml:"font-size,attr"`
+		Texts   []struct {
+			X      int    `xml:"x,attr"`
+			Y      int    `xml:"y,attr"`
+			Size   int    `xml:"font-size,attr"`
+			Weight int    `xml:"font-weight,attr"`
+			Anchor string `xml:"text-anchor,attr"`
+			Said   string `xml:",chardata"`
+		} `xml:"text"`
+	}
+	require.NoError(t, xml.Unmarshal(image, &svg))
+	var all plot.Box
+	_, err := fmt.Sscanf(svg.ViewBox, "%d %d %d %d", &all.Left, &all.Top, &all.Right, &all.Bottom)
+	require.NoError(t, err)
+	require.NotEmpty(t, svg.Texts)
+	var boxes []plot.Box
+	for _, text := range svg.Texts {
+		size := cmp.Or(text.Size, svg.Size)
+		assert.GreaterOrEqual(t, size*360/all.Right, 9, "%q is too small", text.Said)
+		per := 54 // hundredths of the size, for a character
+		if text.Weight > 0 {
+			per = 60
+		}
+		wide := utf8.RuneCountInString(text.Said) * size * per / 100
+		left := text.X
+		switch plot.Anchor(text.Anchor) {
+		case plot.Middle:
+			left -= wide / 2
+		case plot.End:
+			left -= wide
+		}
+		box := plot.Box{Left: left, Top: text.Y - size*3/4, Right: left + wide, Bottom: text.Y}
+		assert.True(t, box.Inside(all, 0), "%q is not inside", text.Said)
+		for i, o := range boxes {
+			assert.False(t, box.Covers(o), "%q covers %q", text.Said, svg.Texts[i].Said)
+		}
+		boxes = append(boxes, box)
 	}
 }
 

@@ -104,13 +104,13 @@ func Measure() (r Results, err error) {
 
 func thousandths(f float64) int { return max(plot.Round(1000*f), 1) }
 
-// Sizes of the picture, in pixels.
+// Sizes of the picture.
 const (
-	left, top   = 330, 92
-	width       = 800
-	chartWidth  = width - left - 70
-	rowHeight   = 18
-	groupGap    = 26
+	left, top   = 226, 118
+	chartWidth  = plot.Width - left - 34
+	rowHeight   = 20
+	groupGap    = 30
+	longest     = 24            // characters of a label in large text
 	least, most = 1, 10_000_000 // the ends of the axis, in thousandths
 )
 
@@ -132,36 +132,33 @@ func drawn(all []Group) (some []Group) {
 // Draw returns the picture: the time of each operation in multiples of convo's.
 func Draw(r Results) []byte {
 	groups := drawn(r.Groups)
-	height := top + 64
+	height := top + 80
 	for _, g := range groups {
 		height += groupGap + rowHeight*len(g.Bars)
 	}
-	p := plot.New(width, height, "The time of operations of other libraries, in multiples of convo's")
-	p.Heading(24, 26, "Time of an operation, in multiples of convo's")
-	p.Text(plot.Faint, plot.Start, 24, 48, "A bar to the left is faster than convo, a bar to the right slower. Each line is ten times the line to its left.")
-	p.Text(plot.Faint, plot.Start, 24, 66, "Operations are not quite the same: to append, convo also checks and counts, and the others do not.")
-	bottom := height - 56
+	p := plot.New(height, "The time of operations of other libraries, in multiples of convo's")
+	p.Heading(16, 26, "Time of an operation, in multiples of convo's")
+	p.Text(plot.Faint, plot.Start, 16, 50, "A bar to the left is faster than convo, a bar to the right")
+	p.Text(plot.Faint, plot.Start, 16, 68, "slower. Each line is ten times the line to its left. To")
+	p.Text(plot.Faint, plot.Start, 16, 86, "append, convo also checks and counts; the others do not.")
+	bottom := height - 72
 	for tick := least; tick <= most; tick *= 10 {
 		p.Path(plot.Grid, 1, fmt.Sprintf("M%d %dV%d", across(tick), top-8, bottom))
-		said := fmt.Sprintf("%d×", tick/1000)
-		if tick < 1000 {
-			said = "1/" + plot.Thousands(1000/tick)
-		} else if tick >= 1_000_000 {
-			said = plot.Thousands(tick/1000) + "×"
+		if said := map[int]string{1: "1/1,000", 1_000: "1×", 1_000_000: "1,000×"}[tick]; said != "" {
+			p.Small(plot.Faint, plot.Middle, across(tick), bottom+16, said)
 		}
-		p.Small(plot.Faint, plot.Middle, across(tick), bottom+14, said)
 	}
 	y := top
 	for _, g := range groups {
 		y += groupGap
-		p.Bold(plot.Ink, plot.Start, 24, y, g.Name)
+		p.Bold(plot.Ink, plot.Start, 16, y, g.Name)
 		for i, b := range g.Bars {
 			colour := plot.Amber
 			if i == 0 {
 				colour = plot.Blue
 			}
 			y += rowHeight
-			p.Text(plot.Ink, plot.End, left-10, y, b.Name)
+			label(p, g, i, y)
 			from, to := across(1000), across(b.Times)
 			if i == 0 {
 				p.Dot(colour, from, y-4, 5)
@@ -172,8 +169,31 @@ func Draw(r Results) []byte {
 		}
 	}
 	p.Path(plot.Blue, 2, fmt.Sprintf("M%d %dV%d", across(1000), top-8, bottom))
-	p.Small(plot.Faint, plot.Start, 24, height-14, fmt.Sprintf("One run on %s, %s, with %s. Other machines differ.", r.Date, r.Machine, r.Go))
+	p.Small(plot.Faint, plot.Start, 16, height-28, fmt.Sprintf("One run on %s, %s, with %s.", r.Date, r.Machine, r.Go))
+	p.Small(plot.Faint, plot.Start, 16, height-12, "Other machines differ.")
 	return p.Bytes()
+}
+
+// label names a bar. A library that has one bar in a group is named without its function.
+func label(p *plot.Picture, g Group, bar, y int) {
+	library := func(b Bar) string { return strings.Fields(b.Name)[0] }
+	name, many := library(g.Bars[bar]), 0
+	for _, b := range g.Bars {
+		if library(b) == name {
+			many++
+		}
+	}
+	switch {
+	case many > 1:
+		name = g.Bars[bar].Name
+	case strings.HasSuffix(g.Bars[bar].Name, ")"): // what is different about it
+		name += g.Bars[bar].Name[strings.Index(g.Bars[bar].Name, " ("):]
+	}
+	if len(name) > longest {
+		p.Small(plot.Ink, plot.End, left-8, y, name)
+	} else {
+		p.Text(plot.Ink, plot.End, left-8, y, name)
+	}
 }
 
 func across(times int) int {

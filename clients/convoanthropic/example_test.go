@@ -65,14 +65,16 @@ func ExampleSend() {
 	defer server.Close()
 	ctx, client := context.Background(), newClient(server.URL)
 	params := anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 1024}
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := h.Append(convo.User("How is the weather in Rome?")); err != nil {
-		log.Fatal(err)
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
 	}
 
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
+	check(err)
+	_, err = h.Append(convo.User("How is the weather in Rome?"))
+	check(err)
 	send := convoanthropic.Send(client, params, nil) // the client and the parameters stay yours
 	weather := convo.Handler{
 		Tool: convo.Tool{Name: "weather", Description: "The weather in a city"},
@@ -81,9 +83,7 @@ func ExampleSend() {
 		},
 	}
 	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{weather}})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	fmt.Println(reply.Text())
 	// Output: It is sunny.
 }

@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/clients/convoanthropic
 
-go 1.26.5
+go 1.26
 
 require (
 	github.com/anthropics/anthropic-sdk-go/v2 v2.15.0

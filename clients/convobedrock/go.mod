@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/clients/convobedrock
 
-go 1.26.5
+go 1.26
 
 require (
 	github.com/aws/aws-sdk-go-v2 v1.48.0

@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/clients/convogoopenai
 
-go 1.26.5
+go 1.26
 
 require (
 	github.com/sashabaranov/go-openai v1.43.0

@@ -1,6 +1,6 @@
 module github.com/seed-c1b73e60/convo/clients/convoopenai
 
-go 1.26.5
+go 1.26.0
 
 require (
 	github.com/openai/openai-go/v3 v3.98.0

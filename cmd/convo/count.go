@@ -38,7 +38,7 @@ type shares struct {
 var roles = []convo.Role{convo.RoleSystem, convo.RoleUser, convo.RoleAssistant, convo.RoleTool}
 
 func count(ctx context.Context, env *cli.Env, args []string) int {
-	flags := cli.NewFlags("count", "[FILE...]", `Counts the tokens of a conversation by kind and by role: as convo estimates them, and exactly if the tokenizer of the model is public.
+	flags := cli.NewFlags("count", "[FILE...]", `Counts the tokens of a conversation by kind and by role: as convo estimates them from the text, before any usage corrects that, and exactly if the tokenizer of the model is public.
 
 Text is counted exactly for the models of OpenAI. What messages, tools and media take besides is counted by the rules that the providers publish, so a total can differ from the bill.`)
 	flags.More = `Examples:

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
 )
 
@@ -368,6 +369,29 @@ func TestShow_Page(t *testing.T) {
 }
 
 // Strategies that decline for the same reason are told once.
+// show and count differ where usage has corrected the estimates, and show says so.
+func TestShow_Corrected(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User(strings.Repeat("a question ", 50)))
+	require.NoError(t, err)
+	snapshot := func() *bytes.Reader {
+		data, err := h.Snapshot().MarshalJSON()
+		require.NoError(t, err)
+		return bytes.NewReader(data)
+	}
+	code, _, stderr := runs(snapshot(), "show")
+	assert.Zero(t, code)
+	assert.NotContains(t, stderr, "by what the provider has counted")
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 3210}))
+	code, stdout, stderr := runs(snapshot(), "show")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, "3,210")
+	assert.Contains(t, stderr, `by what the provider has counted, 3,210 tokens instead of the estimated 101, which "convo count" shows`)
+	_, stdout, _ = runs(snapshot(), "count")
+	assert.Contains(t, stdout, " 101\n")
+}
+
 func TestCompact_ReasonOnce(t *testing.T) {
 	code, _, stderr := runs(nil, "compact", "-to", "anthropic", "-target", "100", "internal/session/testdata/claude-code.jsonl")
 	assert.Equal(t, cli.Findings, code)

@@ -30,7 +30,7 @@ type shown struct {
 }
 
 func show(ctx context.Context, env *cli.Env, args []string) int {
-	flags := cli.NewFlags("show", "[FILE...]", `Says what fills the context window: how many tokens the next request takes, by kind. The tokens are estimates, from the text alone; "convo count" counts exactly where that is possible.`)
+	flags := cli.NewFlags("show", "[FILE...]", `Says what fills the context window: how many tokens the next request takes, by kind. The tokens are estimates from the text. In a snapshot they are corrected by what its provider has counted. "convo count" counts exactly where that is possible.`)
 	flags.More = `Examples:
   convo show -window 200000 request.json
   convo show -html page.html session.jsonl`
@@ -75,6 +75,9 @@ func show(ctx context.Context, env *cli.Env, args []string) int {
 		if err != nil {
 			worst = max(worst, fail(env, "show", err))
 			continue
+		}
+		if raw, tokens := h.Snapshot().Tokens(), h.Tokens().Tokens; c.snap != nil && raw != tokens {
+			env.Note("%s: by what the provider has counted, %s tokens instead of the estimated %s, which \"convo count\" shows", c.at, cli.Number(tokens), cli.Number(raw))
 		}
 		n++
 		if page.name != "" && n == 1 {

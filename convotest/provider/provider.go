@@ -28,9 +28,9 @@ type Options struct {
 	// text "ok".
 	Answer func(Request) Answer
 
-	// Checks reports whether a model checks where signed reasoning stands; see Seals. It is
-	// called only for Anthropic's format and for Converse. Nil: the models that are known not to check do
-	// not, and all others do.
+	// Checks reports whether a model checks where signed reasoning is; see Seals. It is
+	// called only for Anthropic's format and for Converse. Nil: all models do but those
+	// that are known not to.
 	Checks func(model string) bool
 }
 
@@ -49,11 +49,11 @@ type Request struct {
 
 // The formats of requests, by the path they are sent to.
 const (
-	FormatAnthropic = "anthropic"        // .../messages
-	FormatChat      = "openai-chat"      // .../chat/completions
-	FormatResponses = "openai-responses" // .../responses and .../responses/compact
-	FormatGemini    = "gemini"           // .../models/MODEL:generateContent and :streamGenerateContent
-	FormatConverse  = "converse"         // .../model/MODEL/converse and .../converse-stream
+	FormatAnthropic       = "anthropic"        // .../messages
+	FormatOpenAIChat      = "openai-chat"      // .../chat/completions
+	FormatOpenAIResponses = "openai-responses" // .../responses and .../responses/compact
+	FormatGemini          = "gemini"           // .../models/MODEL:generateContent and :streamGenerateContent
+	FormatConverse        = "converse"         // .../model/MODEL/converse and .../converse-stream
 )
 
 // A Server is the handler of a provider's API. It is safe for concurrent use.

@@ -11,11 +11,11 @@ func (c *call) route(u *url.URL) {
 	case strings.HasSuffix(path, "/messages"):
 		c.req.Format, c.f = FormatAnthropic, anthropic{}
 	case strings.HasSuffix(path, "/chat/completions"):
-		c.req.Format, c.f = FormatChat, chat{}
+		c.req.Format, c.f = FormatOpenAIChat, chat{}
 	case strings.HasSuffix(path, "/responses/compact"):
-		c.req.Format, c.f = FormatResponses, responsesCompact{}
+		c.req.Format, c.f = FormatOpenAIResponses, responsesCompact{}
 	case strings.HasSuffix(path, "/responses"):
-		c.req.Format, c.f = FormatResponses, responses{}
+		c.req.Format, c.f = FormatOpenAIResponses, responses{}
 	default:
 		if m := geminiPath.FindStringSubmatch(path); m != nil {
 			c.req.Format, c.req.Model, c.req.Stream = FormatGemini, m[1], m[2] == "streamGenerateContent"

@@ -13,21 +13,21 @@ import (
 	"unicode/utf8"
 )
 
-// Seals is a model of how providers bind signed reasoning to what stood before it. It
-// works on the JSON of requests and answers alone.
+// Seals is a model of how providers bind signed reasoning to what precedes it. It works
+// on the JSON of requests and answers alone.
 //
 // Each block of reasoning in an answer is signed with the model, with the tools, the
 // system text and everything else in the request and the answer before the block, and
 // with the block of reasoning before it. Reasoning itself, cache marks, fields that are
 // null, and other parameters of the request do not count.
 //
-// A later request may hold the block where the same stands before it. All reasoning before
-// a block may be left out; if only some is left out, the block is refused. Blocks that
+// A later request may hold the block where the same precedes it. All reasoning before a
+// block may be left out; if only some is left out, the block is refused. Blocks that
 // another model signed are ignored.
 //
 // A request that begins with the compaction of a Server, alone in a message, may hold the
-// blocks that were signed after what it stands for, if the tools and the system text are
-// those with which it was made.
+// blocks that were signed after what the compaction covers, if the tools and the system
+// text are those with which it was made.
 type Seals struct {
 	tools, model string
 	content      []string                                   // where an answer holds its blocks
@@ -37,28 +37,32 @@ type Seals struct {
 // AnthropicSeals checks requests of Anthropic's Messages API.
 var AnthropicSeals = Seals{
 	tools: "tools", model: "model", content: []string{"content"},
-	reasoning: func(b map[string]any) sealedBlock {
-		switch b["type"] {
-		case "thinking":
-			return sealedBlock{b, "signature"}
-		case "redacted_thinking":
-			return sealedBlock{b, "data"}
-		}
-		return sealedBlock{}
-	},
+	reasoning: anthropicReasoning,
+}
+
+func anthropicReasoning(b map[string]any) sealedBlock {
+	switch b["type"] {
+	case "thinking":
+		return sealedBlock{b, "signature"}
+	case "redacted_thinking":
+		return sealedBlock{b, "data"}
+	}
+	return sealedBlock{}
 }
 
 // ConverseSeals checks requests of the Converse API of Amazon Bedrock, whose model is not
 // part of the request.
 var ConverseSeals = Seals{
 	tools: "toolConfig", model: "modelId", content: []string{"output", "message", "content"},
-	reasoning: func(b map[string]any) sealedBlock {
-		outer, _ := b["reasoningContent"].(map[string]any)
-		if inner, ok := outer["reasoningText"].(map[string]any); ok {
-			return sealedBlock{inner, "signature"}
-		}
-		return sealedBlock{}
-	},
+	reasoning: converseReasoning,
+}
+
+func converseReasoning(b map[string]any) sealedBlock {
+	outer, _ := b["reasoningContent"].(map[string]any)
+	if inner, ok := outer["reasoningText"].(map[string]any); ok {
+		return sealedBlock{inner, "signature"}
+	}
+	return sealedBlock{}
 }
 
 // A sealedBlock is an object that holds a signature.

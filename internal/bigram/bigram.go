@@ -7,15 +7,35 @@ package bigram
 import (
 	_ "embed"
 	"math/bits"
+	"sync"
 )
 
 // table holds how many tokens a byte adds, in 255ths, given the byte before it.
 // The entry for the bytes prev and cur is at cur<<8 | prev. After these 65,536
 // entries there are 128 more: for each ASCII character, how many bytes one token
-// covers in a long run of it. internal/gen/heuristic writes the file.
+// covers in a long run of it. It is filled by the first Count.
+var table [pairs + 128]uint8
+
+var filled sync.Once
+
+// packed is table without repetitions: a bit for each entry, the lowest first, that is set
+// if the entry differs from the previous one, and then the entries that differ. The first
+// one does. internal/gen/heuristic writes the file.
 //
 //go:embed table.bin
-var table string
+var packed string
+
+// fill fills table.
+func fill() {
+	entries := packed[len(table)/8:]
+	value := uint8(0)
+	for i := range table {
+		if packed[i/8]>>(i%8)&1 != 0 {
+			value, entries = entries[0], entries[1:]
+		}
+		table[i] = value
+	}
+}
 
 const (
 	pairs   = 1 << 16
@@ -29,10 +49,8 @@ func Count(text string) int {
 	if text == "" {
 		return 0
 	}
-	t := table
-	if len(t) < pairs {
-		return len(text) // cannot happen; the check removes bounds checks from the loop
-	}
+	filled.Do(fill)
+	t := &table
 	sum := uint64(one) // the first byte starts a token
 	i := 1
 	for i+7 <= len(text) {

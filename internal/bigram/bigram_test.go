@@ -2,6 +2,7 @@ package bigram
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -108,6 +109,17 @@ func TestCount_HeldOutLanguages(t *testing.T) {
 	assert.Less(t, sum/float64(n), 0.057)
 }
 
+// The packed table has the first entry and neither more nor fewer entries than are marked.
+func Test_fill(t *testing.T) {
+	marked := 0
+	for i := range len(table) / 8 {
+		marked += bits.OnesCount8(packed[i])
+	}
+	assert.Len(t, packed[len(table)/8:], marked)
+	Count("a")
+	assert.NotContains(t, table[:], uint8(0), "every entry is at least 1")
+}
+
 func TestCount_EmptyIsNothing(t *testing.T) {
 	assert.Zero(t, Count(""))
 }
@@ -193,7 +205,7 @@ func FuzzCount(f *testing.F) {
 // The metric "ratio" compares the speed with a bare sum of one table entry for each
 // byte. That is the simplest loop for such an estimate.
 func BenchmarkCount(b *testing.B) {
-	pairs := []byte(table)
+	pairs := table[:]
 	var sink uint64
 	for _, bb := range []struct{ name, text string }{
 		{"English", "The quick brown fox jumps over the lazy dog, and then it sleeps. "},

@@ -80,20 +80,20 @@ func (d *driver) pick() {
 		}
 		return convo.Summary{Text: "sum " + strconv.Itoa(d.m.time)}, nil
 	})
-	clearAll := convo.ClearToolResults{KeepLast: -1, MinFreed: -1}
+	clearAll := convo.ClearToolResults{KeepLast: -1, MinFree: -1}
 	summarize := convo.Summarize{With: sum, MaxTokens: 20, KeepTokens: d.n(3)*100 - 1, Window: -1}
 	all := []convo.CompactionStrategy{
 		convo.Truncate{},
-		convo.SlidingWindow{Keep: d.n(12), Turns: max(d.n(8)-4, 0), TriggerAt: d.n(20)},
+		convo.SlidingWindow{KeepLast: d.n(12), KeepTurns: max(d.n(8)-4, 0), TriggerAt: d.n(20)},
 		clearAll,
 		summarize,
 		convo.Summarize{MaxTokens: 40},
 		convo.Summarize{With: sum, MaxTokens: 20, KeepLast: d.n(12), KeepTurns: d.n(4), KeepTokens: d.n(3)*100 - 100, Window: -1},
 		convo.Chain(clearAll, summarize, convo.Truncate{}),
-		convo.Chain(convo.SlidingWindow{Keep: 8}, summarize, convo.Chain(clearAll, convo.Truncate{})),
+		convo.Chain(convo.SlidingWindow{KeepLast: 8}, summarize, convo.Chain(clearAll, convo.Truncate{})),
 		convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Truncate{}),
 		convo.When(func(s convo.Status) bool { return s.Turns > 1 }, clearAll),
-		convo.Chain(convo.When(func(convo.Status) bool { return true }, convo.ClearToolResults{MinFreed: 300}), convo.Truncate{}),
+		convo.Chain(convo.When(func(convo.Status) bool { return true }, convo.ClearToolResults{MinFree: 300}), convo.Truncate{}),
 		convo.ClearThinking{KeepTurns: d.n(4)},
 		convo.Chain(convo.ClearThinking{}, clearAll, summarize, convo.Truncate{}),
 	}

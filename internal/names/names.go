@@ -87,11 +87,15 @@ func isInner(c byte) bool {
 
 // Of returns the names in a text, in order, with repetitions.
 func Of(s string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for w := range Words(s) {
-			if Is(w) && !yield(w) {
-				return
-			}
+	return func(yield func(string) bool) { yieldNames(s, yield) }
+}
+
+// yieldNames is a function of its own because the compiler would copy its loop to each
+// caller of Of.
+func yieldNames(s string, yield func(string) bool) {
+	for w := range Words(s) {
+		if Is(w) && !yield(w) {
+			return
 		}
 	}
 }

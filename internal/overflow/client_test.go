@@ -21,6 +21,19 @@ type valueError struct{ fieldsError }
 
 func (e valueError) Error() string { return "API error" }
 
+// An embeddingError embeds an error, and hides one of its fields.
+type embeddingError struct {
+	*fieldsError
+	Message string
+}
+
+func (e *embeddingError) Error() string { return "attempt 3 failed" }
+
+// A circularError embeds itself.
+type circularError struct{ *circularError }
+
+func (e *circularError) Error() string { return "circular" }
+
 type largeError struct{ large bool }
 
 func (e largeError) Error() string           { return "stream failed" }
@@ -33,12 +46,18 @@ func (panicLarge) IsContextTooLarge() bool { panic("x") }
 
 func TestIs_WhatClientsSay(t *testing.T) {
 	const long = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."
+	circular := new(circularError)
+	circular.circularError = circular
 	for name, tt := range map[string]struct {
 		err  error
 		want bool
 	}{
 		"a message in a field":       {&fieldsError{Message: long, StatusCode: 400}, true},
 		"a code in a field":          {&fieldsError{Code: "context_length_exceeded", StatusCode: 400}, true},
+		"an embedded field":          {&embeddingError{fieldsError: &fieldsError{Code: "context_length_exceeded", StatusCode: 400}}, true},
+		"the outer of two fields":    {&embeddingError{fieldsError: &fieldsError{Message: long, StatusCode: 400}, Message: "invalid tool"}, false},
+		"an embedded nil":            {new(embeddingError), false},
+		"one that embeds itself":     {circular, false},
 		"wrapped":                    {fmt.Errorf("send: %w", &fieldsError{Message: long, StatusCode: 400}), true},
 		"another message":            {&fieldsError{Message: "invalid tool", StatusCode: 400}, false},
 		"the status of a rate limit": {&fieldsError{Message: long, StatusCode: 429}, false},

@@ -415,6 +415,7 @@ const (
 	maxErrors    = 64      // the maximum number of errors in a tree that are read
 	maxErrorText = 4 << 10 // the number of bytes read at each end of a text
 	maxErrorSum  = 32 << 10
+	maxEmbedded  = 4 // levels of structs embedded in an error
 )
 
 // readFields reads the fields of an error that is a pointer to a struct with a field
@@ -426,16 +427,32 @@ func readFields(err error, add func(string)) (status int) {
 		return 0
 	}
 	v = v.Elem()
-	code := v.FieldByName("StatusCode")
+	code := field(v, "StatusCode", maxEmbedded)
 	if !code.IsValid() || code.Kind() != reflect.Int {
 		return 0
 	}
 	for _, name := range [...]string{"Message", "Code"} {
-		if f := v.FieldByName(name); f.IsValid() && f.Kind() == reflect.String && f.Len() > 0 {
+		if f := field(v, name, maxEmbedded); f.IsValid() && f.Kind() == reflect.String && f.Len() > 0 {
 			add(f.String())
 		}
 	}
 	return int(code.Int())
+}
+
+// field returns the field of a struct with a name, or if it has none, that of a struct
+// embedded in it, down to a number of levels; the zero Value if there is none. FieldByName
+// of reflect panics for an embedded pointer that is nil, and makes programs larger.
+func field(v reflect.Value, name string, levels int) (found reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Name == name {
+			return v.Field(i)
+		}
+		if e := reflect.Indirect(v.Field(i)); f.Anonymous && levels > 0 && e.Kind() == reflect.Struct && !found.IsValid() {
+			found = field(e, name, levels-1)
+		}
+	}
+	return found
 }
 
 // read reads an error and the errors that it wraps. If one error wraps several, each of

@@ -130,7 +130,7 @@ func buildProgram(t testing.TB, dir, name, source string) (program string) {
 }
 
 // How much larger a program becomes that holds a conversation, and one that runs and compacts
-// it, beside one that uses encoding/json, log/slog and os: 0.6 and 1.6 MiB on linux/amd64. Of
+// it, beside one that uses encoding/json, log/slog and os: 0.6 and 1.5 MiB on linux/amd64. Of
 // these, 0.17 are crypto/rand and crypto/sha256, for keys that no text can guess. Every
 // program that uses HTTPS contains them, and other packages that convo uses: beside such a
 // program, one that also runs a conversation is 1.3 MiB larger.
@@ -173,7 +173,7 @@ h.Append(convo.User("Flights to Rome?"))
 	const mib = 1 << 20
 	t.Logf("a program that holds a conversation is %.2f MiB larger, one that runs and compacts it %.2f MiB, or %.2f MiB if it uses HTTPS anyway",
 		float64(holds)/mib, float64(runs)/mib, float64(talks)/mib)
-	assert.Less(t, holds, mib*70/100)
-	assert.Less(t, runs, mib*162/100)
-	assert.Less(t, talks, mib*138/100)
+	assert.Less(t, holds, mib*63/100)
+	assert.LessOrEqual(t, runs, mib*150/100)
+	assert.Less(t, talks, mib*129/100)
 }

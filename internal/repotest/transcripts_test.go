@@ -156,11 +156,11 @@ func appendAll(policy convo.RolePolicy, msgs []convo.Message) error {
 func plainStrategies() map[string]convo.CompactionStrategy {
 	return map[string]convo.CompactionStrategy{
 		"truncate":     convo.Truncate{},
-		"window":       convo.SlidingWindow{Keep: 10},
-		"turns":        convo.Chain(convo.SlidingWindow{Turns: 2}, convo.Truncate{}),
+		"window":       convo.SlidingWindow{KeepLast: 10},
+		"turns":        convo.Chain(convo.SlidingWindow{KeepTurns: 2}, convo.Truncate{}),
 		"keep last":    convo.Summarize{KeepLast: 8},
 		"keep turns":   convo.Chain(convo.Summarize{KeepTurns: 4, KeepTokens: 300}, convo.Truncate{}),
-		"clear":        convo.ClearToolResults{MinFreed: -1},
+		"clear":        convo.ClearToolResults{MinFree: -1},
 		"extract":      convo.Summarize{},
 		"clear, drop":  convo.Chain(convo.ClearToolResults{}, convo.Truncate{}),
 		"when":         convo.When(func(convo.Status) bool { return true }, convo.Truncate{}),

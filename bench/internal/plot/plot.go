@@ -49,13 +49,20 @@ const (
 	End    Anchor = "end"
 )
 
-// A Picture is an SVG that is being drawn. Coordinates are pixels from the top left corner.
+// Width is the width of every picture. A phone shows it about 360 pixels wide, so the smallest
+// text, of 12 units, is 9 pixels high there.
+const Width = 480
+
+// wide is how many pixels wide a picture is where there is room.
+const wide = 560
+
+// A Picture is an SVG that is being drawn. Coordinates are units from the top left corner.
 type Picture struct{ b strings.Builder }
 
 // New returns an empty picture. The title is for readers who do not see it.
-func New(width, height int, title string) *Picture {
+func New(height int, title string) *Picture {
 	p := new(Picture)
-	p.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-labelledby="t" font-family="system-ui,sans-serif" font-size="13">`+"\n", width, height, width)
+	p.f(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" role="img" aria-labelledby="t" font-family="system-ui,sans-serif" font-size="14">`+"\n", Width, height, wide)
 	p.f(`<title id="t">%s</title>`+"\n<style>\n.bg{fill:#ffffff}", escaped(title))
 	for _, c := range pairs {
 		p.f(".%s{color:%s}", c.name, c.light)
@@ -65,7 +72,7 @@ func New(width, height int, title string) *Picture {
 		p.f(".%s{color:%s}", c.name, c.dark)
 	}
 	p.f("}\ntext,rect,circle{fill:currentColor}path{fill:none;stroke:currentColor}\n</style>\n")
-	p.f(`<rect class="bg" width="%d" height="%d"/>`+"\n", width, height)
+	p.f(`<rect class="bg" width="%d" height="%d"/>`+"\n", Width, height)
 	return p
 }
 
@@ -92,7 +99,7 @@ func (p *Picture) Bold(c Colour, a Anchor, x, y int, text string) {
 
 // Small writes a line of small text.
 func (p *Picture) Small(c Colour, a Anchor, x, y int, text string) {
-	p.text(c, a, x, y, ` font-size="11"`, text)
+	p.text(c, a, x, y, ` font-size="12"`, text)
 }
 
 func (p *Picture) text(c Colour, a Anchor, x, y int, attributes, text string) {

@@ -26,7 +26,7 @@ func main() {
 		log.Fatal(err)
 	}
 	reply := in.Reply()
-	if _, err := h.AppendReply(h.Snapshot(), reply.Messages...); err != nil { // Do and Run call it
+	if _, err := h.AppendReply(h.Snapshot(), reply); err != nil { // Do and Run call it
 		log.Fatal(err)
 	}
 	if _, err := h.Append(convo.Result(reply.OpenCalls()[0], "sunny, 21 °C")); err != nil {

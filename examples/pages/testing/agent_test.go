@@ -42,5 +42,5 @@ func TestAsk(t *testing.T) {
 
 // Your own strategy, summarizer and store are checked in one line each.
 func TestStrategy(t *testing.T) {
-	convotest.TestStrategy(t, convo.SlidingWindow{Keep: 20})
+	convotest.TestStrategy(t, convo.SlidingWindow{KeepLast: 20})
 }

@@ -32,9 +32,24 @@ func main() {
 	}
 	report(docs)
 	table := fit(label(docs))
-	if err := os.WriteFile(*to, append(table[:], runs()...), 0o644); err != nil {
+	if err := os.WriteFile(*to, pack(append(table[:], runs()...)), 0o644); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// pack returns the table as the file has it: a bit for each entry that is set if the entry
+// differs from the previous one, and then the entries that differ.
+func pack(table []byte) []byte {
+	file := make([]byte, len(table)/8)
+	last := byte(0)
+	for i, value := range table {
+		if value != last {
+			file[i/8] |= 1 << (i % 8)
+			file = append(file, value)
+		}
+		last = value
+	}
+	return file
 }
 
 // write writes the held-out documents to files.

@@ -98,7 +98,22 @@ func Test_limit(t *testing.T) {
 func Test_runs(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join("..", "..", "bigram", "table.bin"))
 	require.NoError(t, err)
-	require.Len(t, file, 1<<16+128)
-	assert.True(t, bytes.Equal(runs(), file[1<<16:]), "table.bin is out of date: the README describes how to make it")
-	assert.NotContains(t, file, byte(0), "every entry is at least 1")
+	table := unpack(file)
+	require.Len(t, table, 1<<16+128)
+	assert.True(t, bytes.Equal(runs(), table[1<<16:]), "table.bin is out of date: the README describes how to make it")
+	assert.NotContains(t, table, byte(0), "every entry is at least 1")
+	assert.Equal(t, file, pack(table))
+}
+
+// unpack is the inverse of pack for the table.
+func unpack(file []byte) (table []byte) {
+	entries := file[(1<<16+128)/8:]
+	next := 0
+	for i := range 1<<16 + 128 {
+		if file[i/8]&(1<<(i%8)) != 0 {
+			next++
+		}
+		table = append(table, entries[next-1])
+	}
+	return table
 }

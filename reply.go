@@ -1,0 +1,258 @@
+package convo
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A Reply is a model's answer to one request. A [Send] returns one, and [History.Do]
+// and [History.Run] return it to their caller. A [Builder] makes one from a stream, and a
+// Transcript of package wire converts to one.
+type Reply struct {
+	// Messages are the messages to append: an assistant message, perhaps followed by results
+	// that the provider or send has for its calls; none if the answer is empty. Do returns them
+	// as appended, with IDs for calls that had none; Run adds the results of the calls. Results
+	// are whole here, even where Options.MaxResult has cut them in the view.
+	Messages []Message
+
+	// CutOff is the last call of an unfinished answer, if the call was cut off: its arguments
+	// are empty or not a JSON object, and the provider did not mark it as complete. An answer
+	// is unfinished if it stopped for length, was refused or broke off, or if no reason was
+	// given. The call is not in Messages, and must not be run. Nil: there is none.
+	CutOff *ToolCall
+
+	Usage Usage // zero: not reported
+	Stop  Stop  // why the answer ended; StopDone also if no reason was given
+
+	// Do and AppendReply set the following, and ignore what they are given here.
+
+	IDs     []ID     // of the entries that Messages were appended as; those without one come last
+	Queued  int      // how many queued messages were appended after the answer, and wait for one
+	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
+}
+
+// Text returns the text of the messages, joined by newlines, without that of
+// results.
+func (r Reply) Text() string {
+	var m Message
+	for _, next := range r.Messages {
+		if next.Role != RoleTool {
+			m.Parts = append(m.Parts, next.Parts...)
+		}
+	}
+	return m.Text()
+}
+
+// OpenCalls returns the calls that the messages do not answer. Run them and
+// answer with [Result], or with [ResultError] if the arguments are not valid.
+func (r Reply) OpenCalls() []ToolCall {
+	var all []ToolCall
+	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
+	answered := make(map[int]bool)
+	for _, m := range r.Messages {
+		for _, c := range m.ToolCalls() {
+			open[c.ID] = append(open[c.ID], len(all))
+			all = append(all, c)
+		}
+		for _, result := range m.ToolResults() {
+			if calls := open[result.CallID]; len(calls) > 0 {
+				open[result.CallID], answered[calls[0]] = calls[1:], true
+			}
+		}
+	}
+	var left []ToolCall
+	for i, c := range all {
+		if !answered[i] {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// Format prints the beginning of each message, and the call that was cut off; %+v adds
+// the IDs of entries and calls.
+func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r *Reply) print(ids bool) string {
+	if len(r.Messages) == 0 && r.CutOff == nil && r.Stop == StopDone {
+		return "reply(empty)"
+	}
+	texts := []string{r.Stop.String()}
+	for _, m := range r.Messages {
+		texts = append(texts, m.print(ids))
+	}
+	if r.CutOff != nil {
+		texts = append(texts, "cut off: "+r.CutOff.print(ids))
+	}
+	if n := len(texts) - maxPrintedParts; n > 0 {
+		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
+	}
+	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
+}
+
+// AppendReply records the usage of an answer to a request that was made of the snapshot at,
+// and appends its messages. A loop of your own calls it with what your call of the model
+// has returned; [History.Do] and [History.Run] need no such call.
+//
+// It returns the Reply as Do does: the messages as they were appended, with IDs for calls
+// that had none and the keys of Options.Key, and the number of queued messages that were
+// appended after them. If the provider has paused the answer, the next one may follow it.
+// With an error, it returns r.
+//
+// The answer is bound to what was sent, even if the view has changed since; see
+// [Snapshot.Bound]. Append does the same for the snapshot that Prepare returned last.
+//
+// The errors are those of Append, also for a user or system message in an answer; a
+// [*StaleError] for a snapshot that is nil or not from this History; and an [*AnswerError]
+// as from Run for an answer that is empty or was cut off in a call, whose calls stay open.
+// A usage that RecordUsage would refuse is logged, and otherwise ignored. The usage is
+// recorded even if the messages cannot be appended.
+func (h *History) AppendReply(at *Snapshot, r Reply) (Reply, error) {
+	if h.ident == nil {
+		return r, ErrClosed
+	}
+	if err := h.checkOwner(at); err != nil {
+		return r, err
+	}
+	given := r
+	r.IDs, r.Queued, r.Reports = nil, 0, nil
+	batch, err := h.newAnswer(at, &r)
+	if err != nil {
+		return given, err
+	}
+	cut, err := h.appendReply(at, batch, &r)
+	if cut != nil {
+		h.deliver(*cut)
+	}
+	if err != nil {
+		return given, err
+	}
+	return r, h.faultOf(&r)
+}
+
+func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return nil, ErrClosed
+	}
+	if len(batch) > 0 {
+		batch[0].goesOn = h.isPaused()
+		if cut, err = h.appendAnswerLocked(at, batch, r); err != nil {
+			return nil, err
+		}
+	}
+	if cut != nil {
+		r.Reports = []Report{cut.clone()}
+	}
+	if len(batch) == 0 || !h.isPaused() { // else what is queued waits for the rest of the answer
+		r.Queued = h.deliverLocked()
+	}
+	return cut, nil
+}
+
+// checkOwner is ownsLocked without the lock.
+func (h *History) checkOwner(at *Snapshot) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ownsLocked(at)
+}
+
+// newAnswer records the usage of an answer to a request made of the snapshot at, and
+// returns its messages as a batch.
+func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
+	if r.Usage != (Usage{}) {
+		if err := h.RecordUsage(at, r.Usage); err != nil && err != ErrClosed {
+			h.warnOfUsage(at, r.Usage, err)
+		}
+	}
+	prev := at.newestRole()
+	for i, m := range r.Messages {
+		if m.Role == RoleUser || m.Role == RoleSystem {
+			return nil, &RoleError{Attempted: m.Role, Previous: prev, Index: i, Answer: true}
+		}
+		prev = m.Role
+	}
+	batch, err := h.newMessages(nil, r.Messages)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.cutLong(batch); err != nil {
+		return nil, err
+	}
+	if n := len(batch); n > 0 && r.Stop == StopPause {
+		batch[n-1].marks.set(paused, true)
+	}
+	return batch, nil
+}
+
+// appendAnswerLocked appends the batch of an answer, and says in r how it was appended. It
+// returns the report of what was cut in it, if anything was.
+func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
+	before := h.answers
+	h.answers = viewSent(at)
+	if _, err := h.appendLocked(batch); err != nil {
+		h.answers = before
+		return nil, err
+	}
+	r.Messages, r.IDs = make([]Message, len(batch)), make([]ID, len(batch))
+	for i, e := range batch {
+		r.Messages[i], r.IDs[i] = e.given(), e.id
+	}
+	return h.reportCutsLocked(batch), nil
+}
+
+// An AnswerError says that a loop cannot go on from an answer, because it was cut off
+// inside a call, or holds nothing or only reasoning. What came whole was appended, and
+// [History.Run] has run the calls that came whole.
+type AnswerError struct {
+	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
+	Stop   Stop      // why the answer ended
+
+	appended bool // the conversation ends with a part of it
+}
+
+func (e *AnswerError) Error() string {
+	fault := "is empty"
+	if e.CutOff != nil {
+		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
+	}
+	remedy := "ask the model again"
+	if e.appended {
+		remedy = "append a user message to go on, or take the answer back with RewindTo"
+	}
+	if e.Stop == StopLength {
+		remedy = "let the model write more tokens, and " + remedy
+	}
+	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, remedy)
+}
+
+// faultOf returns an *AnswerError if a loop cannot go on from an answer that was appended,
+// and nil otherwise.
+func (h *History) faultOf(r *Reply) error {
+	if r.CutOff == nil && (r.Stop == StopPause && len(r.Messages) > 0 || r.saysAnything()) {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ends := h.newestRole() == RoleAssistant && h.calls.openCalls() == 0
+	return &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: ends}
+}
+
+// saysAnything reports whether the answer holds anything besides reasoning.
+func (r *Reply) saysAnything() bool {
+	for _, m := range r.Messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case Reasoning:
+			case Text:
+				if p != "" {
+					return true
+				}
+			default:
+				return true
+			}
+		}
+	}
+	return false
+}
