@@ -30,3 +30,20 @@ func TestWays(t *testing.T) {
 		convo.User("<a> & b"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
 	server.Check("clients.Transport", []string{`<a> & b`, `"arguments":"{\"b\":1.0}"`}, nil)
 }
+
+// The request for a summary that is made of the prompt alone has no tools, and nothing that
+// a provider refuses without them.
+func TestSummarizer_Bare(t *testing.T) {
+	server := clienttest.Record(t)
+	about := []string{`"tools"`, `"tool_choice"`, `"parallel_tool_calls"`}
+	prompt := convo.SummaryRequest{Prompt: "Sum it up."}
+
+	sender := &convogoopenai.Sender{Client: newClient(server.URL, withTransport()), Params: openai.ChatCompletionRequest{
+		Model: "m", Tools: []openai.Tool{{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{Name: "n"}}},
+		ToolChoice: "auto", ParallelToolCalls: true,
+	}}
+	clienttest.Do(t, sender.Send, convo.User("u"))
+	server.Check("an answer", about, nil)
+	sender.Summarizer("").Summarize(t.Context(), prompt)
+	server.Check("a summary", []string{prompt.Prompt}, about)
+}

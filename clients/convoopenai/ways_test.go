@@ -50,3 +50,31 @@ func TestParams(t *testing.T) {
 		return convoopenai.Responses(newClient(url), responses.ResponseNewParams{Model: "m", Instructions: openai.String("x")}, nil)
 	})
 }
+
+// The request for a summary that is made of the prompt alone has no tools, and nothing that
+// a provider refuses without them.
+func TestSummarizer_Bare(t *testing.T) {
+	server := clienttest.Record(t)
+	about := []string{`"tools"`, `"tool_choice"`, `"parallel_tool_calls"`}
+	prompt := convo.SummaryRequest{Prompt: "Sum it up."}
+
+	chat := &convoopenai.ChatSender{Client: newClient(server.URL), Params: openai.ChatCompletionNewParams{
+		Model: "m", Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{Name: "n"})},
+		ToolChoice:        openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: openai.String("auto")},
+		ParallelToolCalls: openai.Bool(true),
+	}}
+	clienttest.Do(t, chat.Send, convo.User("u"))
+	server.Check("an answer of Chat Completions", about, nil)
+	chat.Summarizer("").Summarize(t.Context(), prompt)
+	server.Check("a summary of Chat Completions", []string{prompt.Prompt}, about)
+
+	own := &convoopenai.ResponsesSender{Client: newClient(server.URL), Params: responses.ResponseNewParams{
+		Model: "m", Tools: []responses.ToolUnionParam{responses.ToolParamOfFunction("n", nil, false)},
+		ToolChoice:        responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: openai.Opt(responses.ToolChoiceOptionsAuto)},
+		ParallelToolCalls: openai.Bool(true),
+	}}
+	clienttest.Do(t, own.Send, convo.User("u"))
+	server.Check("an answer of Responses", about, nil)
+	own.Summarizer("").Summarize(t.Context(), prompt)
+	server.Check("a summary of Responses", []string{prompt.Prompt}, about)
+}
