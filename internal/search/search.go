@@ -3,6 +3,7 @@ package search
 
 import (
 	"cmp"
+	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -10,13 +11,14 @@ import (
 )
 
 // An Index finds texts by their words. It does not keep the texts. The zero value is empty and
-// ready to use. Search, Excerpt and Read may be called by several goroutines at once.
+// ready to use. Search and Excerpt may be called by several goroutines at once. Read may be
+// called at any time, but not while Pack or Add changes an Index that For returned.
 type Index struct {
 	docs     []doc
 	passages []passage // those of a doc follow each other, in the order of docs
 	byID     map[int64]int32
 	numbers  map[string]int32 // by term: the index in lists
-	lists    [][]posting
+	lists    []list
 	fixed    bool // numbers stays as it is
 	gone     int  // how many of docs were removed
 }
@@ -31,13 +33,48 @@ type doc struct {
 // that a long text is not worse than its parts.
 type passage struct {
 	doc    int32
-	length float32 // of 0.72 for a passage without terms, and at most 2.64; see first
+	length float32 // of 0.72 for a passage without terms, and at most 2.64; see oftens
 }
 
-// A posting says how often a term is in a passage.
-type posting struct {
-	passage int32
-	times   int32
+// A list says how often a term is in the passages that have it, in their order.
+type list struct {
+	n    int32  // of passages
+	last int32  // passage
+	data []byte // for each passage, as varints: the distance to the one before, and how often
+}
+
+func (l *list) add(passage, times int32) {
+	l.data = binary.AppendUvarint(l.data, uint64(passage-l.last))
+	l.data = binary.AppendUvarint(l.data, uint64(times))
+	l.n, l.last = l.n+1, passage
+}
+
+// A cursor goes through a list.
+type cursor struct {
+	data           []byte
+	passage, times int32
+}
+
+func (c *cursor) next() bool {
+	if len(c.data) < 2 || c.data[0]|c.data[1] > 0x7f {
+		return c.long()
+	}
+	c.passage += int32(c.data[0])
+	c.times = int32(c.data[1])
+	c.data = c.data[2:]
+	return true
+}
+
+// long is next for a varint of more than one byte, and at the end.
+func (c *cursor) long() bool {
+	if len(c.data) == 0 {
+		return false
+	}
+	distance, n := binary.Uvarint(c.data)
+	times, m := binary.Uvarint(c.data[n:])
+	c.data = c.data[n+m:]
+	c.passage, c.times = c.passage+int32(distance), int32(times)
+	return true
 }
 
 // A Query is what to search for.
@@ -77,17 +114,17 @@ func (ix *Index) listOf(term string) int32 {
 			ix.numbers = make(map[string]int32)
 		}
 		n = int32(len(ix.lists))
-		ix.numbers[term], ix.lists = n, append(ix.lists, nil)
+		ix.numbers[term], ix.lists = n, append(ix.lists, list{})
 	}
 	return n
 }
 
-// list returns the postings of a term.
-func (ix *Index) list(term string) []posting {
+// list returns the list of a term.
+func (ix *Index) list(term string) *list {
 	if n, ok := ix.numbers[term]; ok {
-		return ix.lists[n]
+		return &ix.lists[n]
 	}
-	return nil
+	return &list{}
 }
 
 // A Text is a text that was read to be added.
@@ -98,8 +135,13 @@ func (t Text) IsBlank() bool { return len(t.parts) == 0 }
 
 // A part is a passage to be.
 type part struct {
-	counts map[string]int32
-	terms  float32 // their number, with repetitions
+	counts []termCount
+	terms  float32 // their number, with repetitions and with those that are not kept
+}
+
+type termCount struct {
+	term  string
+	times int32
 }
 
 // Read reads a text. It takes most of the time of adding one.
@@ -109,18 +151,26 @@ func (ix *Index) Read(text string) Text {
 	}
 	passages := passagesOf(text)
 	t := Text{make([]part, len(passages))}
+	at := make(map[string]int) // by term: its index in counts
+	var counts []termCount
 	for i, s := range passages {
-		p := &t.parts[i]
-		p.counts = make(map[string]int32, len(s)/8)
+		clear(at)
+		counts = counts[:0]
 		for term := range termsOf(s) {
-			p.terms++
-			if ix.fixed {
-				if _, ok := ix.numbers[term]; !ok {
-					continue
+			t.parts[i].terms++
+			k, ok := at[term]
+			if !ok {
+				if ix.fixed {
+					if _, ok := ix.numbers[term]; !ok {
+						continue
+					}
 				}
+				k = len(counts)
+				at[term], counts = k, append(counts, termCount{term: term})
 			}
-			p.counts[term]++
+			counts[k].times++
 		}
+		t.parts[i].counts = slices.Clone(counts)
 	}
 	return t
 }
@@ -139,9 +189,8 @@ func (ix *Index) Add(id int64, t Text) {
 	for _, part := range t.parts {
 		p := int32(len(ix.passages))
 		ix.passages = append(ix.passages, passage{i, 1.2 * (0.6 + 0.4*min(part.terms/200, 4))})
-		for term, times := range part.counts {
-			n := ix.listOf(term)
-			ix.lists[n] = append(ix.lists[n], posting{p, times})
+		for _, c := range part.counts {
+			ix.lists[ix.listOf(c.term)].add(p, c.times)
 		}
 	}
 }
@@ -180,16 +229,18 @@ func (ix *Index) Pack() {
 	}
 	lists := ix.lists[:0:0]
 	for term, n := range ix.numbers {
-		list := slices.DeleteFunc(ix.lists[n], func(p posting) bool { return moved[p.passage] < 0 })
-		for k := range list {
-			list[k].passage = moved[list[k].passage]
+		var kept list
+		for c := (cursor{data: ix.lists[n].data}); c.next(); {
+			if moved[c.passage] >= 0 {
+				kept.add(moved[c.passage], c.times)
+			}
 		}
-		if len(list) == 0 && !ix.fixed {
+		if kept.n == 0 && !ix.fixed {
 			delete(ix.numbers, term)
 			continue
 		}
 		ix.numbers[term] = int32(len(lists))
-		lists = append(lists, list)
+		lists = append(lists, kept)
 	}
 	ix.docs, ix.passages, ix.lists, ix.gone = docs, passages, lists, 0
 	for i := range docs {
@@ -224,12 +275,10 @@ type match struct {
 func (ix *Index) best(terms []string, k int) []match {
 	scores := make([]float32, len(ix.docs))
 	for _, term := range terms {
-		list := ix.list(term)
-		rarity := float32(ix.rarity(list))
-		for len(list) > 0 {
-			d, often, n := ix.first(list)
+		l := ix.list(term)
+		rarity := float32(ix.rarity(l))
+		for d, often := range ix.oftens(l) {
 			scores[d] += rarity * often
-			list = list[n:]
 		}
 	}
 	var best []match
@@ -249,26 +298,31 @@ func (ix *Index) best(terms []string, k int) []match {
 	return best
 }
 
-// rarity returns the weight of a term with these postings.
-func (ix *Index) rarity(list []posting) float64 {
-	return math.Log1p((float64(len(ix.passages)-len(list)) + 0.5) / (float64(len(list)) + 0.5))
+// rarity returns the weight of a term with this list.
+func (ix *Index) rarity(l *list) float64 {
+	return math.Log1p((float64(len(ix.passages)-int(l.n)) + 0.5) / (float64(l.n) + 0.5))
 }
 
-// first returns the doc of the first of some postings, what the doc has of the term,
-// and how many of the postings are of this doc. Often is better than once, and among few
-// terms is better than among many, but only a little.
-func (ix *Index) first(list []posting) (doc int32, often float32, n int) {
-	doc = ix.passages[list[0].passage].doc
-	for _, p := range list {
-		in := &ix.passages[p.passage]
-		if in.doc != doc {
-			break
+// oftens yields the docs of a list in their order, and what each has of the term. Often is
+// better than once, and among few terms is better than among many, but only a little.
+func (ix *Index) oftens(l *list) iter.Seq2[int32, float32] {
+	return func(yield func(doc int32, often float32) bool) {
+		doc, often := int32(-1), float32(0)
+		for c := (cursor{data: l.data}); c.next(); {
+			in := &ix.passages[c.passage]
+			if in.doc != doc {
+				if doc >= 0 && !yield(doc, often) {
+					return
+				}
+				doc, often = in.doc, 0
+			}
+			times := float32(c.times)
+			often = max(often, times*2.2/(times+in.length))
 		}
-		times := float32(p.times)
-		often = max(often, times*2.2/(times+in.length))
-		n++
+		if doc >= 0 {
+			yield(doc, often)
+		}
 	}
-	return doc, often, n
 }
 
 // mostVaried is how many of the best matches varied puts in another order.
@@ -282,14 +336,24 @@ func (ix *Index) varied(best []match, terms []string) []match {
 	for i := range adds {
 		adds[i] = make([]float32, len(terms))
 	}
+	byDoc := make([]int, len(pool)) // indices in pool
+	for i := range byDoc {
+		byDoc[i] = i
+	}
+	slices.SortFunc(byDoc, func(a, b int) int { return cmp.Compare(pool[a].doc, pool[b].doc) })
 	worth := make([]float32, len(terms))
 	for t, term := range terms {
-		list := ix.list(term)
-		worth[t] = float32(ix.rarity(list))
-		for i, m := range pool {
-			at, ok := slices.BinarySearchFunc(list, m.doc, func(p posting, doc int32) int { return cmp.Compare(ix.passages[p.passage].doc, doc) })
-			if ok {
-				_, often, _ := ix.first(list[at:])
+		l := ix.list(term)
+		worth[t] = float32(ix.rarity(l))
+		next := 0
+		for d, often := range ix.oftens(l) {
+			for next < len(byDoc) && pool[byDoc[next]].doc < d {
+				next++
+			}
+			if next == len(byDoc) {
+				break
+			}
+			if i := byDoc[next]; pool[i].doc == d {
 				adds[i][t] = often
 			}
 		}

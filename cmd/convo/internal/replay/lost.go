@@ -96,9 +96,9 @@ type tracker struct {
 	msgs  []*convo.Message
 	ids   map[uint64]int32 // by hash
 	times []uint8          // by string: the number of messages with it, at most everywhere+1
-	first []int32          // by message: the number of the first string that is new in it, or would be; and how many strings there are
-	again []int32          // the other strings of messages, those of each message once
-	begin []int32          // by message: where its strings begin in again; and where the last end
+	first []int32          // by message: how many strings the messages before it have; at the end: all
+	again []int32          // what messages repeat of the messages before them
+	begin []int32          // by message: where its part of again begins; at the end: the length of again
 
 	ours    bits            // strings that a message in convo's view holds
 	shown   map[uint64]strs // by the key of a message in convo's view: its strings
@@ -355,7 +355,7 @@ func count(w *Where, inView, inSummary bool) {
 // The search is put off to the end: what is searched for is known then, so that the index is
 // small, and nothing else but the session is in memory.
 type archive struct {
-	recorded  []*convo.Message // by ID
+	recorded  []*convo.Message // by ID: the messages of the session
 	left      []leaver
 	questions []question
 }
@@ -375,6 +375,7 @@ type question struct {
 	compaction int // the index of the last one
 }
 
+// appended notes the ID of a message of the session.
 func (a *archive) appended(id convo.ID, m *convo.Message) {
 	for len(a.recorded) <= int(id) {
 		a.recorded = append(a.recorded, nil)
@@ -382,6 +383,7 @@ func (a *archive) appended(id convo.ID, m *convo.Message) {
 	a.recorded[id] = m
 }
 
+// observe notes what a compaction removed or changed.
 func (a *archive) observe(r convo.Report) {
 	for _, e := range r.Originals() {
 		l := leaver{e.ID, e.Missing, &e.Message}
@@ -395,6 +397,7 @@ func (a *archive) observe(r convo.Report) {
 	}
 }
 
+// ask puts a question about what has left so far.
 func (a *archive) ask(q question) {
 	q.left, q.want = len(a.left), strings.Clone(q.want) // which may be a part of a long text
 	a.questions = append(a.questions, q)
@@ -410,7 +413,7 @@ func (a *archive) answer(ctx context.Context, f func(q question, isFound bool)) 
 			}
 		}
 	})
-	const most = 1024 // messages that are read before they are added
+	const most = 128 // messages that are read before they are added
 	texts := make([]search.Text, min(most, len(a.left)))
 	held := map[convo.ID]*leaver{}
 	questions, n := a.questions, 0
