@@ -17,7 +17,7 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-var resumeRuns = flag.Int("convo.runs", 60, "conversations of TestResume_DuringRun")
+var resumeRuns = flag.Int("convo.runs", 40, "conversations of TestResume_DuringRun")
 
 // A runHost is a program that has a scripted model and its tools run, and keeps the
 // messages itself. What the script does depends on the seed, the turn, the request and the
@@ -60,7 +60,7 @@ func (r *runHost) random(kind string, n int) *rand.Rand {
 func (r *runHost) setOptions() {
 	x := r.random("options", 0)
 	strategies := []convo.CompactionStrategy{
-		nil, convo.Truncate{}, convo.ClearToolResults{KeepLast: 1}, convo.SlidingWindow{Keep: 6}, convo.Summarize{With: convo.Extract{}},
+		nil, convo.Truncate{}, convo.ClearToolResults{KeepLast: 1}, convo.SlidingWindow{KeepLast: 6}, convo.Summarize{With: convo.Extract{}},
 		convo.Chain(convo.ClearThinking{}, convo.ClearToolResults{}, convo.Summarize{With: convo.Extract{}, KeepTurns: 1}, convo.Truncate{}),
 	}
 	r.opts = convo.Options{
