@@ -53,6 +53,8 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 // changed since; see [Snapshot.Bound]. Append does the same for the snapshot that Prepare
 // returned last.
 //
+// A message that becomes a row needs its Message.Key before; see Options.Key.
+//
 // It returns a [*StaleError] for a snapshot that is nil or not from this History.
 func (h *History) AppendReply(at *Snapshot, msgs ...Message) (ID, error) {
 	if h.ident == nil {
@@ -708,6 +710,7 @@ func (m *Message) check(deep bool) error {
 	if err := m.checkKey(); err != nil {
 		return err
 	}
+	m.nameCalls()
 	for i, p := range m.Parts {
 		p, reason := checkPart(p, m.Role, deep)
 		if reason != "" {

@@ -99,6 +99,10 @@ type Options struct {
 	// answer: it returns the key of the row that the application makes of it. It runs on
 	// the goroutine that appends, and must not block. The message may still be refused
 	// afterwards. Nil or "": the message stays without one.
+	//
+	// Do, Run and Steps return the messages with their keys. Append and AppendReply copy what
+	// they are given, so the caller's messages stay without a key: set Message.Key before
+	// Append where the message becomes a row.
 	Key func(Message) string
 
 	// Time says when a message that is being appended was made, as a row may know. It is
