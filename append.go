@@ -669,6 +669,7 @@ func (m *Message) check(deep bool) error {
 	if err := m.checkKey(); err != nil {
 		return err
 	}
+	m.nameCalls()
 	for i, p := range m.Parts {
 		p, reason := checkPart(p, m.Role, deep)
 		if reason != "" {

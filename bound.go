@@ -161,14 +161,18 @@ func (f frame) front() fingerprint.Sum {
 
 // setContent sets the fingerprint of the content of e, which is not in a view yet.
 func (e *entry) setContent() {
-	if e.content != 0 {
-		return
+	if e.content == 0 {
+		e.content = e.contentSum()
 	}
+}
+
+// contentSum returns the fingerprint of the content of e, which is not 0.
+func (e *entry) contentSum() fingerprint.Sum {
 	sum := e.msg.content()
 	if e.final && !e.marks.has(bare) && e.msg.Role == RoleAssistant {
 		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
 	}
-	e.content = max(sum, 1)
+	return max(sum, 1)
 }
 
 // unmade returns a copy of e that is not bound.

@@ -32,9 +32,10 @@ type Decisions struct {
 // those that came after the Decisions again.
 //
 // The messages of the view must be in the application's table as they were appended, with
-// their keys and the IDs of their calls; answers and the results of tools as Do and Run
-// return them. A [Snapshot] is no source of rows, since results are cut and cleared in
-// it. System messages, tools and ephemeral messages are not part of Decisions; the
+// their keys; answers and the results of tools as Do, Run and AppendReply return them, or
+// as they were given to Append with a key. A [Snapshot] is no source of rows, since results
+// are cut and cleared in it. System messages, tools and ephemeral messages are not part of
+// Decisions; the
 // application sets them after Resume. Messages without a key are part of them.
 //
 // If two messages of the view have the same key, it returns a [*RowError].
@@ -159,7 +160,8 @@ func (d Decisions) Needs() (keys []string, from string) {
 
 // Accept makes [Resume] take the message with the key as the application has it now, if
 // it was changed after it was appended. Signed reasoning that was made after it is then
-// no longer bound; see [Snapshot.Bound].
+// no longer bound; see [Snapshot.Bound]. Resume still finds each other change. That is
+// possible for up to seven accepted rows in view; with more, it returns a [*ValueError].
 func (d *Decisions) Accept(key string) {
 	if d.accepted == nil {
 		d.accepted = make(map[string]bool)
@@ -185,7 +187,10 @@ func (d *Decisions) Accept(key string) {
 // and a panic of rows becomes a [*PanicError]. Resume copies rows, so that rows may use
 // the parts of a message again for the next one.
 //
-// Queued messages stay queued. Options.OnLoad has its effect after the last row;
+// Queued messages stay queued. The row of a queued message stands where the message was
+// delivered: after the results or the answer that it waited for. It may also stand where it was
+// typed, if that is between a call and its results, or if the message is still queued in d.
+// Options.OnLoad has its effect after the last row.
 // Options.Repair and Options.OnImport have none. Options.Time gives entries their times;
 // without it, Status.LastAppend is at least that of the decisions. Undo reverts nothing
 // that was decided before. The originals of results that were cut or cleared are those of

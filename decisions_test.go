@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,77 +53,99 @@ func keyedTalk(n int, text func(i int) string) []convo.Message {
 
 func short(i int) string { return fmt.Sprintf("text number %d", i) }
 
+// rowKeys are keys as applications have them, by name.
+var rowKeys = map[string]func(i int) string{
+	"short": func(i int) string { return fmt.Sprint("m", i) },
+	"UUID": func(i int) string {
+		h := sha256.Sum256(fmt.Append(nil, i))
+		return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+	},
+}
+
 // What Decisions weigh does not grow with the conversation.
 func TestDecisions_Size(t *testing.T) {
 	const messages, compactions = 10_000, 56
+	limits := map[string]int{"short false": 2_000, "short true": 2_000, "UUID false": 2_000, "UUID true": 3_000} // by keys and pinsTools
 	for window, word := range map[int]int{8_000: 400, 32_000: 240, 128_000: 200} {
-		for _, spill := range []bool{false, true} {
-			for _, sealed := range []bool{false, true} {
-				t.Run(fmt.Sprint(window, " spill ", spill, " signed ", sealed), func(t *testing.T) {
-					refs, applied := 0, 0
-					opts := &convo.Options{
-						Limits: convo.Limits{Window: window},
-						OnCompaction: func(r convo.Report) {
-							if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
-								applied++
-							}
-						},
+		for i := range 16 {
+			spill, sealed, pinsTools, keys := i&1 != 0, i&2 != 0, i&4 != 0, "short"
+			if i&8 != 0 {
+				keys = "UUID"
+			}
+			t.Run(fmt.Sprint(window, " spill ", spill, " signed ", sealed, " pinned tool rounds ", pinsTools, " keys ", keys), func(t *testing.T) {
+				refs, applied := 0, 0
+				opts := &convo.Options{
+					Limits: convo.Limits{Window: window},
+					OnCompaction: func(r convo.Report) {
+						if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
+							applied++
+						}
+					},
+				}
+				if spill {
+					opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
+						refs++
+						return fmt.Sprintf("/var/lib/agent/results/2026-11/%08d.txt", refs), nil
 					}
-					if spill {
-						opts.Spill = func(context.Context, convo.ToolResult) (string, error) {
-							refs++
-							return fmt.Sprintf("/var/lib/agent/results/2026-11/%08d.txt", refs), nil
-						}
+				}
+				h, err := convo.New(opts)
+				require.NoError(t, err)
+				words := strings.Repeat("word ", window/word)
+				talk := keyedTalk(messages, func(i int) string {
+					if i%4 == 2 {
+						return fmt.Sprint(i, words, words)
 					}
-					h, err := convo.New(opts)
-					require.NoError(t, err)
-					words := strings.Repeat("word ", window/word)
-					talk := keyedTalk(messages, func(i int) string {
-						if i%4 == 2 {
-							return fmt.Sprint(i, words, words)
-						}
-						return fmt.Sprint(i, " ", words[:len(words)/4])
-					})
-					for i, m := range talk {
-						if sealed && m.Role == convo.RoleAssistant {
-							m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
-						}
-						_, err := h.Append(m)
-						require.NoError(t, err)
-						if i%1000 == 500 {
-							require.NoError(t, h.PinLast())
-						}
-						if m.Role != convo.RoleAssistant {
-							_, _, err = h.Prepare(t.Context())
-							require.NoError(t, err)
-						}
-					}
+					return fmt.Sprint(i, " ", words[:len(words)/4])
+				})
+				pinned, pins := 500, 10
+				if pinsTools {
+					pinned, pins = 502, 20 // a call and its result each
+				}
+				most, limit := 0, limits[fmt.Sprint(keys, " ", pinsTools)]
+				measure := func() []byte {
 					data, err := h.Decisions()
 					require.NoError(t, err)
-					sum, _ := h.Snapshot().Summary()
-					signed := 0
-					for _, e := range h.Snapshot().All() {
+					s := h.Snapshot()
+					sum, _ := s.Summary()
+					own := len(data) - len(sum.Text) - len(sum.Names) - 120*strings.Count(string(data), `"ref":`)
+					for _, e := range s.All() {
 						if e.Message.Reasoning() != "" {
-							signed++
+							own -= 12
 						}
 					}
-					held := strings.Count(string(data), `"ref":`)
-					own := len(data) - len(sum.Text) - len(sum.Names)
-					limit := 2_000 + 120*held
-					if sealed {
-						limit += 12 * signed
+					require.LessOrEqual(t, own, limit, "%s", data)
+					most = max(most, own)
+					return data
+				}
+				for i := range talk {
+					m := &talk[i]
+					m.Key = rowKeys[keys](i)
+					if sealed && m.Role == convo.RoleAssistant {
+						*m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
 					}
-					t.Logf("%d bytes without the summary's %d; %d entries in view, %d pins, %d references, %d compactions", own, len(sum.Text)+len(sum.Names), h.Len(), len(h.Pinned()), held, applied)
-					assert.LessOrEqual(t, own, limit, "%s", data)
-					assert.Len(t, h.Pinned(), 10)
-					assert.GreaterOrEqual(t, applied, compactions)
-					d, err := convo.ReadDecisions(data)
+					_, err := h.Append(*m)
 					require.NoError(t, err)
-					again, err := convo.Resume(d, rowsNeeded(d, talk), opts)
-					require.NoError(t, err)
-					assert.Equal(t, h.Len(), again.Len())
-				})
-			}
+					if i%1000 == pinned {
+						require.NoError(t, h.PinLast())
+					}
+					if m.Role != convo.RoleAssistant {
+						_, _, err = h.Prepare(t.Context())
+						require.NoError(t, err)
+					}
+					if i > messages-1000 && i%20 == 0 { // also when the view is at its largest
+						measure()
+					}
+				}
+				data := measure()
+				t.Logf("at most %d bytes besides the summary and what is listed; %d entries in view, %d pins, %d compactions", most, h.Len(), len(h.Pinned()), applied)
+				assert.Len(t, h.Pinned(), pins)
+				assert.GreaterOrEqual(t, applied, compactions)
+				d, err := convo.ReadDecisions(data)
+				require.NoError(t, err)
+				again, err := convo.Resume(d, rowsNeeded(d, talk), opts)
+				require.NoError(t, err)
+				assert.Equal(t, h.Len(), again.Len())
+			})
 		}
 	}
 }
@@ -400,6 +423,144 @@ func TestResume_Queue(t *testing.T) {
 	assert.Equal(t, []string{"1", "2", "3", "q1", "q2"}, keysOf(again))
 }
 
+// The row of a queued message may be given where the user typed it, between a call and its
+// results, whenever the decisions were stored.
+func TestResume_QueuedRowsGivenEarly(t *testing.T) {
+	typed := []convo.Message{
+		keyed("1", convo.User("1")),
+		keyed("2", convo.Assistant("", callOf("a"), callOf("b"))),
+		keyed("q1", convo.User("q1")),
+		keyed("3", convo.Result(callOf("a"), "r")),
+		keyed("q2", convo.User("q2")),
+		keyed("4", convo.Result(callOf("b"), "r")),
+		keyed("5", convo.Assistant("5")),
+		keyed("6", convo.User("6")),
+	}
+	order := []string{"1", "2", "3", "4", "q1", "q2", "5", "6"}
+	for name, roles := range map[string]convo.RolePolicy{"strict": convo.Strict(), "relaxed": convo.Relaxed()} {
+		opts := &convo.Options{Roles: roles}
+		h := historyOf(t, opts)
+		stored := [][]byte{}
+		decide := func() {
+			data, err := h.Decisions()
+			require.NoError(t, err)
+			stored = append(stored, data)
+		}
+		decide()
+		given := 0
+		for _, m := range typed {
+			if strings.HasPrefix(m.Key, "q") {
+				require.NoError(t, h.Queue(m))
+			} else {
+				mustAppend(t, h, m)
+			}
+			given++
+			decide()
+			for i, data := range stored {
+				d, err := convo.ReadDecisions(data)
+				require.NoError(t, err)
+				again, err := convo.Resume(d, rowsOf(typed[:given]...), &convo.Options{Roles: roles, OnLoad: convo.OnLoadKeep})
+				if (given == 3 || given == 5) && i < given {
+					continue // the last row is not in the queue of the Decisions, and no result follows it
+				}
+				require.NoError(t, err, "%s: %d rows, decisions after %d", name, given, i)
+				assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages(), "%s: %d rows, decisions after %d", name, given, i)
+				assert.Equal(t, h.Status().Queued, again.Status().Queued, "%s: %d rows, decisions after %d", name, given, i)
+			}
+		}
+		assert.Equal(t, order, keysOf(h))
+	}
+}
+
+// A queued message that waits for an answer stays queued if its row is given, and follows the
+// answer where it may not come before it.
+func TestResume_QueuedRowsBeforeTheAnswer(t *testing.T) {
+	h := historyOf(t, nil, keyed("1", convo.User("1")))
+	require.NoError(t, h.Queue(keyed("q1", convo.User("q1")), keyed("q2", convo.User("q2"))))
+	d := decisionsOf(t, h)
+	typed := []convo.Message{keyed("1", convo.User("1")), keyed("q1", convo.User("q1")), keyed("q2", convo.User("q2")), keyed("2", convo.Assistant("2"))}
+	again, err := convo.Resume(d, rowsOf(typed[:3]...), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, again.Status().Queued)
+	again, err = convo.Resume(d, rowsOf(typed...), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"1", "2", "q1", "q2"}, keysOf(again))
+
+	// Once it was delivered, Decisions hold its place, and an error says that it is another.
+	h = historyOf(t, nil, keyed("1", convo.User("1")))
+	require.NoError(t, h.Queue(keyed("q1", convo.User("q1"))))
+	mustAppend(t, h, keyed("2", convo.Assistant("", callOf("a"))), keyed("3", convo.Result(callOf("a"), "r")))
+	mustAppend(t, h, keyed("4", convo.Assistant("4")))
+	require.Equal(t, []string{"1", "2", "3", "q1", "4"}, keysOf(h))
+	typed = []convo.Message{
+		keyed("1", convo.User("1")), keyed("q1", convo.User("q1")), keyed("2", convo.Assistant("", callOf("a"))),
+		keyed("3", convo.Result(callOf("a"), "r")), keyed("4", convo.Assistant("4")),
+	}
+	_, err = convo.Resume(decisionsOf(t, h), rowsOf(typed...), nil)
+	var wrong *convo.RowError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, convo.RowUnexpected, wrong.Fault)
+	assert.Equal(t, "q1", wrong.Key)
+	assert.ErrorContains(t, err, `a message that was queued comes after the results or the answer that it waited for: it was given, but not where it stood, which is after "3"`)
+
+	h = historyOf(t, nil, keyed("1", convo.User("1")))
+	require.NoError(t, h.Queue(keyed("q1", convo.User("q1"))))
+	mustAppend(t, h, typed[2:4]...)
+	_, err = convo.Resume(decisionsOf(t, h), rowsOf(typed[:4]...), nil)
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, convo.RowUnexpected, wrong.Fault)
+	assert.Equal(t, "q1", wrong.Key)
+	assert.ErrorContains(t, err, `2 rows stood before it that were not given before it`)
+}
+
+// A result that was stored after the row of a message that was typed before it does not matter
+// if the view begins with that message.
+func TestResume_ViewBeginsWithQueuedRow(t *testing.T) {
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"), callOf("b"))),
+		keyed("q1", convo.User("q1")), keyed("q2", convo.User("q2")), keyed("3", convo.Result(callOf("a"), "r")), keyed("4", convo.Result(callOf("b"), "r")),
+		keyed("5", convo.Assistant("5")), keyed("6", convo.User("6")),
+	}
+	h := historyOf(t, nil, rows[:2]...)
+	require.NoError(t, h.Queue(rows[2:4]...))
+	mustAppend(t, h, rows[4:6]...)
+	early := decisionsOf(t, h)
+	mustAppend(t, h, rows[6])
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: idRange(1, 4)})
+	require.NoError(t, err)
+	d := decisionsOf(t, h)
+	keys, from := d.Needs()
+	require.Equal(t, []string{"q1"}, keys)
+	require.Equal(t, "q2", from)
+	again, err := convo.Resume(d, rowsNeeded(d, rows[:7]), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+	mustAppend(t, h, rows[7])
+	again, err = convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+	_, err = convo.Resume(early, rowsNeeded(early, rows[:6]), nil)
+	require.NoError(t, err)
+}
+
+// Every row is needed from the calls on, if not all results have rows: that of a queued message
+// may stand between them.
+func TestResume_QueuedRowBeforeTheFirstRun(t *testing.T) {
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"), callOf("b"))),
+		keyed("q", convo.User("q")), keyed("3", convo.Result(callOf("b"), "r")),
+	}
+	h := historyOf(t, nil, rows[:2]...)
+	mustAppend(t, h, convo.Result(callOf("a"), "r")) // without a key, and so without a row
+	require.NoError(t, h.Queue(rows[2]))
+	mustAppend(t, h, rows[3])
+	require.Equal(t, []string{"1", "2", "", "3", "q"}, keysOf(h))
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}
+
 // Usage stays measured after a restart, once the system text and the tools are set again.
 func TestResume_Measured(t *testing.T) {
 	surround := func(h *convo.History) {
@@ -473,7 +634,7 @@ func TestReadDecisions_Faults(t *testing.T) {
 		"a key twice":    strings.Replace(string(data), `"m40"`, `"m1"`, 1),
 		"no key":         strings.Replace(string(data), `"m40"`, `""`, 1),
 		"no hashes":      regexp.MustCompile(`"hashes":"[^"]*"`).ReplaceAllString(string(data), `"hashes":""`),
-		"no sum":         regexp.MustCompile(`"sum":"[^"]*"`).ReplaceAllString(string(data), `"sum":"x"`),
+		"no sum":         regexp.MustCompile(`"sums":"[^"]*"`).ReplaceAllString(string(data), `"sums":"x"`),
 		"from":           strings.Replace(string(data), `"from":1`, `"from":7`, 1),
 		"a store's log":  strings.Replace(string(data), `{"version":1,`, `{"version":1,"log":"x",`, 1),
 	} {
@@ -643,19 +804,118 @@ func FuzzResume(f *testing.F) {
 	})
 }
 
-// No changed row passes, however alike it is.
+// edited returns rows with other texts for those with the keys.
+func edited(rows []convo.Message, text string, keys ...string) []convo.Message {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		if slices.Contains(keys, rows[i].Key) {
+			rows[i].Parts = []convo.Part{convo.Text(text + " " + rows[i].Key)}
+		}
+	}
+	return rows
+}
+
+// No changed row passes, however alike it is, and the error names a row that has changed,
+// whatever other rows were accepted.
 func TestResume_EveryChange(t *testing.T) {
 	talk := keyedTalk(40, short)
 	h := historyOf(t, nil, talk...)
-	d := decisionsOf(t, h)
-	for i := range 300 {
-		rows := slices.Clone(talk)
-		rows[20].Parts = []convo.Part{convo.Text(fmt.Sprint("other ", i))}
-		_, err := convo.Resume(d, rowsOf(rows...), nil)
-		var wrong *convo.RowError
-		require.ErrorAs(t, err, &wrong)
-		require.Equal(t, convo.RowChanged, wrong.Fault)
+	users := []string{"m1", "m5", "m9", "m13", "m17", "m21", "m25", "m33"}
+	for _, tt := range []struct {
+		accepted, changed []string
+		sure              bool // whether the error always names a row
+	}{
+		{nil, []string{"m29"}, true},
+		{[]string{"m9"}, []string{"m29"}, true},
+		{[]string{"m29"}, []string{"m9"}, true},
+		{[]string{"m29"}, []string{"m9", "m13"}, false},
+		{nil, []string{"m9", "m13", "m37"}, false},
+		{users[:6], []string{"m29"}, true},
+		{users[:7], []string{"m29"}, false},
+		{users[:7], []string{"m29", "m37"}, false},
+	} {
+		t.Run(fmt.Sprint(len(tt.accepted), " accepted ", len(tt.changed), " changed"), func(t *testing.T) {
+			d := decisionsOf(t, h)
+			for _, key := range tt.accepted {
+				d.Accept(key)
+			}
+			d.Accept("a key that no row has")
+			_, err := convo.Resume(d, rowsOf(edited(talk, "accepted", tt.accepted...)...), nil)
+			require.NoError(t, err)
+			for i := range 1000 {
+				rows := edited(edited(talk, "accepted", tt.accepted...), fmt.Sprint("other ", i), tt.changed...)
+				_, err := convo.Resume(d, rowsOf(rows...), nil)
+				var wrong *convo.RowError
+				require.ErrorAs(t, err, &wrong)
+				require.Equal(t, convo.RowChanged, wrong.Fault)
+				if wrong.Key == "" && !tt.sure {
+					require.ErrorContains(t, err, "several rows are not what they were")
+					continue
+				}
+				require.Contains(t, tt.changed, wrong.Key)
+			}
+		})
 	}
+	d := decisionsOf(t, h)
+	for _, key := range users {
+		d.Accept(key)
+	}
+	_, err := convo.Resume(d, rowsOf(talk...), nil)
+	require.ErrorAs(t, err, new(*convo.ValueError))
+	assert.EqualError(t, err, "convo: the number of rows in view that Decisions.Accept has accepted is 8, want at most 7, since changes of other rows would not be found; make a History of the rows with Restore")
+}
+
+// A call that was appended without an ID has the same one when its row is given again.
+func TestResume_CallsWithoutIDs(t *testing.T) {
+	call := convo.ToolCall{Name: "read", Arguments: "{}"}
+	rows := []convo.Message{
+		keyed("1", convo.User("Read.")),
+		keyed("2", convo.Assistant("", call, call)),
+		keyed("3", convo.Result(call, "one")), keyed("4", convo.Result(call, "two")),
+		keyed("5", convo.Assistant("Read.", convo.ToolCall{Name: "list"})),
+	}
+	h := historyOf(t, nil, rows[:2]...)
+	early := decisionsOf(t, h)
+	mustAppend(t, h, rows[2:4]...)
+	mustAppend(t, h, rows[4])
+	want := h.Snapshot().Messages()
+	ids := map[string]bool{}
+	for _, m := range want {
+		for _, c := range m.ToolCalls() {
+			require.True(t, c.Minted)
+			require.Regexp(t, "^call_[A-Z2-7]{16}$", c.ID)
+			ids[c.ID] = true
+		}
+	}
+	require.Len(t, ids, 3)
+	named := slices.Clone(rows) // as Do and Steps return them
+	for i := range named {
+		named[i] = keyed(rows[i].Key, want[i])
+	}
+	for _, d := range []*convo.Decisions{early, decisionsOf(t, h)} {
+		for _, list := range [][]convo.Message{rows, named} {
+			again, err := convo.Resume(d, rowsOf(list...), nil)
+			require.NoError(t, err)
+			assert.Equal(t, want, again.Snapshot().Messages())
+		}
+	}
+}
+
+// A row without a key is an error that says where keys come from.
+func TestResume_RowsWithoutKeys(t *testing.T) {
+	keys := 0
+	opts := &convo.Options{Key: func(convo.Message) string { keys++; return fmt.Sprint(keys) }}
+	question, answer := keyed("q", convo.User("q")), convo.Assistant("a")
+	h := historyOf(t, opts, question)
+	reply, err := h.AppendReply(h.Snapshot(), replyOf(answer))
+	require.NoError(t, err)
+	_, err = convo.Resume(decisionsOf(t, h), rowsOf(question, answer), opts)
+	require.ErrorAs(t, err, new(*convo.RowError))
+	require.ErrorContains(t, err, "set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps")
+	assert.Equal(t, "1", reply.Messages[0].Key)
+	again, err := convo.Resume(decisionsOf(t, h), rowsOf(question, reply.Messages[0]), opts)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
 }
 
 // What is appended again is bound to what it was made of: the system text, the tools and

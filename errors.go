@@ -754,8 +754,8 @@ const (
 // A RowError is returned by [Resume] for a row that does not fit the [Decisions].
 type RowError struct {
 	// Key is the key of the row. Among rows that Needs does not name one by one, it may be that
-	// of a row nearby: of the row found in place of a missing one, or of the first of several
-	// of which one was changed.
+	// of a row nearby: of the row found in place of a missing one. A row with RowChanged has
+	// changed. Key is empty if the row has none, and in rare cases if several rows have changed.
 	Key string
 
 	Fault RowFault
@@ -766,11 +766,14 @@ var rowAdvice = map[RowFault]string{
 	RowMissing:    "is missing, but the view shows it; give it, or take it out of the view before it is deleted, as with Edit.Drop",
 	RowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
 	RowTwice:      "is there twice; give each message a key of its own",
-	RowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back",
+	RowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",
 }
 
 func (e *RowError) Error() string {
 	var b strings.Builder
+	if e.Key == "" && e.Fault == RowChanged {
+		return "convo: several rows are not what they were when the view was made; make a History of the rows with Restore"
+	}
 	fmt.Fprintf(&b, "convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
 	if e.Err != nil {
 		b.WriteString(": " + withoutPrefix(e.Err))

@@ -86,7 +86,8 @@ type Reasoning struct {
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	// ID identifies the call within its message. Append fills in an ID that is empty, and sets
-	// Minted; Decode of package wire and [Builder] have done so already.
+	// Minted; Decode of package wire and [Builder] have done so already. In a message with a
+	// Key, the ID that Append fills in is always the same.
 	ID   string
 	Name string // of the tool
 

@@ -83,6 +83,9 @@ type Options struct {
 	// Key returns a Message.Key for a message without one that is being appended or queued,
 	// such as an answer: the key of the row that the application makes of it. It is called like
 	// Pin. Nil or "": the message stays without one.
+	//
+	// Do, Run, Steps and AppendReply return the messages with their keys. Append copies what
+	// it is given, so set Message.Key before Append where the message becomes a row.
 	Key func(Message) string
 
 	// Time returns when a message that is being appended was made. It is called like Key, and

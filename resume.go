@@ -1,11 +1,14 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -23,7 +26,11 @@ type resumer struct {
 	at     int             // index of the next row in that run
 	place  int             // of the next row
 	isOpen bool            // the first row from which on all are given was given
+	answer bool            // an answer was given since
 	tail   []Message       // the rows after the decisions
+	calls  *calls          // of the newest answer; nil: none, or none was given yet
+	early  []Message       // user rows given before the results of calls
+	queued map[string]bool // keys of rows that were given before results, so that they were queued
 
 	originals []*original
 	ids       map[ID]string // the keys of entries that a row tells
@@ -40,6 +47,9 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	repair, asSent := own.Repair, own.AsSent
 	own.Repair, own.AsSent = nil, false
 	if err := r.build(&own); err != nil {
+		return nil, err
+	}
+	if err := r.compare(); err != nil {
 		return nil, err
 	}
 	log := new(reading)
@@ -60,9 +70,6 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	l := &loader{h: h, from: p.view, own: true}
 	if err := l.fill(); err != nil {
 		return nil, r.faultOf(err)
-	}
-	if err := r.compare(h); err != nil {
-		return nil, err
 	}
 	if log.counted, err = l.counts(); err != nil {
 		return nil, err
@@ -95,7 +102,7 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
 	n := len(r.rows.hashes)
 	r.places, r.keys = make([]Message, n), make([]string, n)
-	r.given, r.listed = make(map[string]bool), make(map[string]int)
+	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
 	for _, run := range r.rows.runs[:r.rows.from] {
 		for _, key := range run.keys {
 			r.listed[key] = r.place
@@ -111,6 +118,9 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 			return err
 		}
 	}
+	if err := r.putEarly(); err != nil {
+		return err
+	}
 	if r.run < len(r.rows.runs) {
 		run := r.rows.runs[r.run]
 		return &RowError{Key: run.keys[min(r.at, len(run.keys)-1)], Fault: RowMissing}
@@ -122,12 +132,12 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 func (r *resumer) take(m Message) error {
 	m.Key = text.Valid(m.Key) // as it was appended
 	place, isListed := r.listed[m.Key]
-	begins := r.run < len(r.rows.runs) && r.at == 0 && r.rows.runs[r.run].keys[0] == m.Key
+	begins := r.begins(m.Key)
 	switch {
 	case m.Role == RoleSystem && len(r.given) == 0 && !isListed && !begins:
 		return nil // the application sets it again
 	case m.Key == "":
-		return &RowError{Fault: RowUnexpected, Err: &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key"}}
+		return &RowError{Fault: RowUnexpected, Err: &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}}
 	case r.given[m.Key]:
 		return &RowError{Key: m.Key, Fault: RowTwice}
 	}
@@ -140,6 +150,88 @@ func (r *resumer) take(m Message) error {
 	if r.isOpen = r.isOpen || begins; !r.isOpen {
 		return &RowError{Key: m.Key, Fault: RowUnexpected}
 	}
+	return r.order(m)
+}
+
+// begins reports whether the next run begins with the row with the key.
+func (r *resumer) begins(key string) bool {
+	return r.run < len(r.rows.runs) && r.at == 0 && r.rows.runs[r.run].keys[0] == key
+}
+
+// order puts a row in its place. A user message is never between calls and their results. If a
+// row is, the message waited in the queue, and was appended after the results.
+func (r *resumer) order(m Message) error {
+	switch {
+	case m.Role == RoleUser && r.calls.openCalls() > 0:
+		r.early = append(r.early, m)
+		return nil
+	case m.Role == RoleTool && r.isOfEarlier():
+		return nil
+	case m.Role == RoleTool && r.calls.takes(&m):
+		for _, e := range r.early {
+			r.queued[e.Key] = true
+		}
+	default:
+		if err := r.putEarly(); err != nil {
+			return err
+		}
+	}
+	if m.Role == RoleAssistant {
+		m.nameCalls()
+		r.calls, r.answer = newCalls(&m, newCounter(nil, Overheads{})), true
+	}
+	if err := r.put(m); err != nil || r.calls.openCalls() > 0 {
+		return err
+	}
+	return r.putEarly()
+}
+
+// putEarly puts the user rows that waited for results in their places.
+func (r *resumer) putEarly() error {
+	early := r.early
+	r.early = nil
+	for _, m := range early {
+		if err := r.put(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isOfEarlier reports whether the next row, if it is a tool message, answers calls before the
+// row from which on all are given: only user messages were given since, which waited in the
+// queue for the results. The view does not show it.
+func (r *resumer) isOfEarlier() bool {
+	if r.answer || r.place == 0 || r.run == r.rows.from && r.at == 0 || r.places[r.place-1].Role != RoleUser {
+		return false
+	}
+	if r.run < len(r.rows.runs) {
+		return r.at > 0
+	}
+	n := len(r.in.entries)
+	return len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= r.rows.runs[r.run-1].last())
+}
+
+// takes reports whether all results of m answer calls that are open, and marks these as
+// answered.
+func (c *calls) takes(m *Message) bool {
+	for _, p := range m.Parts {
+		result, ok := p.(ToolResult)
+		if !ok {
+			return false
+		}
+		i, err := c.find(result.CallID, result.Name)
+		if err != nil {
+			return false
+		}
+		c.answer(i)
+	}
+	return true
+}
+
+// put puts a row in the next place.
+func (r *resumer) put(m Message) error {
+	begins := r.begins(m.Key)
 	switch {
 	case r.run == len(r.rows.runs):
 		r.tail = append(r.tail, m)
@@ -153,7 +245,11 @@ func (r *resumer) take(m Message) error {
 	case isLast && m.Key != last:
 		return &RowError{Key: r.firstOther(run, m.Key), Fault: RowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
 	case !isLast && m.Key == last && r.at > 0:
-		return &RowError{Key: r.firstOther(run, m.Key), Fault: RowMissing, Err: fmt.Errorf("%s before %q", counted(run.n-1-r.at, "row", "rows"), abbreviate(last))}
+		other := r.firstOther(run, "")
+		if other == "" && m.Role == RoleUser {
+			return &RowError{Key: m.Key, Fault: RowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(run.n-1-r.at, "row", "rows"))}
+		}
+		return &RowError{Key: cmp.Or(other, m.Key), Fault: RowMissing, Err: fmt.Errorf("%s before %q", counted(run.n-1-r.at, "row", "rows"), abbreviate(last))}
 	}
 	r.places[r.place], r.keys[r.place] = m, m.Key
 	r.place++
@@ -173,9 +269,7 @@ func (r *resumer) firstOther(run rowRun, otherwise string) string {
 		if e.msg, err = r.places[place].checked(&e.inline); err != nil {
 			return r.keys[place]
 		}
-		e.setContent()
-		isOther := isIn(r.rows.cleared, id) || slices.ContainsFunc(r.rows.changes, func(c rowChange) bool { return c.id == id })
-		if !isOther && rowHash(e) != r.rows.hashes[place] {
+		if !r.rows.isShort(id) && !r.rows.fits(place, e.contentSum()) {
 			return r.keys[place]
 		}
 	}
@@ -368,42 +462,99 @@ func (r *resumer) faultOf(err error) error {
 	return err
 }
 
-// compare compares the entries of rows with what they were.
-func (r *resumer) compare(h *History) error {
-	place := 0
+// A given is the content of the entry at the place of a row.
+type given struct {
+	key     string // "": it is not to be compared
+	id      ID
+	role    Role
+	content fingerprint.Sum
+}
+
+// compare compares the entries with what they were: all of them with the sums, which accepted
+// rows are left out of. The hashes only help to find which row has changed.
+func (r *resumer) compare() error {
+	var now fingerprint.Checks
+	var accepted []uint64
+	var list []given // of all places
+	next := 0        // index of the next entry
+	addUpTo := func(id ID) {
+		for ; next < len(r.in.entries) && r.in.entries[next].id <= id; next++ {
+			e := r.in.entries[next]
+			now.Add(uint64(e.id), e.contentSum())
+		}
+	}
 	for _, run := range r.rows.runs {
-		for i := range run.n {
-			hash, id := r.rows.hashes[place], run.first+ID(i)
-			place++
-			key, isRow := r.ids[id]
-			if !isRow || r.accepted[key] {
-				continue
+		for id := run.first; id <= run.last(); id++ {
+			addUpTo(id)
+			e := r.in.entries[next-1] // each row has an entry
+			g := given{r.ids[id], id, e.msg.Role, e.contentSum()}
+			if r.accepted[g.key] {
+				accepted, g.key = append(accepted, uint64(id)), ""
 			}
-			if e := h.find(id); e == nil || rowHash(e) != hash {
-				return &RowError{Key: key, Fault: RowChanged}
+			list = append(list, g)
+		}
+	}
+	addUpTo(maxID)
+	if len(accepted) > fingerprint.MostUnknown {
+		return &ValueError{Name: "the number of rows in view that Decisions.Accept has accepted", Value: len(accepted), Want: fmt.Sprintf("at most %d, since changes of other rows would not be found; make a History of the rows with Restore", fingerprint.MostUnknown)}
+	}
+	equal, at := r.rows.sums.Compare(now, accepted...)
+	if equal {
+		return nil
+	}
+	if len(list) == 0 {
+		return &SnapshotError{Index: -1, Err: errors.New("the decisions hold no rows, but the fingerprint of some")}
+	}
+	if key, ok := r.ids[ID(at)]; ok {
+		return &RowError{Key: key, Fault: RowChanged}
+	}
+	for place, g := range list {
+		switch {
+		case g.key == "" || r.rows.fits(place, g.content):
+			continue
+		case g.role == RoleUser:
+			if to := r.placeOf(list, place); to > 0 {
+				return &RowError{Key: g.key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(list[to].key))}
+			}
+		}
+		return &RowError{Key: g.key, Fault: RowChanged}
+	}
+	return &RowError{Fault: RowChanged} // the hashes do not show it
+}
+
+// placeOf returns the last place of the user rows from a place on, if all rows fit once these
+// are moved there, and otherwise 0. A row that was cleared or cut fits anywhere.
+func (r *resumer) placeOf(list []given, from int) int {
+	fits := func(at, to int) bool {
+		return list[at].key != "" && list[to].key != "" &&
+			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.fits(to, list[at].content))
+	}
+	for n := 1; from+n < len(list) && list[from+n-1].role == RoleUser; n++ { // so many are moved
+		for to := from + n; to < len(list) && fits(to, to-n); to++ {
+			isPlace := true
+			for i := range n {
+				isPlace = isPlace && fits(from+i, to-n+1+i)
+			}
+			if isPlace {
+				return to
 			}
 		}
 	}
-	if h.fold != r.rows.sum && len(r.rows.runs) == 0 {
-		return &SnapshotError{Index: -1, Err: errors.New("the decisions hold no rows, but the fingerprint of some")}
-	}
-	if h.fold != r.rows.sum && len(r.accepted) == 0 {
-		first, last := r.rows.runs[0].keys[0], r.keys[len(r.keys)-1]
-		return &RowError{Key: first, Fault: RowChanged, Err: fmt.Errorf("one of the rows up to %q", abbreviate(last))}
-	}
-	return nil
+	return 0
 }
 
-// appendTail appends the rows after the decisions.
+// appendTail appends the rows after the decisions. A queued message whose row is given where it
+// may not be appended waited: it is appended once it may be, and otherwise stays queued.
 func (r *resumer) appendTail(h *History) error {
-	queue := make(map[string]bool) // keys of messages that were queued
+	queue := maps.Clone(r.queued) // keys of messages that were queued
 	for _, q := range h.queue {
 		queue[q.msg.Key] = true
 	}
 	waiting := h.queue
 	h.queue = nil // what was delivered is among the rows
 	sent, delivered := r.rows.sent, false
-	for _, m := range r.tail {
+	add := func(msgs ...Message) error {
+		m := msgs[0]
 		if m.Role == RoleAssistant {
 			h.answers = sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.wholeIn(r.rows.frame)}
 			if sent != nil {
@@ -412,21 +563,62 @@ func (r *resumer) appendTail(h *History) error {
 		}
 		goesOn := delivered && queue[m.Key]
 		delivered = queue[m.Key]
-		if err := h.appendRow(m, goesOn); err != nil {
+		if err := h.appendRows(msgs, goesOn); err != nil {
 			return &RowError{Key: m.Key, Fault: RowUnexpected, Err: err}
+		}
+		return nil
+	}
+	var early []Message
+	for i := 0; i < len(r.tail); i++ {
+		m, from := r.tail[i], i
+		if queue[m.Key] && (len(early) > 0 || !h.takesQueued(delivered)) {
+			early = append(early, m)
+			continue
+		}
+		for (&entry{msg: m}).isUnnamed() && i+1 < len(r.tail) && r.tail[i+1].Role == RoleTool {
+			i++ // together they name the calls that they answer
+		}
+		if err := add(r.tail[from : i+1]...); err != nil {
+			return err
+		}
+		if len(early) > 0 && h.takesQueued(false) {
+			for _, m := range early {
+				if err := add(m); err != nil {
+					return err
+				}
+			}
+			early = nil
 		}
 	}
 	if sent != nil {
 		h.answers = *sent
 	}
-	h.queue = slices.DeleteFunc(slices.Clone(waiting), func(q *queued) bool { return r.given[q.msg.Key] })
-	return nil
+	left := make(map[string]bool)
+	for _, m := range early {
+		left[m.Key] = true
+	}
+	for _, q := range waiting {
+		if !r.given[q.msg.Key] || left[q.msg.Key] {
+			h.queue = append(h.queue, q)
+			delete(left, q.msg.Key)
+		}
+	}
+	early = slices.DeleteFunc(early, func(m Message) bool { return !left[m.Key] })
+	more, err := h.newQueued(early) // they were queued after the decisions
+	h.queue = append(h.queue, more...)
+	return err
 }
 
-// appendRow appends the message of a row. goesOn says that it follows another message that
-// was queued with it.
-func (h *History) appendRow(m Message, goesOn bool) error {
-	batch, err := h.newMessages(nil, []Message{m})
+// takesQueued reports whether a queued message may follow. goesOn says that it follows another
+// queued message.
+func (h *History) takesQueued(goesOn bool) bool {
+	return h.calls.openCalls() == 0 && (goesOn || h.opts.Roles.allows(h.newestRole(), RoleUser))
+}
+
+// appendRows appends the messages of rows. goesOn says that they follow another message that
+// was queued with them.
+func (h *History) appendRows(msgs []Message, goesOn bool) error {
+	batch, err := h.newMessages(nil, msgs)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package convo
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -18,14 +20,14 @@ import (
 // A rowList stands for the entries of a view that the application has rows of.
 type rowList struct {
 	runs    []rowRun
-	from    int               // the index of the run from which on every row is needed
-	hashes  []byte            // a part of the fingerprint of each row's entry, in order
-	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
-	tools   []Range           // of entries whose turn called a tool before, where that has left the view
-	paused  []Range           // of answers that the provider paused
-	sum     fingerprint.List  // of the list of entries
-	cleared []Range           // of entries with all their results cleared
-	changes []rowChange       // of other results
+	from    int                // the index of the run from which on every row is needed
+	hashes  []byte             // a part of the fingerprint of each row's entry, in order; see fits
+	made    []fingerprint.Sum  // what each answer with signed reasoning was made for, in order; 0: it is not bound
+	tools   []Range            // of entries whose turn called a tool before, where that has left the view
+	paused  []Range            // of answers that the provider paused
+	sums    fingerprint.Checks // of the contents of all entries, at their IDs
+	cleared []Range            // of entries with all their results cleared
+	changes []rowChange        // of other results
 
 	frame                             frame
 	sysSeen, toolsSeen, ephemeralSeen bool      // whether the calibration in force was measured with the frame's
@@ -47,10 +49,64 @@ func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
 
-// rowHash returns the part of the fingerprint of an entry that a row is compared with.
-func rowHash(e *entry) byte { return hashDigits[e.content>>32&63] }
+// rowHash returns the part of the fingerprint of an entry that shows where rows do not fit. It
+// is too short to tell whether all of them fit: rowList.sums do.
+func rowHash(content fingerprint.Sum) byte { return byte(content >> 32 & 63) }
+
+// fits reports whether the row at a place may have the content. If there are many rows, only
+// half of each hash is kept.
+func (r *rowList) fits(place int, content fingerprint.Sum) bool {
+	mask := byte(63)
+	if len(r.hashes) > mostWhole {
+		mask = 7
+	}
+	return (r.hashes[place]^rowHash(content))&mask == 0
+}
+
+// mostWhole is up to how many rows hashes are kept whole.
+const mostWhole = 400
 
 const hashDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// hashText writes hashes: a character for each, or for two halves if there are many.
+func hashText(hashes []byte) string {
+	var b []byte
+	for i := 0; i < len(hashes); i++ {
+		h := hashes[i]
+		if len(hashes) > mostWhole {
+			if h = h & 7 << 3; i+1 < len(hashes) {
+				i++
+				h |= hashes[i] & 7
+			}
+		}
+		b = append(b, hashDigits[h])
+	}
+	return string(b)
+}
+
+// setHashes reads what hashText has written of the hashes of all rows.
+func (r *rowList) setHashes(text string) error {
+	rows := 0
+	for _, run := range r.runs {
+		rows = min(rows+min(run.n, 2*len(text)+1), 2*len(text)+1)
+	}
+	if rows <= mostWhole && len(text) != rows || rows > mostWhole && len(text) != (rows+1)/2 {
+		return fmt.Errorf("%d hashes for %d rows or more", len(text), rows)
+	}
+	for i := range len(text) {
+		h := strings.IndexByte(hashDigits, text[i])
+		switch {
+		case h < 0:
+			return fmt.Errorf("%q is no hash", text[i])
+		case rows <= mostWhole:
+			r.hashes = append(r.hashes, byte(h))
+		default:
+			r.hashes = append(r.hashes, byte(h>>3), byte(h&7))
+		}
+	}
+	r.hashes = r.hashes[:rows]
+	return nil
+}
 
 // A rowChange is a result that is not as the row has it: cleared, or without its middle.
 type rowChange struct {
@@ -64,12 +120,14 @@ type rowChange struct {
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
 // *RowError.
 func newRowList(s *Snapshot) (*rowList, []*entry, error) {
-	r := &rowList{sum: s.fold, frame: s.frame()}
+	r := &rowList{frame: s.frame()}
 	var others []*entry
 	keys := make(map[string]bool)
+	var heads []ID                         // of the exchanges that the runs begin in
 	next, turn, role := ID(0), 0, RoleNone // of the entry that continues the newest run
 	isNew, uncleared := true, true         // the next row begins a run; a result that is not cleared stands after the last cleared one
 	for i, e := range s.list {
+		r.sums.Add(uint64(e.id), e.content)
 		cleared, changes, told := rowChanges(e, s.original(e.id))
 		if e.msg.Role == RoleTool && !cleared {
 			uncleared = true
@@ -91,6 +149,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		}
 		if isNew = isNew || e.id != next || e.turn != turn; isNew {
 			r.runs = append(r.runs, rowRun{first: e.id, turn: e.turn})
+			heads = append(heads, e.head)
 		}
 		if isNew || !e.note {
 			role = e.msg.Role
@@ -98,7 +157,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		run := &r.runs[len(r.runs)-1]
 		run.keys, run.n = append(run.keys, key), run.n+1
 		next, turn, isNew = e.id+1, e.turn, false
-		r.hashes = append(r.hashes, rowHash(e))
+		r.hashes = append(r.hashes, rowHash(e.content))
 		if !told {
 			continue
 		}
@@ -125,12 +184,29 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 	if r.from < 0 {
 		r.from = max(len(r.runs)-1, 0)
 	}
+	for r.from > 0 && heads[r.from] < r.runs[r.from].first {
+		i := r.runOf(heads[r.from])
+		if i < 0 {
+			break // its calls have no row
+		}
+		r.from = i // the row of a message that was queued meanwhile may stand after the calls
+	}
 	for i := range r.runs {
 		if x := &r.runs[i]; !r.isListed(i) && x.n > 1 {
 			x.keys = []string{x.keys[0], x.keys[x.n-1]}
 		}
 	}
 	return r, others, nil
+}
+
+// isShort reports whether something was cleared in the entry of a row, or cut.
+func (r *rowList) isShort(id ID) bool {
+	return isIn(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
+}
+
+// runOf returns the index of the run that an entry is in, or -1.
+func (r *rowList) runOf(id ID) int {
+	return slices.IndexFunc(r.runs, func(x rowRun) bool { return x.first <= id && id <= x.last() })
 }
 
 // addToRanges adds an ID above all others to ascending ranges.
@@ -265,11 +341,11 @@ func (r *rowList) append(dst []byte) []byte {
 	}
 	dst = append(dst, ']')
 	dst = strictjson.Int(dst, "from", r.from)
-	dst = strictjson.Text(dst, "hashes", string(r.hashes))
+	dst = strictjson.Text(dst, "hashes", hashText(r.hashes))
 	dst = strictjson.Text(dst, "made", sumsText(r.made...))
 	dst = appendRanges(dst, "tools", r.tools)
 	dst = appendRanges(dst, "paused", r.paused)
-	dst = strictjson.Text(dst, "sum", sumsText(fingerprint.Sum(r.sum)))
+	dst = strictjson.Text(dst, "sums", sumsText(sumsOf(r.sums)...))
 	dst = appendRanges(dst, "cleared", r.cleared)
 	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte {
 		dst = strictjson.Int(append(dst, '{'), "id", c.id)
@@ -299,6 +375,15 @@ func sumsText(sums ...fingerprint.Sum) string {
 	return string(b)
 }
 
+// sumsOf returns the sums that checks are.
+func sumsOf(checks fingerprint.Checks) []fingerprint.Sum {
+	sums := make([]fingerprint.Sum, len(checks))
+	for i, c := range checks {
+		sums[i] = fingerprint.Sum(c)
+	}
+	return sums
+}
+
 // readSums reads what sumsText has written. n is the number of sums; -1: any.
 func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
 	text := r.Text()
@@ -319,7 +404,7 @@ func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
 
 // readRowList reads what rowList.append has written.
 func readRowList(r *strictjson.Reader) *rowList {
-	l := new(rowList)
+	l, hashes := new(rowList), ""
 	for key := range r.Object {
 		switch string(key) {
 		case "runs":
@@ -328,11 +413,13 @@ func readRowList(r *strictjson.Reader) *rowList {
 		case "from":
 			l.from = r.Int()
 		case "hashes":
-			l.hashes = []byte(r.Text())
+			hashes = r.Text()
 		case "made":
 			l.made = readSums(r, -1)
-		case "sum":
-			l.sum = fingerprint.List(readSums(r, 1)[0])
+		case "sums":
+			for i, sum := range readSums(r, len(l.sums)) {
+				l.sums[i] = uint64(sum)
+			}
 		case "cleared":
 			l.cleared = readRanges(r)
 		case "changes":
@@ -358,7 +445,11 @@ func readRowList(r *strictjson.Reader) *rowList {
 			r.Unknown(key)
 		}
 	}
-	if err := l.check(); err != nil && r.Err() == nil {
+	err := l.setHashes(hashes)
+	if err == nil {
+		err = l.check()
+	}
+	if err != nil && r.Err() == nil {
 		r.Fail(err)
 	}
 	return l
@@ -435,6 +526,18 @@ func readSent(r *strictjson.Reader) *sentView {
 	return v
 }
 
+// nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
+// the row that Resume is given later may still be without it.
+func (m *Message) nameCalls() {
+	for i, p := range m.Parts {
+		if c, ok := p.(ToolCall); ok && c.ID == "" && m.Key != "" {
+			hash := sha256.Sum256(fmt.Appendf(nil, "call %d of %s", i, m.Key))
+			c.ID, c.Minted = "call_"+base32.StdEncoding.EncodeToString(hash[:])[:16], true
+			m.Parts[i] = c
+		}
+	}
+}
+
 // check returns an error if r contradicts itself.
 func (r *rowList) check() error {
 	rows, last, keys := 0, ID(0), make(map[string]bool)
@@ -460,8 +563,6 @@ func (r *rowList) check() error {
 		rows, last = rows+run.n, run.last()
 	}
 	switch {
-	case rows != len(r.hashes):
-		return fmt.Errorf("%d hashes for %d rows", len(r.hashes), rows)
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}

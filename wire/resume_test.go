@@ -162,9 +162,13 @@ func (r *rowHost) act() {
 	exchanges := slices.Collect(h.Snapshot().Exchanges())
 	switch k := r.rnd.IntN(31); {
 	case k == 26:
-		require.NoError(t, h.Queue(convo.User(r.text(9))))
+		m := convo.User(r.text(9))
+		if m.Key = r.newKey(); open && h.Status().Queued == 0 && r.rnd.IntN(2) == 0 {
+			r.rows = append(r.rows, m) // when it is typed, and not when it is delivered
+		}
+		require.NoError(t, h.Queue(m))
 	case k == 27:
-		h.Unqueue()
+		r.drop(h.Unqueue())
 	case k == 28:
 		require.NoError(t, h.SetModel(fmt.Sprint("model ", r.rnd.IntN(2)), convo.Limits{Window: 3000 + 500*r.rnd.IntN(8)}))
 	case k == 29 && r.rnd.IntN(4) == 0:
@@ -264,12 +268,26 @@ func (r *rowHost) takeBack() {
 	if r.h.RewindTo(e.ID) != nil {
 		return
 	}
+	var gone []convo.Message
+	for _, e := range s.All() {
+		if _, ok := r.h.Snapshot().Find(e.ID); !ok {
+			gone = append(gone, e.Message)
+		}
+	}
+	r.drop(gone)
 	r.report = convo.Report{} // an Undo would bring back what has no row any more
 	last := -1                // the newest row that stays
 	for _, e := range r.h.Snapshot().All() {
 		last = max(last, slices.IndexFunc(r.rows, func(m convo.Message) bool { return m.Key == e.Message.Key }))
 	}
 	r.rows = r.rows[:last+1]
+}
+
+// drop deletes the rows of messages.
+func (r *rowHost) drop(msgs []convo.Message) {
+	r.rows = slices.DeleteFunc(r.rows, func(row convo.Message) bool {
+		return slices.ContainsFunc(msgs, func(m convo.Message) bool { return m.Key == row.Key })
+	})
 }
 
 // needed yields what d needs of rows.
