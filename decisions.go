@@ -51,7 +51,7 @@ func (h *History) Decisions() ([]byte, error) {
 	at := timeOf(h.lastAppend)
 	h.mu.Unlock()
 
-	rows, others, err := newRowList(p.Snapshot)
+	rows, others, err := newRowList(p.view)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +59,13 @@ func (h *History) Decisions() ([]byte, error) {
 	if sent.known {
 		rows.sent = &sent
 	}
-	if cal := p.known().cal; cal != nil {
-		rows.sysSeen = len(p.sys) > 0 && cal.at.sys.len() == len(p.sys) && p.sysShared(cal.at) == p.sysRaw
-		rows.toolsSeen = p.tools != nil && cal.at.tools == p.tools
-		rows.ephemeralSeen = p.eph != nil && cal.at.eph == p.eph
+	if cal := p.view.known().cal; cal != nil {
+		rows.sysSeen = len(p.view.sys) > 0 && cal.at.sys.len() == len(p.view.sys) && p.view.sysShared(cal.at) == p.view.sysRaw
+		rows.toolsSeen = p.view.tools != nil && cal.at.tools == p.view.tools
+		rows.ephemeralSeen = p.view.eph != nil && cal.at.eph == p.view.eph
 	}
-	list := p.withoutFrame()
-	p.Snapshot, p.counted = &Snapshot{state: list}, list.raw()
+	list := p.view.withoutFrame()
+	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
 	out.version, out.appendRows = snapshotVersion, rows.append
 	out.entries, out.counter = others, ""

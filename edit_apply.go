@@ -628,7 +628,7 @@ func (h *History) editedLocked(before *state, done *editEffect) {
 		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
 		h.leftLocked(d, forgotten)
 	}
-	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.summary) {
+	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.view.summary) {
 		l.summaries = append(l.summaries, s)
 	}
 }

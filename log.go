@@ -66,7 +66,7 @@ type draft struct {
 // A picture is the state of a History that a record holds, or several records
 // together. It is immutable.
 type picture struct {
-	*Snapshot
+	view *Snapshot
 	scalars
 	heard              bool
 	rewritten          uint64
@@ -78,7 +78,7 @@ type picture struct {
 func (h *History) pictureLocked() *picture {
 	at := h.snapshotLocked()
 	p := &picture{
-		Snapshot: at,
+		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
 			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.breaker.saved(),
@@ -115,11 +115,11 @@ func (h *History) unsavedLocked() int {
 			n++
 		}
 	} else {
-		n += clampInt(int64(h.version - p.version))
-		if !sameQueue(h.queue, p.queue) {
+		n += clampInt(int64(h.version - p.view.version))
+		if !sameQueue(h.queue, p.view.queue) {
 			n++
 		}
-		if h.meta != p.meta {
+		if h.meta != p.view.meta {
 			n++
 		}
 		if h.breaker.saved() != p.breaker {
@@ -236,7 +236,7 @@ func (l *logbook) settledLocked(d *draft) {
 	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
 	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id <= d.picture.last })
 	l.summaries = slices.DeleteFunc(slices.Clone(l.summaries), func(s *placedSummary) bool {
-		return s == d.picture.summary || slices.Contains(d.summaries, s)
+		return s == d.picture.view.summary || slices.Contains(d.summaries, s)
 	})
 	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
 }
@@ -252,7 +252,7 @@ const (
 
 // weighed notes how long a draft is as a full record.
 func (l *logbook) weighed(d *draft, size int64) {
-	if raw := d.picture.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
+	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
 		l.perToken = max(float64(size-frameBytes)/float64(raw), 0.5)
 	}
 }

@@ -14,40 +14,40 @@ import (
 const recordFormat = 1
 
 // noPicture is the empty picture that the first record is compared with.
-var noPicture = &picture{Snapshot: new(Snapshot)}
+var noPicture = &picture{view: new(Snapshot)}
 
 // difference returns the changes from from to to.
 func difference(from, to *picture) *stateJSON {
 	r := &stateJSON{scalars: to.scalars}
-	if from.key() != to.key() {
-		r.key = to.key()
+	if from.view.key() != to.view.key() {
+		r.key = to.view.key()
 	}
-	r.title, r.meta = changed(from.meta.title, to.meta.title), changed(from.meta.data, to.meta.data)
+	r.title, r.meta = changed(from.view.meta.title, to.view.meta.title), changed(from.view.meta.data, to.view.meta.data)
 	r.learn(from, to)
-	if from.summary != to.summary {
-		r.summary = new(to.summary.saved())
+	if from.view.summary != to.view.summary {
+		r.summary = new(to.view.summary.saved())
 	}
-	if !from.tools.sameAs(to.tools) {
-		r.tools = cmp.Or(to.tools, &toolset{})
+	if !from.view.tools.sameAs(to.view.tools) {
+		r.tools = cmp.Or(to.view.tools, &toolset{})
 	}
-	if !sameEntries(from.sys, to.sys) {
-		r.system = new(to.sys)
+	if !sameEntries(from.view.sys, to.view.sys) {
+		r.system = new(to.view.sys)
 	}
-	if r.compare(from.list, to.list); len(r.entries) > 0 {
-		r.counter = to.id.name()
+	if r.compare(from.view.list, to.view.list); len(r.entries) > 0 {
+		r.counter = to.view.id.name()
 	}
-	if !sameIDs(from.pins, to.pins) {
-		r.pins, r.unpin = added(from.pins, to.pins), added(to.pins, from.pins)
+	if !sameIDs(from.view.pins, to.view.pins) {
+		r.pins, r.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
 	}
-	if !sameQueue(from.queue, to.queue) {
-		r.queue = new(to.queue)
+	if !sameQueue(from.view.queue, to.view.queue) {
+		r.queue = new(to.view.queue)
 	}
 	return r
 }
 
 // learn sets the changes of the calibrations.
 func (r *stateJSON) learn(from, to *picture) {
-	a, b := from.known(), to.known()
+	a, b := from.view.known(), to.view.known()
 	same := !from.recounted && slices.EqualFunc(a.learned, b.learned, func(c, d *calibration) bool { return c.sameAs(d) })
 	if !same {
 		r.learned = new(slices.Clone(b.learned))
@@ -60,11 +60,11 @@ func (r *stateJSON) learn(from, to *picture) {
 	}
 	r.seen = &seenJSON{heard: to.heard, raw: to.seenRaw()}
 	at := b.cal.at
-	r.seen.summary = to.summary != nil && at.summary == to.summary
-	r.seen.tools = to.tools != nil && at.tools == to.tools
+	r.seen.summary = to.view.summary != nil && at.summary == to.view.summary
+	r.seen.tools = to.view.tools != nil && at.tools == to.view.tools
 	switch {
 	case to.rewritten > at.version: // more than the end of the list has changed since
-		ids := append(shared(to.sys, at.sys), shared(to.list, at.list)...)
+		ids := append(shared(to.view.sys, at.sys), shared(to.view.list, at.list)...)
 		slices.Sort(ids)
 		r.seen.ids = rangesOf(ids)
 	case at.last > 0: // all entries up to at.last
@@ -74,7 +74,7 @@ func (r *stateJSON) learn(from, to *picture) {
 
 // seenRaw returns the raw tokens of the saved part of the measured view.
 func (p *picture) seenRaw() int64 {
-	s := p.withoutEphemeral()
+	s := p.view.withoutEphemeral()
 	return s.measured
 }
 
@@ -359,17 +359,17 @@ func (r *reading) picture(count bool) (*picture, error) {
 	if in.cal != nil && in.seen == nil {
 		return fault("it is not said what the calibration in force was measured for")
 	}
-	p := &picture{Snapshot: &Snapshot{state: s}, scalars: in.scalars, heard: in.seen != nil && in.seen.heard}
+	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars, heard: in.seen != nil && in.seen.heard}
 	counted := int64(0)
 	if count {
-		counted = p.raw()
+		counted = p.view.raw()
 	}
-	p.knowledge, p.recounted = in.knowledgeOf(&p.state, counted, false)
-	if p.heard && p.known().cal == nil {
-		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.known().model)
+	p.view.knowledge, p.recounted = in.knowledgeOf(&p.view.state, counted, false)
+	if p.heard && p.view.known().cal == nil {
+		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.view.known().model)
 	}
-	p.sumMeasured(true)
-	p.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
+	p.view.sumMeasured(true)
+	p.view.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
 	return p, nil
 }
 

@@ -167,15 +167,15 @@ type rejoined struct{ was, is *entry }
 
 func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h, l, t := m.h, m.h.log, m.theirs
-	m.compareQueuesLocked(saved.queue)
+	m.compareQueuesLocked(saved.view.queue)
 	m.collectLocked()
 	if l.saved == nil {
 		l.saved = noPicture
 	}
-	if h.meta == l.saved.meta {
+	if h.meta == l.saved.view.meta {
 		h.meta = t.meta
 	}
-	m.held = []*state{&h.snapshotLocked().state, &l.saved.state}
+	m.held = []*state{&h.snapshotLocked().state, &l.saved.view.state}
 	theirs := t.state.keeping(m.held...)
 	unlearned := h.named == l.saved.named.limit
 
@@ -186,7 +186,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
 	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, min(m.released, t.last)
-	if h.tools.sameAs(l.saved.tools) && !h.tools.sameAs(t.tools) {
+	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
@@ -323,7 +323,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 	}
 	var saved []*queued
 	if l.saved != nil {
-		saved = l.saved.queue
+		saved = l.saved.view.queue
 	}
 	same := make(map[*queued]*queued) // stored messages, by the messages of h
 	for _, q := range saved {
@@ -367,12 +367,12 @@ func (m *merger) recountLocked() {
 // storedLocked returns a picture of the stored state that uses the entries of h. saved is
 // the picture that uses the entries as read.
 func (m *merger) storedLocked(saved *picture) *picture {
-	if saved.owner != m.theirs {
+	if saved.view.owner != m.theirs {
 		return saved // it was repaired
 	}
 	p, s := *saved, *m.h.snapshotLocked()
-	s.knowledge, s.measured, s.meta = saved.knowledge, saved.measured, saved.meta
-	p.Snapshot, p.rewritten = &s, m.h.rewritten
+	s.knowledge, s.measured, s.meta = saved.view.knowledge, saved.view.measured, saved.view.meta
+	p.view, p.rewritten = &s, m.h.rewritten
 	return &p
 }
 

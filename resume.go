@@ -50,14 +50,14 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err != nil {
 		return nil, r.faultOf(err)
 	}
-	h, err := newHistory(&own, p.id)
+	h, err := newHistory(&own, p.view.id)
 	if err != nil {
 		return nil, err
 	}
-	s := &p.Snapshot.state
+	s := &p.view.state
 	s.keep = maxTotal
 	s.replace(s.sys, s.list, r.originals, s.listRaw, s.turns, s.turn)
-	l := &loader{h: h, from: p.Snapshot, own: true}
+	l := &loader{h: h, from: p.view, own: true}
 	if err := l.fill(); err != nil {
 		return nil, r.faultOf(err)
 	}

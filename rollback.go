@@ -81,7 +81,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	case !l.isOwn(at) || !h.state.sharesEntries(&t.state):
 		return &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 	}
-	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.state)}
+	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.view.state)}
 	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })
 	h.last = max(h.last, s.last)
 	h.revertLocked(&s)

@@ -84,8 +84,8 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
-	p.Snapshot.setting = p.limits.setting(int64(p.limits.Tools))
-	return p.Snapshot, nil
+	p.view.setting = p.limits.setting(int64(p.limits.Tools))
+	return p.view, nil
 }
 
 // checkStore returns a *ValueError unless s is a Store and key is valid.
@@ -219,11 +219,11 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 	if err != nil {
 		return nil, nil, r.damage(ctx, s, err)
 	}
-	h, err := newHistory(opts, p.id)
+	h, err := newHistory(opts, p.view.id)
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &loader{h: h, from: p.Snapshot, own: h.opts.Repair == nil}
+	l := &loader{h: h, from: p.view, own: h.opts.Repair == nil}
 	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
 	err = l.fill()
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
@@ -235,7 +235,7 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 	if err != nil {
 		return nil, nil, err
 	}
-	p.queue = l.queued // the same messages as in h
+	p.view.queue = l.queued // the same messages as in h
 	if r.counted, err = l.counts(); err != nil {
 		return nil, nil, err
 	}
@@ -269,7 +269,7 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	}
 	h.newVersionLocked()
 	h.rewritten = h.version // the measured view is only known in part
-	recounted = h.adoptKnowledgeLocked(p.known().model, r)
+	recounted = h.adoptKnowledgeLocked(p.view.known().model, r)
 	h.adoptBoundLocked(p.named)
 	return recounted
 }
@@ -310,7 +310,7 @@ func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	l.loaded, l.made = loaded, nil
 	l.read, l.retry, l.count, l.excess = r.size, 0, r.count, false
 	l.torn = r.newest.Torn
-	if raw := p.raw(); raw > 0 {
+	if raw := p.view.raw(); raw > 0 {
 		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
 	}
 	l.drafts = nil
@@ -535,7 +535,7 @@ func (l *logbook) record(d *draft, doubts int) (*Record, error) {
 	d.size = int64(len(data))
 	rec := &Record{
 		LogInfo: LogInfo{
-			Key: l.key, Title: d.picture.meta.title, Seq: l.seq + 1, Created: l.created, Updated: d.created,
+			Key: l.key, Title: d.picture.view.meta.title, Seq: l.seq + 1, Created: l.created, Updated: d.created,
 			Entries: d.picture.entries, Tokens: d.picture.estimated,
 		},
 		ID: d.id, Prev: l.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
@@ -558,13 +558,13 @@ func (l *logbook) data(d *draft) (data []byte, changed bool, err error) {
 		return data, true, err
 	}
 	patch := difference(l.saved, d.picture)
-	patch.keep(&d.keepsake, &d.picture.state)
+	patch.keep(&d.keepsake, &d.picture.view.state)
 	changed = patch.scalars != l.saved.scalars || !patch.isEmpty()
 	if data, err = patch.encode(); err != nil || !changed {
 		return data, changed, err
 	}
 	read := l.read + int64(len(data))
-	likely := frameBytes + l.perToken*float64(d.picture.raw())
+	likely := frameBytes + l.perToken*float64(d.picture.view.raw())
 	d.full = float64(l.count) >= max(maxCount, likely/perRecord)
 	if !d.full && (read <= l.retry || float64(read) <= maxRead*likely) {
 		return data, true, nil
@@ -584,7 +584,7 @@ func (l *logbook) data(d *draft) (data []byte, changed bool, err error) {
 // full returns the Data of a draft as a full record.
 func (l *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
-	r.keep(&d.keepsake, &d.picture.state)
+	r.keep(&d.keepsake, &d.picture.view.state)
 	r.log, r.recent = d.name, l.recent
 	return r.encode()
 }

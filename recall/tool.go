@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/search"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // ToolName is the name of the tool that Tool describes.
@@ -47,7 +49,7 @@ func (ix *Index) Answer(call convo.ToolCall) convo.Message {
 		if !ok {
 			return convo.ResultError(call, fmt.Errorf("no message with the id %d was removed; search with a query", args.ID))
 		}
-		hit := Hit{Entry: e, Excerpt: textOf(&e.Message)}
+		hit := Hit{Entry: e, Excerpt: search.TextOf(&e.Message)}
 		return convo.Result(call, ix.bounded(hit.String()))
 	case strings.TrimSpace(args.Query) == "":
 		return convo.ResultError(call, errors.New("give a query, or the id of a message"))
@@ -98,11 +100,11 @@ func (ix *Index) bounded(s string) string {
 	low, high := 0, len(s) // a text of low bytes fits
 	for low+1 < high {
 		mid := (low + high) / 2
-		if ix.count(s[:floor(s, mid)]+end) <= ix.most() {
+		if ix.count(s[:text.Floor(s, mid)]+end) <= ix.most() {
 			low = mid
 		} else {
 			high = mid
 		}
 	}
-	return s[:floor(s, low)] + end
+	return s[:text.Floor(s, low)] + end
 }

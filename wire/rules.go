@@ -778,4 +778,6 @@ func (r rule) finding(format, name, path, id string, details ...string) Finding 
 }
 
 // dotted writes a path as Anthropic and Bedrock do: messages.0.content.
-func dotted(path string) string { return strings.NewReplacer("[", ".", "]", "").Replace(path) }
+func dotted(path string) string { return dots.Replace(path) }
+
+var dots = strings.NewReplacer("[", ".", "]", "")

@@ -34,9 +34,13 @@ var commands = []cli.Command{
 	{Name: "version", Help: "print the version", Run: version},
 }
 
+// gcPercent takes the place of a GOGC that is not set. Sessions are large, and are read once:
+// less memory is worth some time.
+const gcPercent = 25
+
 func main() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // sessions are large, and are read once: less memory is worth some time
+		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	done := make(chan int, 1)

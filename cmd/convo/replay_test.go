@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
+	"github.com/seed-c1b73e60/convo/cmd/convo/internal/heaptest"
 )
 
 // replayFiles are what the commands of testdata/replay/golden.txt read, besides its own files.
@@ -225,4 +229,63 @@ func TestReplay_Log(t *testing.T) {
 		assert.Equal(t, c.measured, got.Total.Measured.Input, c.name)
 		assert.Contains(t, stderr, "that the next one repeats, as in a log of requests, counted once\n", c.name)
 	}
+}
+
+// longClaudeFile writes a session of Claude Code of about size bytes with compactions, and
+// returns its path. Many of its words are in one place only.
+func longClaudeFile(t *testing.T, size int) string {
+	r := rand.New(rand.NewPCG(5, 1))
+	text := func(most int) string {
+		var b strings.Builder
+		for n := 1 + r.IntN(most); b.Len() < n; {
+			fmt.Fprintf(&b, "return handle%d(order, part_%x)\n", r.IntN(3000), r.IntN(100_000))
+		}
+		return b.String()
+	}
+	var b bytes.Buffer
+	parent, n, left := any(nil), 0, 0
+	add := func(kind string, more object) {
+		n++
+		record := object{"type": kind, "uuid": fmt.Sprintf("00000000-0000-4000-8000-%012d", n), "parentUuid": parent, "sessionId": "s", "timestamp": "2026-02-03T04:05:06Z", "version": "2.1.0", "isSidechain": false}
+		maps.Copy(record, more)
+		parent = record["uuid"]
+		data, err := json.Marshal(record)
+		require.NoError(t, err)
+		b.Write(append(data, '\n'))
+	}
+	for i := 0; b.Len() < size; i++ {
+		if b.Len()-left > 700_000 {
+			left = b.Len()
+			before := parent
+			parent = nil
+			add("system", object{"subtype": "compact_boundary", "logicalParentUuid": before, "compactMetadata": object{"trigger": "auto", "preTokens": 180_000}})
+			add("user", object{"isCompactSummary": true, "message": object{"role": "user", "content": "So far: " + text(8000)}})
+		}
+		if i%10 == 0 {
+			add("user", object{"message": object{"role": "user", "content": "Do " + text(300)}})
+		}
+		id := fmt.Sprintf("toolu_%05d", i)
+		usage := object{"input_tokens": 4, "cache_read_input_tokens": 20_000 + (b.Len()-left)/4, "output_tokens": 60}
+		for _, block := range []object{{"type": "text", "text": "I read " + text(400)}, {"type": "tool_use", "id": id, "name": "Read", "input": object{"file_path": text(100)}}} {
+			add("assistant", object{"message": object{"id": id, "role": "assistant", "model": "claude-sonnet-4-5", "content": []object{block}, "usage": usage}})
+		}
+		add("user", object{"message": object{"role": "user", "content": []object{{"type": "tool_result", "tool_use_id": id, "content": text(4000)}}}})
+	}
+	path := filepath.Join(t.TempDir(), "claude.jsonl")
+	require.NoError(t, os.WriteFile(path, b.Bytes(), 0o666))
+	return path
+}
+
+// TestReplay_Memory bounds the heap of a replay with compactions. The process itself takes
+// about 20 MB more.
+func TestReplay_Memory(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	path := longClaudeFile(t, 10<<20)
+	most := heaptest.Peak(func() {
+		code, out, stderr := runs(nil, "replay", "-window", "200000", path)
+		require.Equal(t, cli.OK, code, stderr)
+		assert.Contains(t, out, "Compaction 1 ")
+	})
+	t.Logf("peak %.2f times the file", float64(most)/float64(10<<20))
+	assert.Less(t, most, uint64(22<<20))
 }

@@ -84,6 +84,13 @@ func WriteHTML(w io.Writer, total *Report, sessions []*Report) error {
 		b.WriteString("<div class=\"scroll\">\n")
 		plots(&b, r)
 		b.WriteString("</div>\n")
+		if len(total.Compactions) > mostWritten && len(r.Compactions) > 0 {
+			fmt.Fprintf(&b, "<details><summary>%s</summary>\n", escape(cli.Plural(len(r.Compactions), "compaction")))
+			for i, c := range r.Compactions {
+				fmt.Fprintf(&b, "<p>%s</p>\n", escape(c.text(i+1)))
+			}
+			b.WriteString("</details>\n")
+		}
 	}
 	if n := len(sessions) - len(drawn); n > 0 {
 		fmt.Fprintf(&b, "<p class=\"faint\">%s with fewer requests not drawn.</p>\n", escape(cli.Plural(n, "session")))

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"encoding/json"
 	"hash/maphash"
 	"iter"
@@ -13,7 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/session"
 	"github.com/seed-c1b73e60/convo/internal/names"
-	"github.com/seed-c1b73e60/convo/recall"
+	"github.com/seed-c1b73e60/convo/internal/search"
 )
 
 // A Compaction is what one compaction of the other program removed, and what was used of it
@@ -94,28 +95,53 @@ type tracker struct {
 
 	msgs  []*convo.Message
 	ids   map[uint64]int32 // by hash
-	strs  [][]int32        // by message: its strings, each once
 	times []uint8          // by string: the number of messages with it, at most everywhere+1
-	first []int32          // by string: the first message that holds it
+	first []int32          // by message: how many strings the messages before it have; at the end: all
+	again []int32          // what messages repeat of the messages before them
+	begin []int32          // by message: where its part of again begins; at the end: the length of again
 
-	ours    []int32            // by string: the number of messages in convo's view with it
-	shown   map[uint64][]int32 // by the key of a message in convo's view: its strings
-	before  map[uint64][]int32 // shown of the view before
-	summary string             // convo's
+	ours    bits            // strings that a message in convo's view holds
+	shown   map[uint64]strs // by the key of a message in convo's view: its strings
+	before  map[uint64]strs // shown of the view before
+	summary string          // convo's
 
 	compaction *Compaction // the newest; nil: none yet
-	number     int32       // its number, from 1
+	number     int         // of compactions so far
 	most       int         // strings that are looked for after each
 	sought     int         // strings that were looked for
 	old        int32       // the number of strings that stood before it
-	view       []int32     // by string: the number of the last compaction whose view holds it
-	after      []int32     // by string: the number of the last compaction after which it was mentioned
+	view       bits        // strings that its view holds
+	after      bits        // strings mentioned after it
 	theirs     string      // the recorded summary
 	random     *rand.Rand
 }
 
+// The strs of a message are numbers of strings: those from first to end, and others.
+type strs struct {
+	first, end int32
+	others     []int32
+}
+
+// A bits is a set of strings.
+type bits []uint64
+
+func newBits(n int) bits { return make(bits, (n+63)/64) }
+
+func (b bits) add(id int32) { b[id/64] |= 1 << (id % 64) }
+
+func (b bits) addAll(s strs) {
+	for id := s.first; id < s.end; id++ {
+		b.add(id)
+	}
+	for _, id := range s.others {
+		b.add(id)
+	}
+}
+
+func (b bits) has(id int32) bool { return b[id/64]&(1<<(id%64)) != 0 }
+
 func newTracker(s *session.Session, p *convoPolicy) *tracker {
-	t := &tracker{convo: p, ids: map[uint64]int32{}, shown: map[uint64][]int32{}, random: rand.New(rand.NewPCG(27, 1))}
+	t := &tracker{convo: p, ids: map[uint64]int32{}, shown: map[uint64]strs{}, random: rand.New(rand.NewPCG(27, 1))}
 	compactions := 0
 	for i := range s.Events {
 		if s.Events[i].Compaction != nil {
@@ -132,9 +158,9 @@ func newTracker(s *session.Session, p *convoPolicy) *tracker {
 			t.times[id] = everywhere + 1
 		}
 	}
-	n := len(t.first)
-	t.ours, t.view, t.after = make([]int32, n), make([]int32, n), make([]int32, n)
-	p.grown, p.rebuilt, p.archive = t.grown, t.rebuilt, newArchive()
+	n := len(t.times)
+	t.ours, t.view, t.after = newBits(n), newBits(n), newBits(n)
+	p.grown, p.rebuilt, p.archive = t.grown, t.rebuilt, &archive{}
 	return t
 }
 
@@ -143,38 +169,37 @@ func newTracker(s *session.Session, p *convoPolicy) *tracker {
 func (t *tracker) learn() {
 	const most = 1024 // messages read before their strings get numbers
 	hashes := make([][]uint64, min(most, len(t.msgs)))
-	last := []int32{} // by string: the newest message with it
-	t.strs = make([][]int32, 0, len(t.msgs))
+	t.first, t.begin = make([]int32, 0, len(t.msgs)+1), make([]int32, 0, len(t.msgs)+1)
 	for part := range slices.Chunk(t.msgs, most) {
-		var readers sync.WaitGroup
-		n := runtime.GOMAXPROCS(0)
-		for k := range n {
-			readers.Go(func() {
-				for i := k; i < len(part); i += n {
-					hashes[i] = slices.AppendSeq(hashes[i][:0], hashesIn(part[i]))
-				}
-			})
-		}
-		readers.Wait()
+		onAll(len(part), func(i int) { hashes[i] = slices.AppendSeq(hashes[i][:0], hashesIn(part[i])) })
 		for i := range part {
-			at := int32(len(t.strs))
-			var ids []int32
+			first, begin := int32(len(t.times)), len(t.again)
+			t.first, t.begin = append(t.first, first), append(t.begin, int32(begin))
 			for _, h := range hashes[i] {
 				id, ok := t.ids[h]
-				if !ok {
-					id = int32(len(t.first))
-					t.ids[h] = id
-					t.first, t.times, last = append(t.first, at), append(t.times, 0), append(last, -1)
-				}
-				if last[id] != at {
-					last[id] = at
-					t.times[id] = min(t.times[id]+1, everywhere+1)
-					ids = append(ids, id)
+				switch {
+				case !ok:
+					t.ids[h] = int32(len(t.times))
+					t.times = append(t.times, 1)
+				case id < first && t.times[id]&counted == 0:
+					t.times[id] = min(t.times[id]+1, everywhere+1) | counted
+					t.again = append(t.again, id)
 				}
 			}
-			t.strs = append(t.strs, slices.Clip(ids))
+			for _, id := range t.again[begin:] {
+				t.times[id] &^= counted
+			}
 		}
 	}
+	t.first, t.begin = append(t.first, int32(len(t.times))), append(t.begin, int32(len(t.again)))
+}
+
+// counted marks a string in times while the strings of a message are counted.
+const counted = 1 << 7
+
+// of returns the strings of a message.
+func (t *tracker) of(at int) strs {
+	return strs{t.first[at], t.first[at+1], t.again[t.begin[at]:t.begin[at+1]]}
 }
 
 // hashesIn yields the hashes of the strings in a message.
@@ -200,7 +225,10 @@ func (t *tracker) known(m *convo.Message) (ids []int32) {
 }
 
 // text returns the text of a string.
-func (t *tracker) text(id int32) string { return t.find(t.msgs[t.first[id]], id) }
+func (t *tracker) text(id int32) string {
+	at, _ := slices.BinarySearch(t.first, id+1) // the message after the one in which it is new
+	return t.find(t.msgs[at-1], id)
+}
 
 // find returns the text of a string that a message holds.
 func (t *tracker) find(m *convo.Message, id int32) string {
@@ -215,30 +243,28 @@ func (t *tracker) find(m *convo.Message, id int32) string {
 // rebuilt begins another view of convo.
 func (t *tracker) rebuilt(s *convo.Snapshot) {
 	clear(t.ours)
-	t.shown, t.before = map[uint64][]int32{}, t.shown
+	t.shown, t.before = map[uint64]strs{}, t.shown
 	sum, _ := s.Summary()
 	t.summary = sum.Text + "\n" + sum.Names
 }
 
 // grown follows a message at the end of convo's view.
 func (t *tracker) grown(key uint64, m *convo.Message) {
-	ids, ok := t.shown[key]
+	s, ok := t.shown[key]
 	if !ok {
-		if ids, ok = t.before[key]; !ok {
-			ids = t.known(m)
+		if s, ok = t.before[key]; !ok {
+			s = strs{others: t.known(m)}
 		}
-		t.shown[key] = ids
+		t.shown[key] = s
 	}
-	for _, id := range ids {
-		t.ours[id]++
-	}
+	t.ours.addAll(s)
 }
 
 // compacted begins the count for a compaction before the message at.
 func (t *tracker) compacted(c *session.Compaction, report *Compaction, at int) {
-	t.compaction, t.number = report, t.number+1
-	old, _ := slices.BinarySearch(t.first, int32(at))
-	t.old = int32(old)
+	t.compaction, t.number, t.old = report, t.number+1, t.first[at]
+	clear(t.view)
+	clear(t.after)
 	t.theirs = c.Summary
 	for i := range c.View {
 		m := &c.View[i]
@@ -248,7 +274,7 @@ func (t *tracker) compacted(c *session.Compaction, report *Compaction, at int) {
 			}
 		}
 		for _, id := range t.known(m) {
-			t.view[id] = t.number
+			t.view.add(id)
 		}
 	}
 }
@@ -256,28 +282,26 @@ func (t *tracker) compacted(c *session.Compaction, report *Compaction, at int) {
 // append follows a message, which convo's view holds under the key unless convo changed it.
 // If it is an answer, its request has been made.
 func (t *tracker) append(m *convo.Message, at int, key uint64) {
-	ids := t.strs[at]
-	t.shown[key] = ids
+	s := t.of(at)
+	t.shown[key] = s
 	if t.compaction != nil && m.Role == convo.RoleAssistant {
-		for _, id := range ids {
-			if id < t.old && t.after[id] != t.number {
+		for _, id := range s.others { // the rest are new
+			if id < t.old && !t.after.has(id) {
 				t.use(m, id)
 			}
 		}
 	}
-	for _, id := range ids {
-		t.after[id] = t.number
-	}
+	t.after.addAll(s)
 }
 
 // isRare reports whether a string counts.
 func (t *tracker) isRare(id int32) bool { return t.times[id] <= everywhere }
 
 // stays reports whether the messages of both views hold a string.
-func (t *tracker) stays(id int32) bool { return t.isInTheirs(id) && t.ours[id] > 0 }
+func (t *tracker) stays(id int32) bool { return t.isInTheirs(id) && t.ours.has(id) }
 
 func (t *tracker) isInTheirs(id int32) bool {
-	return t.view[id] == t.number || t.after[id] == t.number
+	return t.view.has(id) || t.after.has(id)
 }
 
 // use counts a string that an answer uses, and another drawn by chance.
@@ -291,15 +315,17 @@ func (t *tracker) use(m *convo.Message, id int32) {
 		return
 	}
 	t.sought++
-	text := t.find(m, id)
+	s := t.find(m, id)
 	c.Used.All++
-	count(&c.Used.Recorded, t.isInTheirs(id), strings.Contains(t.theirs, text), false)
-	inView, inSummary := t.ours[id] > 0, strings.Contains(t.summary, text)
-	isFound := false
-	if !inView && !inSummary {
-		isFound = t.recalls(said(m), text)
+	count(&c.Used.Recorded, t.isInTheirs(id), strings.Contains(t.theirs, s))
+	inView, inSummary := t.ours.has(id), strings.Contains(t.summary, s)
+	if inView || inSummary {
+		count(&c.Used.Convo, inView, inSummary)
+	} else {
+		text := said(m)
+		query := strings.ReplaceAll(around(text, strings.Index(text, s)), s, " ")
+		t.convo.archive.ask(question{query: query, want: s, compaction: t.number - 1})
 	}
-	count(&c.Used.Convo, inView, inSummary, isFound)
 
 	for range draws {
 		id := t.random.Int32N(t.old)
@@ -308,68 +334,128 @@ func (t *tracker) use(m *convo.Message, id int32) {
 		}
 		text := t.text(id)
 		c.Chance.All++
-		count(&c.Chance.Recorded, t.isInTheirs(id), strings.Contains(t.theirs, text), false)
-		count(&c.Chance.Convo, t.ours[id] > 0, strings.Contains(t.summary, text), false)
+		count(&c.Chance.Recorded, t.isInTheirs(id), strings.Contains(t.theirs, text))
+		count(&c.Chance.Convo, t.ours.has(id), strings.Contains(t.summary, text))
 		return
 	}
 }
 
-func count(w *Where, inView, inSummary, isFound bool) {
+func count(w *Where, inView, inSummary bool) {
 	switch {
 	case inView:
 		w.View++
 	case inSummary:
 		w.Summary++
-	case isFound:
-		w.Recall++
 	default:
 		w.Gone++
 	}
 }
 
-// recalls reports whether one of the messages that package recall finds for what stands around
-// a string in a text holds the string.
-func (t *tracker) recalls(text, s string) bool {
-	query := strings.ReplaceAll(around(text, strings.Index(text, s)), s, " ")
-	for _, hit := range t.convo.archive.search(query) {
-		if strings.Contains(said(&hit.Entry.Message), s) {
-			return true
+// An archive is what has left the view of a History, and what is to be searched for in it.
+// The search is put off to the end: what is searched for is known then, so that the index is
+// small, and nothing else but the session is in memory.
+type archive struct {
+	recorded  []*convo.Message // by ID: the messages of the session
+	left      []leaver
+	questions []question
+}
+
+// A leaver is a message that left the view, or changed in it.
+type leaver struct {
+	id      convo.ID
+	missing int // tokens
+	msg     *convo.Message
+}
+
+// A question is a search for a string that an answer used.
+type question struct {
+	left       int // the number of messages that had left
+	query      string
+	want       string
+	compaction int // the index of the last one
+}
+
+// appended notes the ID of a message of the session.
+func (a *archive) appended(id convo.ID, m *convo.Message) {
+	for len(a.recorded) <= int(id) {
+		a.recorded = append(a.recorded, nil)
+	}
+	a.recorded[id] = m
+}
+
+// observe notes what a compaction removed or changed.
+func (a *archive) observe(r convo.Report) {
+	for _, e := range r.Originals() {
+		l := leaver{e.ID, e.Missing, &e.Message}
+		if int(e.ID) < len(a.recorded) {
+			// a message of the session takes no more memory
+			if m := a.recorded[e.ID]; m != nil && hashOf(0, m) == hashOf(0, l.msg) {
+				l.msg = m
+			}
+		}
+		a.left = append(a.left, l)
+	}
+}
+
+// ask puts a question about what has left so far.
+func (a *archive) ask(q question) {
+	q.left, q.want = len(a.left), strings.Clone(q.want) // which may be a part of a long text
+	a.questions = append(a.questions, q)
+}
+
+// answer calls f for each question, and reports whether one of the messages that package recall
+// would find holds the string.
+func (a *archive) answer(ctx context.Context, f func(q question, isFound bool)) error {
+	ix := search.For(func(yield func(string) bool) {
+		for _, q := range a.questions {
+			if !yield(q.query) {
+				return
+			}
+		}
+	})
+	const most = 128 // messages that are read before they are added
+	texts := make([]search.Text, min(most, len(a.left)))
+	held := map[convo.ID]*leaver{}
+	questions, n := a.questions, 0
+	for ; len(questions) > 0 && questions[0].left == 0; questions = questions[1:] {
+		f(questions[0], false)
+	}
+	for part := range slices.Chunk(a.left, most) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if len(questions) == 0 {
+			return nil
+		}
+		onAll(len(part), func(i int) { texts[i] = ix.Read(search.TextOf(part[i].msg)) })
+		for i := range part {
+			l := &part[i]
+			if before := held[l.id]; !texts[i].IsBlank() && (before == nil || before.missing >= l.missing) {
+				held[l.id] = l
+				ix.Add(int64(l.id), texts[i])
+			}
+			for n++; len(questions) > 0 && questions[0].left == n; questions = questions[1:] {
+				f(questions[0], slices.ContainsFunc(ix.Search(search.Ask(questions[0].query), mostHits), func(m search.Match) bool {
+					return strings.Contains(said(held[convo.ID(m.ID)].msg), questions[0].want)
+				}))
+			}
 		}
 	}
-	return false
+	return nil
 }
 
-// An archive holds what has left the view of a History. It is filled on another processor.
-type archive struct {
-	index   recall.Index
-	reports chan convo.Report
-	open    sync.WaitGroup // reports that are not in the index yet
-}
-
-func newArchive() *archive {
-	a := &archive{reports: make(chan convo.Report)}
-	go func() {
-		for r := range a.reports {
-			a.index.Observe(r)
-			a.open.Done()
-		}
-	}()
-	return a
-}
-
-func (a *archive) observe(r convo.Report) {
-	a.open.Add(1)
-	a.reports <- r
-}
-
-func (a *archive) search(query string) []recall.Hit {
-	a.open.Wait()
-	return a.index.Search(query, mostHits)
-}
-
-func (a *archive) close() {
-	a.open.Wait()
-	close(a.reports)
+// onAll calls f with the numbers below n, on all processors.
+func onAll(n int, f func(i int)) {
+	var all sync.WaitGroup
+	procs := runtime.GOMAXPROCS(0)
+	for k := range procs {
+		all.Go(func() {
+			for i := k; i < n; i += procs {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // around returns the part of a text around an offset, 200 bytes to each side.

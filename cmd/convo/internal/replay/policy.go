@@ -134,7 +134,7 @@ type convoPolicy struct {
 	*line
 	h       *convo.History
 	counter *convo.History // counts messages as a request shows them; h would mask its own key in them
-	archive *archive       // of what left the view; nil: nothing will be searched for
+	archive *archive       // of what left the view; nil: nothing will be asked
 	tools   int            // tokens of the tools
 
 	heads       int // number of items at the front, system messages of the session included
@@ -194,9 +194,6 @@ func (p *convoPolicy) close() {
 	if p.h != nil {
 		_ = p.h.Close()
 	}
-	if p.archive != nil { // after h, which reports to it
-		p.archive.close()
-	}
 }
 
 // start says what stands at the front of each request, and how much of it the History
@@ -233,6 +230,9 @@ func (p *convoPolicy) append(m *convo.Message) (added []addition, ok bool) {
 		last, err = p.h.Append(*m)
 	}
 	ok = err == nil
+	if ok && p.archive != nil {
+		p.archive.appended(last, m)
+	}
 	if !ok {
 		snap := p.h.Snapshot()
 		e, _ := snap.At(snap.Len() - 1)

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
@@ -116,11 +117,22 @@ func Run(ctx context.Context, s *session.Session, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.convo.close()
-	if err := r.all(ctx); err != nil {
+	err = r.all(ctx)
+	report, a := r.report, r.convo.archive
+	r.convo.close() // from here on, r takes no memory
+	if err == nil && a != nil {
+		err = a.answer(ctx, func(q question, isFound bool) {
+			if isFound {
+				report.Compactions[q.compaction].Used.Convo.Recall++
+			} else {
+				report.Compactions[q.compaction].Used.Convo.Gone++
+			}
+		})
+	}
+	if err != nil {
 		return nil, err
 	}
-	return r.report, nil
+	return report, nil
 }
 
 // A run is a replay at work.
@@ -136,13 +148,13 @@ type run struct {
 	convo    *convoPolicy
 	lines    map[Policy]*line
 
-	calls   map[string]int // by tool and arguments: the number of recorded compactions before the first such call
+	calls   map[uint64]int // by the hash of tool and arguments: the number of recorded compactions before the first such call
 	last    time.Time      // of the newest answer
 	tracker *tracker       // nil without a compaction
 }
 
 func newRun(s *session.Session, window int, o Options) (*run, error) {
-	r := &run{s: s, o: o, calls: map[string]int{}}
+	r := &run{s: s, o: o, calls: map[uint64]int{}}
 	p, err := newConvo(window, s, o.Tokenizer)
 	if err != nil {
 		return nil, err
@@ -374,10 +386,11 @@ func (r *run) append(m *convo.Message, at int) {
 // called counts a call that repeats an earlier one.
 func (r *run) called(c convo.ToolCall) {
 	r.report.Calls++
-	key := convo.SameCall(c)
-	if key == "" { // the arguments are not a JSON object
-		key = c.Name + "\x00" + c.Arguments
+	same := convo.SameCall(c)
+	if same == "" { // the arguments are not a JSON object
+		same = c.Name + "\x00" + c.Arguments
 	}
+	key := maphash.String(seed, same)
 	before, known := r.calls[key]
 	if !known {
 		r.calls[key] = len(r.report.Compactions)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/recall"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -244,6 +245,57 @@ func TestRun_Recall(t *testing.T) {
 	require.Positive(t, r.Policies[Convo].Compactions)
 	assert.Equal(t, Strings{All: 1, Recorded: Where{Gone: 1}, Convo: Where{Recall: 1}}, r.Compactions[0].Used)
 	assert.Zero(t, r.Compactions[0].Used.Convo.Held(), "what can be recalled is not held")
+}
+
+// TestArchive_Answers compares the searches at the end with those of package recall at the time.
+func TestArchive_Answers(t *testing.T) {
+	for seed := range uint64(10) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var ix recall.Index
+		var a archive
+		h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 3000}, Roles: convo.Relaxed(), OnCompaction: func(report convo.Report) {
+			ix.Observe(report)
+			a.observe(report)
+		}})
+		require.NoError(t, err)
+		say := func(words int) string {
+			var b strings.Builder
+			for range words {
+				fmt.Fprintf(&b, "word%d ", r.IntN(30)*r.IntN(30))
+			}
+			return b.String()
+		}
+		var want, got []bool
+		ask := func() {
+			q := question{query: say(5), want: fmt.Sprintf("word%d ", r.IntN(900))}
+			a.ask(q)
+			want = append(want, slices.ContainsFunc(ix.Search(q.query, mostHits), func(hit recall.Hit) bool {
+				return strings.Contains(said(&hit.Entry.Message), q.want)
+			}))
+		}
+		ask() // before anything has left
+		for i := range 300 {
+			m := convo.User(say(1 + r.IntN(60)))
+			if i%3 == 1 {
+				c := convo.ToolCall{ID: "c", Name: "read", Arguments: `{"a":"` + say(3) + `\\n"}`}
+				_, err = h.Append(convo.Assistant("", c))
+				require.NoError(t, err)
+				m = convo.Result(c, say(1+r.IntN(900))) // which may be cut
+			}
+			id, err := h.Append(m)
+			require.NoError(t, err)
+			if i%2 == 0 {
+				a.appended(id, &m)
+			}
+			_, _, err = h.Prepare(t.Context())
+			require.NoError(t, err)
+			ask()
+		}
+		require.NoError(t, h.Close())
+		require.NoError(t, a.answer(t.Context(), func(_ question, isFound bool) { got = append(got, isFound) }))
+		assert.Equal(t, want, got)
+		assert.Contains(t, got, true)
+	}
 }
 
 // TestRun_Faults checks lists as they are recorded by the rules of each format.
@@ -709,11 +761,10 @@ func longSession(n, compaction int) (s *session.Session, size int) {
 	return s, size
 }
 
-// TestRun_Memory bounds the memory that a replay takes besides the session. With compactions
-// it keeps an index of what left convo's view.
+// TestRun_Memory bounds the memory that a replay takes besides the session.
 func TestRun_Memory(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(50)) // as the command does
-	for compaction, most := range map[int]int{0: 3, 250: 5} {
+	defer debug.SetGCPercent(debug.SetGCPercent(25)) // as the command does
+	for compaction, most := range map[int]int{0: 3, 250: 3} {
 		s, size := longSession(10_000, compaction)
 		peak := heaptest.Peak(func() {
 			_, err := Run(t.Context(), s, Options{Window: 100_000})

@@ -221,7 +221,8 @@ func (r *Report) offWindow() string {
 	return fmt.Sprintf(" So the replay fills the window of %s at about %s measured tokens.", commas(int64(r.Window)), cli.Number(int(float64(r.Window)*float64(m)/float64(e)/1000+0.5)*1000))
 }
 
-// mostWritten is the most compactions that are written out. The JSON has all.
+// mostWritten is the most compactions that the notes have one by one. The JSON has all, and
+// the page has all of the sessions that it draws.
 const mostWritten = 5
 
 func (r *Report) sayFaults(say func(string, ...any)) {
@@ -293,36 +294,12 @@ func (r *Report) sayCompactions(say func(string, ...any)) {
 		if len(r.Compactions) > mostWritten {
 			continue
 		}
-		size := ""
-		if c.Before > 0 {
-			size = commas(int64(c.Before))
-			if c.After > 0 {
-				size += " → " + commas(int64(c.After))
-			}
-			size += " tokens as recorded, "
-		}
-		how := ""
-		if c.Trigger != "" {
-			how = ", " + visible(c.Trigger)
-		}
-		text := fmt.Sprintf("Compaction %d (after request %s%s): %s%s → %s estimated, %s of the prefix lost.", i+1, commas(int64(c.Request)), how,
-			size, commas(int64(c.EstimatedBefore)), commas(int64(c.EstimatedAfter)), commas(int64(c.PrefixLost)))
-		if c.NextRecorded > 0 {
-			yet := ""
-			if c.ConvoCompactions == 0 {
-				yet = ", which had compacted nothing yet"
-			}
-			text += fmt.Sprintf(" The next request held an estimated %s tokens as recorded, and %s with convo%s.", commas(int64(c.NextRecorded)), commas(int64(c.NextConvo)), yet)
-		}
-		text += " " + stringsText(fmt.Sprintf("compaction %d", i+1), c.Used, c.Chance)
-		if c.Repeats > 0 {
-			text += fmt.Sprintf(" %s after it %s one made before it.", cli.Plural(c.Repeats, "call"), pick(c.Repeats, "repeats", "repeat"))
-		}
-		say("%s", text)
+		say("%s", c.text(i+1))
 	}
 	if len(r.Compactions) > mostWritten {
 		n := len(r.Compactions)
 		say("The next request held an estimated %s tokens as recorded, and %s with convo, on average. %s", commas(int64(recorded/n)), commas(int64(ours/n)), stringsText(fmt.Sprintf("%d compactions", n), used, chance))
+		say("The page of -html and -json have each compaction.")
 	}
 	if hidden > 0 {
 		say("%s something that only the provider can read. What it holds is in no count, so the recorded views held at least what is said.", cli.Plural(hidden, "compaction")+" left")
@@ -333,6 +310,36 @@ func (r *Report) sayCompactions(say func(string, ...any)) {
 	if used.All > 0 {
 		say("Strings are paths, ids and quoted values that an answer used after a compaction and that the messages of at least one of the two views had lost. A larger request holds more of them. The counts are biased: a model that forgot a string cannot name it. They say nothing about outcomes.")
 	}
+}
+
+// text says what the compaction with number n has done.
+func (c *Compaction) text(n int) string {
+	size := ""
+	if c.Before > 0 {
+		size = commas(int64(c.Before))
+		if c.After > 0 {
+			size += " → " + commas(int64(c.After))
+		}
+		size += " tokens as recorded, "
+	}
+	how := ""
+	if c.Trigger != "" {
+		how = ", " + visible(c.Trigger)
+	}
+	text := fmt.Sprintf("Compaction %d (after request %s%s): %s%s → %s estimated, %s of the prefix lost.", n, commas(int64(c.Request)), how,
+		size, commas(int64(c.EstimatedBefore)), commas(int64(c.EstimatedAfter)), commas(int64(c.PrefixLost)))
+	if c.NextRecorded > 0 {
+		yet := ""
+		if c.ConvoCompactions == 0 {
+			yet = ", which had compacted nothing yet"
+		}
+		text += fmt.Sprintf(" The next request held an estimated %s tokens as recorded, and %s with convo%s.", commas(int64(c.NextRecorded)), commas(int64(c.NextConvo)), yet)
+	}
+	text += " " + stringsText(fmt.Sprintf("compaction %d", n), c.Used, c.Chance)
+	if c.Repeats > 0 {
+		text += fmt.Sprintf(" %s after it %s one made before it.", cli.Plural(c.Repeats, "call"), pick(c.Repeats, "repeats", "repeat"))
+	}
+	return text
 }
 
 // stringsText says where strings were.

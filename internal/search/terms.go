@@ -1,4 +1,4 @@
-package recall
+package search
 
 import (
 	"encoding/json"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // These bound the work for one text.
@@ -16,12 +19,33 @@ const (
 	passageSize = 4 << 10  // bytes of a passage, at least if more text follows
 )
 
+// TextOf returns the text of a message: what was said, the names and arguments of calls, and
+// results. A single text is not copied.
+func TextOf(m *convo.Message) string {
+	var all []string
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case convo.Text:
+			all = append(all, string(p))
+		case convo.ToolCall:
+			all = append(all, p.Name+" "+unescaped(p.Arguments))
+		case convo.ToolResult:
+			all = append(all, p.Text())
+		}
+	}
+	said := strings.Join(all, "\n")
+	if m.Author != "" {
+		said = m.Author + ": " + said
+	}
+	return said
+}
+
 // passagesOf returns the passages of a text. They end at the end of a line or, where lines
 // are long, of a word.
 func passagesOf(s string) (parts []string) {
-	s = s[:floor(s, min(len(s), mostIndexed))]
+	s = s[:text.Floor(s, mostIndexed)]
 	for len(s) > passageSize+passageSize/2 {
-		end := floor(s, passageSize)
+		end := text.Floor(s, passageSize)
 		if i := strings.LastIndexByte(s[end/2:end], '\n'); i >= 0 {
 			end = end/2 + i + 1
 		} else if i := strings.LastIndexByte(s[end/2:end], ' '); i >= 0 {
@@ -52,9 +76,9 @@ func unescaped(s string) string {
 				end += 6 // perhaps the second half of a character
 			}
 		}
-		var text string
-		_ = json.Unmarshal([]byte(`"`+s[i:end]+`"`), &text) // it is part of a valid JSON text
-		b.WriteString(text)
+		var plain string
+		_ = json.Unmarshal([]byte(`"`+s[i:end]+`"`), &plain) // it is part of a valid JSON text
+		b.WriteString(plain)
 		s = s[end:]
 	}
 }
@@ -64,7 +88,7 @@ func unescaped(s string) string {
 // spaces.
 func termsOf(s string) iter.Seq[string] {
 	if len(s) > mostIndexed {
-		s = s[:floor(s, mostIndexed)]
+		s = s[:text.Floor(s, mostIndexed)]
 	}
 	return func(yield func(string) bool) {
 		for w := range words(s) {
@@ -208,20 +232,12 @@ func eachPiece(w string, f func(string)) {
 	f(w[begin:])
 }
 
-// floor returns the largest index up to i at which a character of s begins.
-func floor(s string, i int) int {
-	for 0 < i && i < len(s) && !utf8.RuneStart(s[i]) {
-		i--
-	}
-	return i
-}
-
-// longestExcerpt is how many bytes Hit.Excerpt has at most.
+// longestExcerpt is how many bytes an excerpt has at most.
 const longestExcerpt = 400
 
-// excerptLocked returns the part of a text that holds the rarest of the terms asked for,
-// in one line.
-func (ix *Index) excerptLocked(s string, asked map[string]bool) string {
+// Excerpt returns the part of a text that holds the rarest terms of a query, in one line of at
+// most 400 bytes.
+func (ix *Index) Excerpt(s string, q Query) string {
 	if len(s) <= longestExcerpt {
 		return strings.Join(strings.Fields(s), " ")
 	}
@@ -232,11 +248,11 @@ func (ix *Index) excerptLocked(s string, asked map[string]bool) string {
 	}
 	var words []found
 	at := 0
-	for w := range strings.FieldsSeq(s[:floor(s, min(len(s), mostIndexed))]) {
+	for w := range strings.FieldsSeq(s[:text.Floor(s, mostIndexed)]) {
 		at += strings.Index(s[at:], w)
 		weight := 0.0
 		for term := range termsOf(w) {
-			if n := len(ix.terms[term]); asked[term] && n > 0 {
+			if n := ix.list(term).n; q.asked[term] && n > 0 {
 				weight = math.Max(weight, math.Log1p(float64(len(ix.docs))/float64(n)))
 			}
 		}
@@ -258,19 +274,19 @@ func (ix *Index) excerptLocked(s string, asked map[string]bool) string {
 			most, begin = sum, words[k].at
 		}
 	}
-	begin = floor(s, max(begin-room/8, 0))
-	end := floor(s, min(begin+room, len(s)))
+	begin = text.Floor(s, max(begin-room/8, 0))
+	end := text.Floor(s, begin+room)
 	if begin > 0 { // not inside a word
 		if i := strings.IndexAny(s[begin:min(begin+40, end)], " \n\t"); i >= 0 {
 			begin += i + 1
 		}
 	}
-	text := strings.Join(strings.Fields(s[begin:end]), " ")
+	line := strings.Join(strings.Fields(s[begin:end]), " ")
 	if begin > 0 {
-		text = "..." + text
+		line = "..." + line
 	}
 	if end < len(s) {
-		text += "..."
+		line += "..."
 	}
-	return text
+	return line
 }
