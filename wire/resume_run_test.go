@@ -328,12 +328,8 @@ func (r *runHost) play(until int) {
 // that it would have made.
 func TestResume_DuringRun(t *testing.T) {
 	const turns = 12
-	runs := *resumeRuns
-	if testing.Short() {
-		runs /= 4
-	}
 	where, requests := make(map[string]int), 0
-	for seed := range uint64(runs) {
+	for seed := range uint64(*resumeRuns) {
 		trial := newRunHost(t, seed)
 		trial.play(turns)
 		r := newRunHost(t, seed)
