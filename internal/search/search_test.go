@@ -32,8 +32,8 @@ func TestFor(t *testing.T) {
 		}
 		all, some := new(search.Index), search.For(slices.Values(queries))
 		texts := map[int64]string{}
-		for range 400 {
-			id := int64(r.IntN(200))
+		for range 250 {
+			id := int64(r.IntN(80))
 			if r.IntN(3) == 0 {
 				require.Equal(t, all.Remove(id), some.Remove(id))
 				all.Pack()
@@ -50,7 +50,7 @@ func TestFor(t *testing.T) {
 				q := search.Ask(text)
 				found := all.Search(q, 30)
 				require.Equal(t, found, some.Search(q, 30))
-				for _, m := range found {
+				for _, m := range found[:min(2, len(found))] {
 					require.Equal(t, all.Excerpt(texts[m.ID], q), some.Excerpt(texts[m.ID], q))
 				}
 			}
