@@ -3,7 +3,6 @@ package search
 
 import (
 	"cmp"
-	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
@@ -18,7 +17,7 @@ type Index struct {
 	passages []passage // those of a doc follow each other, in the order of docs
 	byID     map[int64]int32
 	numbers  map[string]int32 // by term: the index in lists
-	lists    []list
+	lists    [][]posting
 	fixed    bool // numbers stays as it is
 	gone     int  // how many of docs were removed
 }
@@ -33,48 +32,17 @@ type doc struct {
 // that a long text is not worse than its parts.
 type passage struct {
 	doc    int32
-	length float32 // of 0.72 for a passage without terms, and at most 2.64; see oftens
+	length float32 // of 0.72 for a passage without terms, and at most 2.64; see first
 }
 
-// A list says how often a term is in the passages that have it, in their order.
-type list struct {
-	n    int32  // of passages
-	last int32  // passage
-	data []byte // for each passage, as varints: the distance to the one before, and how often
-}
+// A posting says how often a term is in a passage. It is small, since there are very many. No
+// passage has a term more than 1<<16 times.
+type posting struct{ high, low, times uint16 }
 
-func (l *list) add(passage, times int32) {
-	l.data = binary.AppendUvarint(l.data, uint64(passage-l.last))
-	l.data = binary.AppendUvarint(l.data, uint64(times))
-	l.n, l.last = l.n+1, passage
-}
+func (p posting) passage() int32 { return int32(p.high)<<16 | int32(p.low) }
 
-// A cursor goes through a list.
-type cursor struct {
-	data           []byte
-	passage, times int32
-}
-
-func (c *cursor) next() bool {
-	if len(c.data) < 2 || c.data[0]|c.data[1] > 0x7f {
-		return c.long()
-	}
-	c.passage += int32(c.data[0])
-	c.times = int32(c.data[1])
-	c.data = c.data[2:]
-	return true
-}
-
-// long is next for a varint of more than one byte, and at the end.
-func (c *cursor) long() bool {
-	if len(c.data) == 0 {
-		return false
-	}
-	distance, n := binary.Uvarint(c.data)
-	times, m := binary.Uvarint(c.data[n:])
-	c.data = c.data[n+m:]
-	c.passage, c.times = c.passage+int32(distance), int32(times)
-	return true
+func newPosting(passage int32, times uint16) posting {
+	return posting{uint16(passage >> 16), uint16(passage), times}
 }
 
 // A Query is what to search for.
@@ -114,17 +82,17 @@ func (ix *Index) listOf(term string) int32 {
 			ix.numbers = make(map[string]int32)
 		}
 		n = int32(len(ix.lists))
-		ix.numbers[term], ix.lists = n, append(ix.lists, list{})
+		ix.numbers[term], ix.lists = n, append(ix.lists, nil)
 	}
 	return n
 }
 
-// list returns the list of a term.
-func (ix *Index) list(term string) *list {
+// list returns the postings of a term.
+func (ix *Index) list(term string) []posting {
 	if n, ok := ix.numbers[term]; ok {
-		return &ix.lists[n]
+		return ix.lists[n]
 	}
-	return &list{}
+	return nil
 }
 
 // A Text is a text that was read to be added.
@@ -141,7 +109,7 @@ type part struct {
 
 type termCount struct {
 	term  string
-	times int32
+	times uint16
 }
 
 // Read reads a text. It takes most of the time of adding one.
@@ -190,7 +158,8 @@ func (ix *Index) Add(id int64, t Text) {
 		p := int32(len(ix.passages))
 		ix.passages = append(ix.passages, passage{i, 1.2 * (0.6 + 0.4*min(part.terms/200, 4))})
 		for _, c := range part.counts {
-			ix.lists[ix.listOf(c.term)].add(p, c.times)
+			n := ix.listOf(c.term)
+			ix.lists[n] = append(ix.lists[n], newPosting(p, c.times))
 		}
 	}
 }
@@ -229,18 +198,16 @@ func (ix *Index) Pack() {
 	}
 	lists := ix.lists[:0:0]
 	for term, n := range ix.numbers {
-		var kept list
-		for c := (cursor{data: ix.lists[n].data}); c.next(); {
-			if moved[c.passage] >= 0 {
-				kept.add(moved[c.passage], c.times)
-			}
+		list := slices.DeleteFunc(ix.lists[n], func(p posting) bool { return moved[p.passage()] < 0 })
+		for k, p := range list {
+			list[k] = newPosting(moved[p.passage()], p.times)
 		}
-		if kept.n == 0 && !ix.fixed {
+		if len(list) == 0 && !ix.fixed {
 			delete(ix.numbers, term)
 			continue
 		}
 		ix.numbers[term] = int32(len(lists))
-		lists = append(lists, kept)
+		lists = append(lists, list)
 	}
 	ix.docs, ix.passages, ix.lists, ix.gone = docs, passages, lists, 0
 	for i := range docs {
@@ -275,10 +242,12 @@ type match struct {
 func (ix *Index) best(terms []string, k int) []match {
 	scores := make([]float32, len(ix.docs))
 	for _, term := range terms {
-		l := ix.list(term)
-		rarity := float32(ix.rarity(l))
-		for d, often := range ix.oftens(l) {
+		list := ix.list(term)
+		rarity := float32(ix.rarity(list))
+		for len(list) > 0 {
+			d, often, n := ix.first(list)
 			scores[d] += rarity * often
+			list = list[n:]
 		}
 	}
 	var best []match
@@ -298,31 +267,26 @@ func (ix *Index) best(terms []string, k int) []match {
 	return best
 }
 
-// rarity returns the weight of a term with this list.
-func (ix *Index) rarity(l *list) float64 {
-	return math.Log1p((float64(len(ix.passages)-int(l.n)) + 0.5) / (float64(l.n) + 0.5))
+// rarity returns the weight of a term with these postings.
+func (ix *Index) rarity(list []posting) float64 {
+	return math.Log1p((float64(len(ix.passages)-len(list)) + 0.5) / (float64(len(list)) + 0.5))
 }
 
-// oftens yields the docs of a list in their order, and what each has of the term. Often is
-// better than once, and among few terms is better than among many, but only a little.
-func (ix *Index) oftens(l *list) iter.Seq2[int32, float32] {
-	return func(yield func(doc int32, often float32) bool) {
-		doc, often := int32(-1), float32(0)
-		for c := (cursor{data: l.data}); c.next(); {
-			in := &ix.passages[c.passage]
-			if in.doc != doc {
-				if doc >= 0 && !yield(doc, often) {
-					return
-				}
-				doc, often = in.doc, 0
-			}
-			times := float32(c.times)
-			often = max(often, times*2.2/(times+in.length))
+// first returns the doc of the first of some postings, what the doc has of the term,
+// and how many of the postings are of this doc. Often is better than once, and among few
+// terms is better than among many, but only a little.
+func (ix *Index) first(list []posting) (doc int32, often float32, n int) {
+	doc = ix.passages[list[0].passage()].doc
+	for _, p := range list {
+		in := &ix.passages[p.passage()]
+		if in.doc != doc {
+			break
 		}
-		if doc >= 0 {
-			yield(doc, often)
-		}
+		times := float32(p.times)
+		often = max(often, times*2.2/(times+in.length))
+		n++
 	}
+	return doc, often, n
 }
 
 // mostVaried is how many of the best matches varied puts in another order.
@@ -336,24 +300,14 @@ func (ix *Index) varied(best []match, terms []string) []match {
 	for i := range adds {
 		adds[i] = make([]float32, len(terms))
 	}
-	byDoc := make([]int, len(pool)) // indices in pool
-	for i := range byDoc {
-		byDoc[i] = i
-	}
-	slices.SortFunc(byDoc, func(a, b int) int { return cmp.Compare(pool[a].doc, pool[b].doc) })
 	worth := make([]float32, len(terms))
 	for t, term := range terms {
-		l := ix.list(term)
-		worth[t] = float32(ix.rarity(l))
-		next := 0
-		for d, often := range ix.oftens(l) {
-			for next < len(byDoc) && pool[byDoc[next]].doc < d {
-				next++
-			}
-			if next == len(byDoc) {
-				break
-			}
-			if i := byDoc[next]; pool[i].doc == d {
+		list := ix.list(term)
+		worth[t] = float32(ix.rarity(list))
+		for i, m := range pool {
+			at, ok := slices.BinarySearchFunc(list, m.doc, func(p posting, doc int32) int { return cmp.Compare(ix.passages[p.passage()].doc, doc) })
+			if ok {
+				_, often, _ := ix.first(list[at:])
 				adds[i][t] = often
 			}
 		}

@@ -32,8 +32,8 @@ func TestFor(t *testing.T) {
 		}
 		all, some := new(search.Index), search.For(slices.Values(queries))
 		texts := map[int64]string{}
-		for range 400 {
-			id := int64(r.IntN(200))
+		for range 250 {
+			id := int64(r.IntN(80))
 			if r.IntN(3) == 0 {
 				require.Equal(t, all.Remove(id), some.Remove(id))
 				all.Pack()
@@ -50,7 +50,7 @@ func TestFor(t *testing.T) {
 				q := search.Ask(text)
 				found := all.Search(q, 30)
 				require.Equal(t, found, some.Search(q, 30))
-				for _, m := range found {
+				for _, m := range found[:min(2, len(found))] {
 					require.Equal(t, all.Excerpt(texts[m.ID], q), some.Excerpt(texts[m.ID], q))
 				}
 			}
@@ -58,19 +58,17 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// A term that is in one text of thousands far apart, and hundreds of times there, is found.
-func TestIndex_LongDistances(t *testing.T) {
+// Passages have large numbers, and a term may be in one as often as its size allows.
+func TestIndex_ManyPassages(t *testing.T) {
 	var ix search.Index
-	for id := range int64(1000) {
-		text := "nothing"
-		if id%400 == 7 {
-			text = strings.Repeat("x1 ", int(300+id))
-		}
-		ix.Add(id, ix.Read(text))
+	none := ix.Read("nothing")
+	for id := range int64(70_000) {
+		ix.Add(id, none)
 	}
-	var ids []int64
-	for _, m := range ix.Search(search.Ask("x1"), 9) {
-		ids = append(ids, m.ID)
-	}
-	assert.ElementsMatch(t, []int64{7, 407, 807}, ids)
+	ix.Add(70_000, ix.Read(strings.Repeat("aA", 3<<10)))
+	ix.Add(70_001, ix.Read("a "+strings.Repeat("b ", 3000)))
+	found := ix.Search(search.Ask("a"), 9)
+	require.Len(t, found, 2)
+	assert.Equal(t, []int64{70_000, 70_001}, []int64{found[0].ID, found[1].ID})
+	assert.Greater(t, found[0].Score, found[1].Score)
 }

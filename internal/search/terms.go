@@ -252,7 +252,7 @@ func (ix *Index) Excerpt(s string, q Query) string {
 		at += strings.Index(s[at:], w)
 		weight := 0.0
 		for term := range termsOf(w) {
-			if n := ix.list(term).n; q.asked[term] && n > 0 {
+			if n := len(ix.list(term)); q.asked[term] && n > 0 {
 				weight = math.Max(weight, math.Log1p(float64(len(ix.docs))/float64(n)))
 			}
 		}

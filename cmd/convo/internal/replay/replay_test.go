@@ -249,7 +249,7 @@ func TestRun_Recall(t *testing.T) {
 
 // TestArchive_Answers compares the searches at the end with those of package recall at the time.
 func TestArchive_Answers(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var ix recall.Index
 		var a archive
@@ -274,7 +274,7 @@ func TestArchive_Answers(t *testing.T) {
 			}))
 		}
 		ask() // before anything has left
-		for i := range 300 {
+		for i := range 150 {
 			m := convo.User(say(1 + r.IntN(60)))
 			if i%3 == 1 {
 				c := convo.ToolCall{ID: "c", Name: "read", Arguments: `{"a":"` + say(3) + `\\n"}`}
@@ -764,7 +764,7 @@ func longSession(n, compaction int) (s *session.Session, size int) {
 // TestRun_Memory bounds the memory that a replay takes besides the session.
 func TestRun_Memory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(25)) // as the command does
-	for compaction, most := range map[int]int{0: 3, 250: 3} {
+	for compaction, most := range map[int]int{0: 2, 250: 2} {
 		s, size := longSession(10_000, compaction)
 		peak := heaptest.Peak(func() {
 			_, err := Run(t.Context(), s, Options{Window: 100_000})
