@@ -254,6 +254,36 @@ func TestPages_AdapterLines(t *testing.T) {
 	}
 }
 
+// README.md says how many lines a client adds to a program. They are those of the agent in its
+// example, and of the code that calls the agent, that name a package of clients.
+func TestPages_ClientLines(t *testing.T) {
+	inRoot(t)
+	names := regexp.MustCompile(`\b(clients|convo[a-z]+)\.[A-Z]`)
+	modules := globs(t, "clients/*/go.mod")
+	require.NotEmpty(t, modules)
+	for _, path := range modules {
+		example := read(t, filepath.Dir(path)+"/example_test.go")
+		lines := 0
+		for _, start := range []string{"\nfunc agent(", "\nfunc Example() {"} {
+			_, body, ok := strings.Cut(example, start)
+			require.True(t, ok, path)
+			body, _, _ = strings.Cut(body, "\n}\n")
+			for line := range strings.Lines(body) {
+				code, _, _ := strings.Cut(line, "//")
+				if names.MatchString(code) {
+					lines++
+				}
+			}
+		}
+		version := regexp.MustCompile("(?m)^\\| `" + filepath.Dir(path) + "` \\| .*?(v\\d+\\.\\d+\\.\\d+)").FindStringSubmatch(read(t, "clients/README.md")) // see TestPages_Versions
+		require.NotNil(t, version, path)
+		row := regexp.MustCompile(`(?m)^\| .* \| (\d+) \| .*` + regexp.QuoteMeta(version[1]) + ` \|$`).FindStringSubmatch(read(t, "README.md"))
+		if assert.NotNil(t, row, "README.md has no row of %s", path) {
+			assert.Equal(t, row[1], strconv.Itoa(lines), row[0])
+		}
+	}
+}
+
 // clients/README.md says how many lines the agents of bench/README.md take.
 func TestPages_GlueLines(t *testing.T) {
 	inRoot(t)
