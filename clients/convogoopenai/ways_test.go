@@ -30,3 +30,21 @@ func TestWays(t *testing.T) {
 		convo.User("<a> & b"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
 	server.Check("clients.Transport", []string{`<a> & b`, `"arguments":"{\"b\":1.0}"`}, nil)
 }
+
+// No field of the parameters is lost, also of those that a later version of the SDK adds.
+func TestSender_Fields(t *testing.T) {
+	refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionRequest]{
+		Base: openai.ChatCompletionRequest{Model: "gpt-4.1"}, // of gpt-5.5 the SDK refuses some
+		Owned: []string{"Messages"}, Unseen: []string{"Stream"},
+		Alone: func(url string, params openai.ChatCompletionRequest) error {
+			_, err := newClient(url, http.DefaultClient).CreateChatCompletionStream(t.Context(), params)
+			return err
+		},
+		Send: func(url string, params openai.ChatCompletionRequest) convo.Send {
+			return convogoopenai.Send(newClient(url, withTransport()), params, nil)
+		},
+	})
+	if len(refused) > 0 {
+		t.Error(refused)
+	}
+}
