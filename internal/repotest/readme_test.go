@@ -234,6 +234,38 @@ func TestPages_Versions(t *testing.T) {
 	}
 }
 
+// The table of the adapters says how many lines the agent of each test takes with the
+// framework alone, and with the adapter.
+func TestPages_AdapterAgents(t *testing.T) {
+	inRoot(t)
+	page := read(t, "adapters/README.md")
+	added := regexp.MustCompile(`^\s*\w+ := .*\bconvo\w+\.New\(|^\s*Handlers: `)
+	changed := regexp.MustCompile(`\ba\.PrepareStep\b|\bw\.Middleware\(\)`)
+	for _, path := range globs(t, "adapters/*/go.mod") {
+		name := filepath.Base(filepath.Dir(path))
+		_, body, ok := strings.Cut(read(t, "adapters/"+name+"/provider_test.go"), "\tturn := func(")
+		require.True(t, ok, name)
+		body, _, _ = strings.Cut(body, "\n\t}\n")
+		with, more, other := 1, 0, 0 // the bracket at the end
+		for line := range strings.Lines(body) {
+			switch code := strings.TrimSpace(line); {
+			case code == "", strings.HasPrefix(code, "//"):
+				continue
+			case added.MatchString(line):
+				more++
+			case changed.MatchString(line):
+				other++
+			}
+			with++
+		}
+		row := regexp.MustCompile(`(?m)^\| \[` + name + `\].*\| (\d+) \| (\d+) \| (\d+) \|$`).FindStringSubmatch(page)
+		want := []int{with - more, with, more + other}
+		if assert.NotNil(t, row, "adapters/README.md has no row of %s with %v", name, want) {
+			assert.Equal(t, fmt.Sprint(want), fmt.Sprint(row[1:]), name)
+		}
+	}
+}
+
 // The table of the adapters says how many lines each takes, and these stand below it.
 func TestPages_AdapterLines(t *testing.T) {
 	inRoot(t)
