@@ -34,7 +34,7 @@ func TestWays(t *testing.T) {
 // No field of the parameters is lost, also of those that a later version of the SDK adds.
 func TestSender_Fields(t *testing.T) {
 	refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionRequest]{
-		Base: openai.ChatCompletionRequest{Model: "gpt-4.1"}, // of gpt-5.5 the SDK refuses some
+		Base:  openai.ChatCompletionRequest{Model: "gpt-4.1"}, // of gpt-5.5 the SDK refuses some
 		Owned: []string{"Messages"}, Unseen: []string{"Stream"},
 		Alone: func(url string, params openai.ChatCompletionRequest) error {
 			_, err := newClient(url, http.DefaultClient).CreateChatCompletionStream(t.Context(), params)
