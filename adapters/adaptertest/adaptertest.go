@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
@@ -36,6 +37,7 @@ type Framework[M any] struct {
 
 	Streams bool // Turn reads streams
 	Thinks  bool // the framework keeps signed reasoning
+	Serves  bool // the framework keeps the calls of a tool that the provider runs, and their results
 }
 
 // Read is what the tool "read" returns for a page.
@@ -49,12 +51,19 @@ const (
 	first  = "Where is the treasure? Read all pages."
 )
 
+// served is a call of a tool that the provider runs.
+var served = provider.Served{Name: "web_search", Input: `{"query":"all pages are blank"}`, Result: `[]`}
+
 // Run asks an agent a hundred questions. Its provider signs what it thinks, asks for two
-// pages at once, and fails now and then; the framework stops and starts again every ten
-// turns, with its list and what Decisions returned. The provider must refuse no request, and
-// each one must have the first question and the newest.
+// pages at once, runs a tool itself, and fails now and then, also within the call of that
+// tool. The user types while the agent works. The framework stops and starts again every ten
+// turns, with its list and what Decisions returned. Of every 30 turns, 5 ask another model. The
+// provider must refuse no request, and each one must have the first question, the newest, and
+// what was typed since.
 func Run[M any](t *testing.T, f Framework[M]) {
 	asked, failures := 0, 0
+	var mirrored atomic.Pointer[mirror.Mirror[M]] // of the process that runs
+	var typing atomic.Pointer[string]             // what the user is about to type; nil: nothing
 	p := provider.New(provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
 		asked++
 		var a provider.Answer
@@ -64,6 +73,13 @@ func Run[M any](t *testing.T, f Framework[M]) {
 			if f.Streams && failures%4 == 0 {
 				a.Fault = &provider.Fault{CutAfter: 2}
 			}
+			if f.Streams && f.Serves && failures%4 == 2 { // in the call
+				a.Blocks, a.Fault = []provider.Block{served}, &provider.Fault{CutAfter: 3}
+				return a
+			}
+		}
+		if f.Serves && asked%5 == 0 {
+			a.Blocks = append(a.Blocks, served)
 		}
 		if f.Thinks {
 			a.Blocks = append(a.Blocks, provider.Thinking(fmt.Sprint("thought ", asked)))
@@ -74,12 +90,18 @@ func Run[M any](t *testing.T, f Framework[M]) {
 		if asked%3 == 0 {
 			a.Blocks = append(a.Blocks, provider.Text(fmt.Sprint("Answer ", asked)))
 		}
+		if text := typing.Load(); text != nil && asked%3 != 0 && asked%20 < 14 { // the turn goes on, and does not fail
+			if err := mirrored.Load().Add(f.User(*text)); err != nil {
+				t.Error(err)
+			}
+			typing.Store(nil)
+		}
 		return a
 	}})
 	server := httptest.NewServer(p)
 	defer server.Close()
 
-	compactions, restarts, again := 0, 0, 0
+	compactions, restarts, again, typed := 0, 0, 0, 0
 	opts := f.Options
 	opts.Limits = convo.Limits{Window: window, Reserve: 800}
 	opts.OnCompaction = func(r convo.Report) {
@@ -95,6 +117,20 @@ func Run[M any](t *testing.T, f Framework[M]) {
 		question := fmt.Sprintf("Question %d.", turn)
 		if turn == 0 {
 			question = first
+		}
+		service.Model = f.API.Model
+		if turn%30 >= 25 {
+			service.Model = f.API.Other
+		}
+		if f.Model != "" {
+			if err := m.History().SetModel(service.Model, convo.Limits{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mirrored.Store(m)
+		text := fmt.Sprintf("Typed in turn %d.", turn)
+		if turn%4 == 1 {
+			typing.Store(&text)
 		}
 		asking := append(list[:len(list):len(list)], f.User(question))
 		before := len(p.Requests())
@@ -115,11 +151,21 @@ func Run[M any](t *testing.T, f Framework[M]) {
 				takeBack(t, m, asking)
 			}
 		}
+		wants := []string{first, question}
 		for _, r := range p.Requests()[before:] {
-			for _, text := range []string{first, question} {
+			for _, text := range wants {
 				if !bytes.Contains(r.Body, []byte(text)) {
 					t.Fatalf("turn %d: a request has lost %q, after %d compactions and %d restarts: %s", turn, text, compactions, restarts, r.Body)
 				}
+			}
+			if turn%4 == 1 && len(wants) == 2 && bytes.Contains(r.Body, []byte(text)) {
+				wants = append(wants, text)
+			}
+		}
+		if turn%4 == 1 && typing.Swap(nil) == nil {
+			typed++
+			if len(wants) == 2 {
+				t.Errorf("turn %d: no request has what was typed", turn)
 			}
 		}
 		if turn%10 == 9 {
@@ -130,13 +176,17 @@ func Run[M any](t *testing.T, f Framework[M]) {
 	for _, r := range p.Refused() {
 		t.Errorf("refused: %s: %s", r.Error, r.Body)
 	}
-	calls, thoughts := 0, 0
+	calls, thoughts, searches := 0, 0, 0
 	for _, r := range p.Requests() {
 		calls += strings.Count(string(r.Body), " says ")
 		thoughts += strings.Count(string(r.Body), "thought ")
+		searches += strings.Count(string(r.Body), "all pages are blank")
 	}
-	if calls == 0 || compactions == 0 || failures == 0 {
-		t.Errorf("%d results of tools, %d compactions, %d failures of the provider, want some of each", calls, compactions, failures)
+	if calls == 0 || compactions == 0 || failures == 0 || typed == 0 {
+		t.Errorf("%d results of tools, %d compactions, %d failures of the provider, %d messages typed while it worked, want some of each", calls, compactions, failures, typed)
+	}
+	if (searches > 0) != f.Serves {
+		t.Errorf("%d calls of the provider's tool in the requests; that the framework keeps them should be %t", searches, f.Serves)
 	}
 	if (thoughts > 0) != f.Thinks {
 		t.Errorf("%d thoughts in the requests; that the framework keeps signed reasoning should be %t", thoughts, f.Thinks)

@@ -18,13 +18,14 @@ type API struct {
 	Address   string // without Base
 	Path      string // that the client adds none of, such as "/v1"
 	Model     string
+	Other     string // another model, of the same provider
 }
 
 // The APIs of the frameworks' clients.
 var (
-	Anthropic = API{Key: "ANTHROPIC_API_KEY", Base: "ANTHROPIC_BASE_URL", Address: "https://api.anthropic.com", Model: "claude-opus-5-5"}
-	OpenAI    = API{Key: "OPENAI_API_KEY", Base: "OPENAI_BASE_URL", Address: "https://api.openai.com/v1", Path: "/v1", Model: "gpt-5.6"}
-	Gemini    = API{Key: "GEMINI_API_KEY", Base: "GOOGLE_GEMINI_BASE_URL", Address: "https://generativelanguage.googleapis.com", Model: "gemini-3.8-flash"}
+	Anthropic = API{Key: "ANTHROPIC_API_KEY", Base: "ANTHROPIC_BASE_URL", Address: "https://api.anthropic.com", Model: "claude-opus-5-5", Other: "claude-haiku-5-5"}
+	OpenAI    = API{Key: "OPENAI_API_KEY", Base: "OPENAI_BASE_URL", Address: "https://api.openai.com/v1", Path: "/v1", Model: "gpt-5.6", Other: "gpt-5.6-mini"}
+	Gemini    = API{Key: "GEMINI_API_KEY", Base: "GOOGLE_GEMINI_BASE_URL", Address: "https://generativelanguage.googleapis.com", Model: "gemini-3.8-flash", Other: "gemini-3.8-flash-lite"}
 )
 
 // A Service is where a client finds an API.

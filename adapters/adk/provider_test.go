@@ -76,7 +76,7 @@ func framework(t *testing.T) adaptertest.Framework[*genai.Content] {
 		return append(m.list, last), nil
 	}
 	return adaptertest.Framework[*genai.Content]{
-		API: adaptertest.Gemini, Row: "adk", Codec: convoadk.Codec(), Turn: turn, Streams: true, Thinks: true, Options: convo.Options{Roles: convo.Relaxed()},
+		API: adaptertest.Gemini, Row: "adk", Model: adaptertest.Gemini.Model, Codec: convoadk.Codec(), Turn: turn, Streams: true, Thinks: true, Options: convo.Options{Roles: convo.Relaxed()},
 		User: func(text string) *genai.Content { return genai.NewContentFromText(text, genai.RoleUser) },
 	}
 }

@@ -23,6 +23,9 @@ import (
 // into Handlers of its config. The agent's own messages stay as they are; each call of the
 // model gets the view. The conversation has one run at a time. What the user types while it
 // is under way goes to Add of the Mirror.
+//
+// The tools are options of the model, and are counted when a provider has reported usage.
+// Until then, set Limits.Tools for them.
 type Window struct {
 	*adk.BaseChatModelAgentMiddleware
 	mirror *mirror.Mirror[*schema.Message]

@@ -40,7 +40,7 @@ func framework(t *testing.T) adaptertest.Framework[fantasy.Message] {
 		return list, nil
 	}
 	return adaptertest.Framework[fantasy.Message]{
-		API: adaptertest.Anthropic, Row: "fantasy", Codec: convofantasy.Codec(), Turn: turn, Streams: true, Thinks: true,
+		API: adaptertest.Anthropic, Row: "fantasy", Codec: convofantasy.Codec(), Turn: turn, Streams: true, Thinks: true, Serves: true,
 		User: func(text string) fantasy.Message { return fantasy.NewUserMessage(text) },
 	}
 }

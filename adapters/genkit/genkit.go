@@ -20,6 +20,9 @@ import (
 // A Window keeps the requests of one conversation inside the window of a History. The
 // messages of genkit stay as they are; each call of the model gets the view.
 // Signatures of reasoning that have been JSON are given to the model as genkit has made them.
+//
+// The tools are part of the request, and are counted when a provider has reported usage.
+// Until then, set Limits.Tools for them.
 type Window struct {
 	mirror *mirror.Mirror[*ai.Message]
 }

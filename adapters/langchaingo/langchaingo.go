@@ -21,6 +21,9 @@ import (
 // A Model is a model whose requests stay inside the window of a History. It is for one
 // conversation: each call of GenerateContent gets the whole list, which only grows, and the
 // model beneath gets the view. Call passes its prompt on as it is.
+//
+// The tools are options of the call, and are counted when a provider has reported usage.
+// Until then, set Limits.Tools for them.
 type Model struct {
 	llms.Model
 	mirror *mirror.Mirror[llms.MessageContent]

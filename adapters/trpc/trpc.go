@@ -22,15 +22,19 @@ import (
 // A Model is a model whose requests stay inside the window of a History. It is for one
 // conversation, and each request has the whole list of it, which only grows: the agent's
 // own ways to shorten a session have to be off.
+//
+// The tools are part of the request, and are counted when a provider has reported usage.
+// Until then, set Limits.Tools for them.
 type Model struct {
 	model.Model
 	mirror *mirror.Mirror[model.Message]
 }
 
 // New returns a Model that calls beneath, and keeps the conversation in the History of m,
-// whose limits are those of beneath. m has [Codec], and comes from mirror.New, or from
-// mirror.Resume after a restart. What the user types while a run is under way goes to its
-// Add.
+// whose limits are those of beneath, and whose roles should be [convo.Relaxed]: after a turn
+// that was stopped, the session has two questions in a row. m has [Codec], and comes from mirror.New,
+// or from mirror.Resume after a restart. What the user types while a run is under way goes to
+// its Add.
 func New(m *mirror.Mirror[model.Message], beneath model.Model) *Model { return &Model{beneath, m} }
 
 // GenerateContent implements model.Model.

@@ -8,7 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"trpc.group/trpc-go/trpc-agent-go/agent/llmagent"
 	"trpc.group/trpc-go/trpc-agent-go/model"
+	"trpc.group/trpc-go/trpc-agent-go/runner"
+	"trpc.group/trpc-go/trpc-agent-go/session/inmemory"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/adapters/adaptertest"
@@ -158,4 +161,51 @@ func TestCodec_OddValues(t *testing.T) {
 	adaptertest.Untouched(t, convotrpc.Codec(), list, func(want, got model.Message) bool {
 		return len(want.ContentParts) == len(got.ContentParts) && (len(want.ContentParts) == 0 || &want.ContentParts[0] == &got.ContentParts[0])
 	})
+}
+
+// A turn that the user stops leaves its question in the session, and the next one follows it.
+// New says that the roles should be relaxed for it.
+func TestNew_AfterATurnThatWasStopped(t *testing.T) {
+	for name, roles := range map[string]convo.RolePolicy{"relaxed": convo.Relaxed(), "strict": convo.Strict()} {
+		t.Run(name, func(t *testing.T) {
+			h := newHistory(t, &convo.Options{Roles: roles})
+			ctx, stop := context.WithCancel(t.Context())
+			f := &stopped{fake{window: 1_000}, stop}
+			a := llmagent.New("reader", llmagent.WithModel(convotrpc.New(mirror.New(h, convotrpc.Codec()), f)))
+			r := runner.NewRunner("test", a, runner.WithSessionService(inmemory.NewSessionService()))
+			defer r.Close()
+			ask := func(ctx context.Context, question string) (failed string) {
+				events, err := r.Run(ctx, "user", "session", model.NewUserMessage(question))
+				require.NoError(t, err)
+				for e := range events {
+					if e.Error != nil {
+						failed = e.Error.Message
+					}
+				}
+				return failed
+			}
+			ask(ctx, "First?")
+			failed := ask(t.Context(), "Second?")
+			if name == "strict" {
+				assert.Contains(t, failed, `role "user" may not follow "user"`)
+			} else {
+				assert.Empty(t, failed)
+			}
+		})
+	}
+}
+
+// A stopped is a model whose first request the user stops.
+type stopped struct {
+	fake
+	stop func()
+}
+
+func (s *stopped) GenerateContent(ctx context.Context, r *model.Request) (<-chan *model.Response, error) {
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+		return nil, ctx.Err()
+	}
+	return s.fake.GenerateContent(ctx, r)
 }

@@ -12,8 +12,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,6 +54,8 @@ type Sender interface {
 type Figures struct {
 	Requests, Compactions, Refusals int
 	Input, Cached                   int // tokens
+
+	typed int // messages while a tool worked
 }
 
 func (f Figures) String() string {
@@ -129,7 +134,7 @@ func history(t testing.TB, opts convo.Options) *convo.History {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.SetSystem(convo.System("You read files. <&>")); err != nil {
+	if err := h.SetSystem(convo.System(system)); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -385,6 +390,9 @@ var faults = map[int]*provider.Fault{
 	31: {Status: http.StatusServiceUnavailable}, 33: {Foreign: `{"type":"surprise"}`}, 36: {Status: http.StatusInternalServerError},
 }
 
+// system is the system text of the agents.
+const system = "You read files. <&>"
+
 // rule is what the user says first.
 const rule = "The rule: only window seats. Begin."
 
@@ -447,10 +455,11 @@ func other(url string) convo.Send {
 	}
 }
 
-// Agent runs an agent of many turns in a small window, with parallel calls, pins, answers
-// under way while a user types, a tool of the provider, failed requests, streams that break
-// off, restarts, and another provider now and then. No request may be refused and nothing
-// that was pinned may be lost.
+// Agent runs an agent of many turns in a small window, with parallel calls, a pin, messages
+// that the user types while a tool works, a tool of the provider, failed requests, streams that
+// break off, restarts from a snapshot and from rows, and another provider now and then. No
+// request may be refused, and each must have what is pinned, the newest question, and what
+// was typed since.
 func Agent(t testing.TB, c Client, turns int) Figures {
 	var figures Figures
 	asked := 0
@@ -461,68 +470,171 @@ func Agent(t testing.TB, c Client, turns int) Figures {
 		return a
 	}})
 	url := serve(t, p)
-	opts := convo.Options{
+	app := &rows{opts: convo.Options{
 		Limits: convo.Limits{Window: window, Reserve: window / 8}, TagKey: "clienttest", PinFirstUser: true,
 		OnCompaction: func(r convo.Report) {
 			if r.Outcome == convo.OutcomeApplied && r.Reason != convo.ReasonAppend {
 				figures.Compactions++
 			}
 		},
+	}}
+	app.opts.Key = func(convo.Message) string { return app.newKey() }
+	h := history(t, app.opts)
+	typed, since := "", 0 // what the user types in this turn, and the first request after it
+	read := readTool()
+	run := read.Run
+	var turn int
+	var typing sync.Mutex // calls run at the same time
+	read.Run = func(ctx context.Context, call convo.ToolCall) ([]convo.Part, error) {
+		typing.Lock()
+		defer typing.Unlock()
+		if turn%7 == 3 && typed == "" {
+			typed, since = fmt.Sprint("Typed in turn ", turn, "."), len(p.Requests())
+			app.typed = convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text(typed)}, Key: app.newKey()}
+			if err := h.Queue(app.typed); err != nil {
+				return nil, err
+			}
+		}
+		return run(ctx, call)
 	}
-	h := history(t, opts)
-	tools := []convo.Handler{readTool()}
-	if _, err := h.Append(convo.User(rule)); err != nil {
-		t.Fatal(err)
-	}
+	question := rule
+	app.append(t, h, question)
 	own := c.New(url, nil, "").Send
-	for turn := range turns {
+	for turn = range turns {
 		send, model := own, ""
 		if turn%30 >= 25 { // the conversation goes to another provider for a while
 			send, model = other(url), "mistral-large"
 		}
-		if err := h.SetModel(model, opts.Limits); err != nil {
+		if err := h.SetModel(model, app.opts.Limits); err != nil {
 			t.Fatal(err)
 		}
+		before := len(p.Requests())
+		typed, since = "", 0
 		for try := 0; ; try++ {
-			reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: tools, Parallel: 2})
-			figures.Input, figures.Cached = figures.Input+reply.Usage.Input, figures.Cached+reply.Usage.CacheRead
-			if err == nil {
+			var failed error
+			for reply, err := range h.Steps(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{read}, Parallel: 2}) {
+				app.add(h, reply)
+				figures.Input, figures.Cached = figures.Input+reply.Usage.Input, figures.Cached+reply.Usage.CacheRead
+				failed = err
+			}
+			if failed == nil {
 				break
 			}
 			if try > 3 {
-				t.Fatalf("turn %d: %v", turn, err)
+				t.Fatalf("turn %d: %v", turn, failed)
 			}
 		}
+		for i, r := range p.Requests()[before:] {
+			wants := []string{rule, question}
+			if typed != "" && before+i >= since {
+				wants = append(wants, typed)
+			}
+			for _, text := range wants {
+				if !strings.Contains(string(r.Body), text) {
+					t.Fatalf("turn %d: a request has lost %q: %s", turn, text, excerpt(string(r.Body)))
+				}
+			}
+		}
+		figures.typed += min(since, 1)
 		if turn%20 == 19 { // the program starts again
-			data, err := h.Snapshot().MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var s convo.Snapshot
-			if err := s.UnmarshalJSON(data); err != nil {
-				t.Fatal(err)
-			}
-			tools := h.Snapshot().Tools()
-			if h, err = convo.Restore(&s, &opts); err != nil {
-				t.Fatal(err)
-			}
-			if err := h.SetTools(tools...); err != nil {
-				t.Fatal(err)
-			}
+			h = app.restart(t, h, turn%40 == 39)
 		}
-		if _, err := h.Append(convo.User(fmt.Sprint("Question ", turn, "."))); err != nil {
-			t.Fatal(err)
-		}
+		question = fmt.Sprint("Question ", turn, ".")
+		app.append(t, h, question)
 	}
 	figures.Requests, figures.Refusals = len(p.Requests()), len(p.Refused())
 	noneRefused(t, p)
-	if body := string(p.Requests()[len(p.Requests())-1].Body); !strings.Contains(body, "only window seats") {
-		t.Errorf("the rule is not in the last request: %s", excerpt(body))
-	}
-	if figures.Compactions == 0 {
-		t.Error("nothing was compacted")
+	if figures.Compactions == 0 || turns >= 40 && figures.typed == 0 {
+		t.Errorf("%d compactions, and %d messages typed while a tool worked, want some of each", figures.Compactions, figures.typed)
 	}
 	return figures
+}
+
+// rows stands for an application with a table of its messages.
+type rows struct {
+	opts  convo.Options
+	rows  []convo.Message
+	keys  int
+	typed convo.Message // is not in the table yet, if it has a key
+}
+
+func (a *rows) newKey() string {
+	a.keys++
+	return fmt.Sprint("row-", a.keys)
+}
+
+// append appends a question, which becomes a row.
+func (a *rows) append(t testing.TB, h *convo.History, text string) {
+	m := convo.User(text)
+	m.Key = a.newKey()
+	if _, err := h.Append(m); err != nil {
+		t.Fatal(err)
+	}
+	a.rows = append(a.rows, m)
+}
+
+// add adds the messages of a step, and what was typed as soon as it is delivered.
+func (a *rows) add(h *convo.History, step convo.Reply) {
+	a.rows = append(a.rows, step.Messages[:len(step.IDs)]...)
+	if a.typed.Key != "" && h.Status().Queued == 0 {
+		a.rows = append(a.rows, a.typed)
+		a.typed = convo.Message{}
+	}
+}
+
+// restart returns the History of a new process, made of a snapshot, or of the rows and what
+// was decided. The next request is the same.
+func (a *rows) restart(t testing.TB, h *convo.History, fromRows bool) *convo.History {
+	t.Helper()
+	was := h.Snapshot()
+	again, err := a.reopen(h, fromRows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.SetTools(was.Tools()...); err != nil {
+		t.Fatal(err)
+	}
+	now := again.Snapshot()
+	if got, want := now.Messages(), was.Messages(); !reflect.DeepEqual(got, want) || now.Tokens() != was.Tokens() {
+		t.Fatalf("after a restart, from rows: %t, the view is %v, want %v", fromRows, got, want)
+	}
+	return again
+}
+
+func (a *rows) reopen(h *convo.History, fromRows bool) (*convo.History, error) {
+	if !fromRows {
+		data, err := h.Snapshot().MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		var s convo.Snapshot
+		if err := s.UnmarshalJSON(data); err != nil {
+			return nil, err
+		}
+		return convo.Restore(&s, &a.opts)
+	}
+	data, err := h.Decisions()
+	if err != nil {
+		return nil, err
+	}
+	d, err := convo.ReadDecisions(data)
+	if err != nil {
+		return nil, err
+	}
+	keys, from := d.Needs()
+	again, err := convo.Resume(d, func(yield func(convo.Message, error) bool) {
+		begun := from == ""
+		for _, m := range a.rows {
+			begun = begun || m.Key == from
+			if (begun || slices.Contains(keys, m.Key)) && !yield(m, nil) {
+				return
+			}
+		}
+	}, &a.opts)
+	if err != nil {
+		return nil, err
+	}
+	return again, again.SetSystem(convo.System(system))
 }
 
 // testRetries has the SDK try again, with the whole request.

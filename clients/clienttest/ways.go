@@ -20,6 +20,7 @@ type Recorder struct {
 	t      testing.TB
 	mu     sync.Mutex
 	body   string
+	path   string
 	header http.Header
 }
 
@@ -33,7 +34,7 @@ func Record(t testing.TB) *Recorder {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.body, r.header = string(data), q.Header
+		r.body, r.path, r.header = string(data), q.URL.RequestURI(), q.Header
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	return r

@@ -112,6 +112,6 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 	}
-	stream := s.Client.Messages.NewStreaming(ctx, anthropic.MessageNewParams{Model: params.Model, MaxTokens: params.MaxTokens}, options...)
+	stream := s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
 	return clients.ReadStream(ctx, f, stream, show)
 }

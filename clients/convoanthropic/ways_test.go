@@ -76,3 +76,28 @@ func TestSender_Headers(t *testing.T) {
 	server.Check("a message in beta", []string{`"clear_at":"next_user_message"`}, nil)
 	assert.Equal(t, []string{"own", "mid-conversation-system-clear-at-2026-08-21"}, server.Header().Values("anthropic-beta"))
 }
+
+// The header fields among the parameters, which are not in the body, are those of the request.
+func TestSender_HeaderParams(t *testing.T) {
+	server := clienttest.Record(t)
+	params := params
+	params.UserProfileID, params.WorkspaceID = anthropic.String("profile"), anthropic.String("workspace")
+	require.Error(t, clienttest.Do(t, convoanthropic.Send(newClient(server.URL), params, nil), convo.User("1")))
+	assert.Equal(t, "profile", server.Header().Get("anthropic-user-profile-id"))
+	assert.Equal(t, "workspace", server.Header().Get("anthropic-workspace-id"))
+}
+
+// No field of the parameters is lost, also of those that a later version of the SDK adds.
+func TestSender_Fields(t *testing.T) {
+	refused := clienttest.Fields(t, clienttest.Params[anthropic.MessageNewParams]{
+		Base: params, Owned: []string{"Messages", "System"},
+		Alone: func(url string, params anthropic.MessageNewParams) error {
+			client := newClient(url)
+			return client.Messages.NewStreaming(t.Context(), params).Err()
+		},
+		Send: func(url string, params anthropic.MessageNewParams) convo.Send {
+			return convoanthropic.Send(newClient(url), params, nil)
+		},
+	})
+	assert.Empty(t, refused)
+}

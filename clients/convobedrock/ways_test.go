@@ -72,3 +72,31 @@ func TestSender_NoThinking(t *testing.T) {
 		server.Check("thinking without its signature", []string{`"` + name + `":{"type":"disabled"}`, `"top_k":5`}, []string{"enabled"})
 	}
 }
+
+// No field of the parameters is lost, also of those that a later version of the SDK adds.
+func TestSender_Fields(t *testing.T) {
+	refused := clienttest.Fields(t, clienttest.Params[bedrockruntime.ConverseStreamInput]{
+		Base: *params, Owned: []string{"Messages", "System"},
+		Values: map[string]any{
+			"AdditionalModelRequestFields": document.NewLazyDocument(map[string]any{"top_k": 5}),
+			"Messages":                     []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "x"}}}},
+			"OutputConfig":                 &types.OutputConfig{TextFormat: &types.OutputFormat{Type: types.OutputFormatTypeJsonSchema, Structure: &types.OutputFormatStructureMemberJsonSchema{Value: types.JsonSchemaDefinition{Schema: aws.String("{}")}}}},
+			"PromptVariables":              map[string]types.PromptVariableValues{"name": &types.PromptVariableValuesMemberText{Value: "x"}},
+			"System":                       []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: "x"}},
+			"ToolConfig": &types.ToolConfiguration{
+				Tools:      []types.Tool{&types.ToolMemberToolSpec{Value: types.ToolSpecification{Name: aws.String("n"), InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(map[string]any{"type": "object"})}}}},
+				ToolChoice: &types.ToolChoiceMemberAny{},
+			},
+		},
+		Alone: func(url string, params bedrockruntime.ConverseStreamInput) error {
+			_, err := newClient(url).ConverseStream(t.Context(), &params)
+			return err
+		},
+		Send: func(url string, params bedrockruntime.ConverseStreamInput) convo.Send {
+			return convobedrock.Send(newClient(url), &params, nil)
+		},
+	})
+	if len(refused) > 0 {
+		t.Error(refused)
+	}
+}

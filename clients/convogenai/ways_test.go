@@ -3,7 +3,9 @@ package convogenai_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -44,4 +46,55 @@ func TestWays(t *testing.T) {
 	call := convo.ToolCall{ID: "c", Name: "n", Arguments: `{"b":1.0,"a":12345678901234567890}`}
 	clienttest.Do(t, convogenai.Send(newClient(server.URL, withTransport()), model, nil, nil), convo.User("<a> & b"), convo.Assistant("", call), convo.Result(call, "r"))
 	server.Check("clients.Transport", []string{`<a> & b`, `"args":{"b":1.0,"a":12345678901234567890}`}, nil)
+}
+
+// No field of the configuration is lost, also of those that a later version of the SDK adds. Some
+// are for one of its two services, and refused by the SDK for the other.
+func TestSender_Fields(t *testing.T) {
+	vertex := func(url string, client *http.Client) *genai.Client {
+		c, err := genai.NewClient(t.Context(), &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: "p", Location: "europe-west4", HTTPClient: client, HTTPOptions: genai.HTTPOptions{BaseURL: url}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	alone := func(c *genai.Client, config *genai.GenerateContentConfig) (err error) {
+		for _, err = range c.Models.GenerateContentStream(t.Context(), model, genai.Text("q"), config) {
+		}
+		return err
+	}
+	var refused [][]string
+	for name, newClient := range map[string]func(string, *http.Client) *genai.Client{"Gemini": newClient, "Vertex": vertex} {
+		t.Run(name, func(t *testing.T) {
+			refused = append(refused, clienttest.Fields(t, clienttest.Params[genai.GenerateContentConfig]{
+				Owned: []string{"SystemInstruction"}, Unseen: []string{"AutomaticContinuation"},
+				Values: map[string]any{"HTTPOptions": &genai.HTTPOptions{ExtraBody: map[string]any{"more": "x"}}},
+				Alone: func(url string, config genai.GenerateContentConfig) error {
+					return alone(newClient(url, http.DefaultClient), &config)
+				},
+				Send: func(url string, config genai.GenerateContentConfig) convo.Send {
+					return convogenai.Send(newClient(url, withTransport()), model, &config, nil)
+				},
+			}))
+			clienttest.Fields(t, clienttest.Params[genai.HTTPOptions]{
+				// A request to BaseURL arrives elsewhere, and RetryOptions repeat one.
+				Unseen: []string{"BaseURL", "BaseURLResourceScope", "RetryOptions"},
+				Values: map[string]any{
+					"BaseURL": "", "Headers": http.Header{"X-Own": {"x"}}, "Timeout": new(time.Minute), "ExtraBody": map[string]any{"more": "x"},
+					"ExtrasRequestProvider": func(body map[string]any) map[string]any { body["more"] = "x"; return body },
+				},
+				Alone: func(url string, o genai.HTTPOptions) error {
+					return alone(newClient(url, http.DefaultClient), &genai.GenerateContentConfig{HTTPOptions: &o})
+				},
+				Send: func(url string, o genai.HTTPOptions) convo.Send {
+					return convogenai.Send(newClient(url, withTransport()), model, &genai.GenerateContentConfig{HTTPOptions: &o}, nil)
+				},
+			})
+		})
+	}
+	for _, field := range refused[0] {
+		if slices.Contains(refused[1], field) {
+			t.Errorf("the SDK refuses %s for both services", field)
+		}
+	}
 }

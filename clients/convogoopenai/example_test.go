@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/sashabaranov/go-openai"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/clients/convogoopenai"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -61,7 +63,8 @@ func Example() {
 	)
 	server := httptest.NewServer(p)
 	defer server.Close()
-	if err := agent(context.Background(), newClient(server.URL, withTransport()), strings.NewReader("How is the weather in Rome?\n"), os.Stdout); err != nil {
+	client := newClient(server.URL, &http.Client{Transport: clients.Transport(nil)}) // without it, clients.ErrTransport
+	if err := agent(context.Background(), client, strings.NewReader("How is the weather in Rome?\n"), os.Stdout); err != nil {
 		fmt.Println(err)
 	}
 	// Output: Let me look. It is sunny. [300 tokens]

@@ -47,3 +47,21 @@ func TestSummarizer_Bare(t *testing.T) {
 	sender.Summarizer("").Summarize(t.Context(), prompt)
 	server.Check("a summary", []string{prompt.Prompt}, about)
 }
+
+// No field of the parameters is lost, also of those that a later version of the SDK adds.
+func TestSender_Fields(t *testing.T) {
+	refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionRequest]{
+		Base:  openai.ChatCompletionRequest{Model: "gpt-4.1"}, // of gpt-5.5 the SDK refuses some
+		Owned: []string{"Messages"}, Unseen: []string{"Stream"},
+		Alone: func(url string, params openai.ChatCompletionRequest) error {
+			_, err := newClient(url, http.DefaultClient).CreateChatCompletionStream(t.Context(), params)
+			return err
+		},
+		Send: func(url string, params openai.ChatCompletionRequest) convo.Send {
+			return convogoopenai.Send(newClient(url, withTransport()), params, nil)
+		},
+	})
+	if len(refused) > 0 {
+		t.Error(refused)
+	}
+}

@@ -107,7 +107,7 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Chat.Completions.NewStreaming(ctx, openai.ChatCompletionNewParams{Model: params.Model}, options(req, body, s.Options)...)
+	stream := s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, s.Options)...)
 	return clients.ReadStream(ctx, f, stream, show)
 }
 
@@ -174,7 +174,7 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Responses.NewStreaming(ctx, responses.ResponseNewParams{Model: params.Model}, options(req, body, s.Options)...)
+	stream := s.Client.Responses.NewStreaming(ctx, params, options(req, body, s.Options)...)
 	return clients.ReadStream(ctx, f, stream, show)
 }
 

@@ -78,3 +78,37 @@ func TestSummarizer_Bare(t *testing.T) {
 	own.Summarizer("").Summarize(t.Context(), prompt)
 	server.Check("a summary of Responses", []string{prompt.Prompt}, about)
 }
+
+// No field of the parameters is lost, also of those that a later version of the SDK adds.
+func TestSenders_Fields(t *testing.T) {
+	t.Run("Chat", func(t *testing.T) {
+		refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionNewParams]{
+			Base: openai.ChatCompletionNewParams{Model: "m"}, Owned: []string{"Messages"},
+			Alone: func(url string, params openai.ChatCompletionNewParams) error {
+				client := newClient(url)
+				return client.Chat.Completions.NewStreaming(t.Context(), params).Err()
+			},
+			Send: func(url string, params openai.ChatCompletionNewParams) convo.Send {
+				return convoopenai.Chat(newClient(url), params, nil)
+			},
+		})
+		if len(refused) > 0 {
+			t.Error(refused)
+		}
+	})
+	t.Run("Responses", func(t *testing.T) {
+		refused := clienttest.Fields(t, clienttest.Params[responses.ResponseNewParams]{
+			Base: responses.ResponseNewParams{Model: "m"}, Owned: []string{"Input", "Instructions", "PreviousResponseID", "Conversation"},
+			Alone: func(url string, params responses.ResponseNewParams) error {
+				client := newClient(url)
+				return client.Responses.NewStreaming(t.Context(), params).Err()
+			},
+			Send: func(url string, params responses.ResponseNewParams) convo.Send {
+				return convoopenai.Responses(newClient(url), params, nil)
+			},
+		})
+		if len(refused) > 0 {
+			t.Error(refused)
+		}
+	})
+}

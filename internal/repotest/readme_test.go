@@ -234,6 +234,38 @@ func TestPages_Versions(t *testing.T) {
 	}
 }
 
+// The table of the adapters says how many lines the agent of each test takes with the
+// framework alone, and with the adapter.
+func TestPages_AdapterAgents(t *testing.T) {
+	inRoot(t)
+	page := read(t, "adapters/README.md")
+	added := regexp.MustCompile(`^\s*\w+ := .*\bconvo\w+\.New\(|^\s*Handlers: `)
+	changed := regexp.MustCompile(`\ba\.PrepareStep\b|\bw\.Middleware\(\)`)
+	for _, path := range globs(t, "adapters/*/go.mod") {
+		name := filepath.Base(filepath.Dir(path))
+		_, body, ok := strings.Cut(read(t, "adapters/"+name+"/provider_test.go"), "\tturn := func(")
+		require.True(t, ok, name)
+		body, _, _ = strings.Cut(body, "\n\t}\n")
+		with, more, other := 1, 0, 0 // the bracket at the end
+		for line := range strings.Lines(body) {
+			switch code := strings.TrimSpace(line); {
+			case code == "", strings.HasPrefix(code, "//"):
+				continue
+			case added.MatchString(line):
+				more++
+			case changed.MatchString(line):
+				other++
+			}
+			with++
+		}
+		row := regexp.MustCompile(`(?m)^\| \[` + name + `\].*\| (\d+) \| (\d+) \| (\d+) \|$`).FindStringSubmatch(page)
+		want := []int{with - more, with, more + other}
+		if assert.NotNil(t, row, "adapters/README.md has no row of %s with %v", name, want) {
+			assert.Equal(t, fmt.Sprint(want), fmt.Sprint(row[1:]), name)
+		}
+	}
+}
+
 // The table of the adapters says how many lines each takes, and these stand below it.
 func TestPages_AdapterLines(t *testing.T) {
 	inRoot(t)
@@ -251,6 +283,36 @@ func TestPages_AdapterLines(t *testing.T) {
 			lines += strings.Count(body, "\n")
 		}
 		assert.Equal(t, row[2], strconv.Itoa(lines), row[1])
+	}
+}
+
+// README.md says how many lines a client adds to a program. They are those of the agent in its
+// example, and of the code that calls the agent, that name a package of clients.
+func TestPages_ClientLines(t *testing.T) {
+	inRoot(t)
+	names := regexp.MustCompile(`\b(clients|convo[a-z]+)\.[A-Z]`)
+	modules := globs(t, "clients/*/go.mod")
+	require.NotEmpty(t, modules)
+	for _, path := range modules {
+		example := read(t, filepath.Dir(path)+"/example_test.go")
+		lines := 0
+		for _, start := range []string{"\nfunc agent(", "\nfunc Example() {"} {
+			_, body, ok := strings.Cut(example, start)
+			require.True(t, ok, path)
+			body, _, _ = strings.Cut(body, "\n}\n")
+			for line := range strings.Lines(body) {
+				code, _, _ := strings.Cut(line, "//")
+				if names.MatchString(code) {
+					lines++
+				}
+			}
+		}
+		version := regexp.MustCompile("(?m)^\\| `" + filepath.Dir(path) + "` \\| .*?(v\\d+\\.\\d+\\.\\d+)").FindStringSubmatch(read(t, "clients/README.md")) // see TestPages_Versions
+		require.NotNil(t, version, path)
+		row := regexp.MustCompile(`(?m)^\| .* \| (\d+) \| .*` + regexp.QuoteMeta(version[1]) + ` \|$`).FindStringSubmatch(read(t, "README.md"))
+		if assert.NotNil(t, row, "README.md has no row of %s", path) {
+			assert.Equal(t, row[1], strconv.Itoa(lines), row[0])
+		}
 	}
 }
 
