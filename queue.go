@@ -85,10 +85,10 @@ func (s *state) awaitsAnswer() bool {
 }
 
 // deliverLocked appends the queue if a user message may follow now, and returns
-// how many messages it appended.
+// how many messages it appended. After a paused answer, the queue waits for its rest.
 func (h *History) deliverLocked() int {
 	n := len(h.queue)
-	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || !h.opts.Roles.allows(h.newestRole(), RoleUser) {
+	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || h.isPaused() || !h.opts.Roles.allows(h.newestRole(), RoleUser) {
 		return 0
 	}
 	batch := make([]pendingEntry, n)

@@ -97,25 +97,27 @@ func (r *Reply) print(ids bool) string {
 // It returns the Reply as Do does: the messages as they were appended, with IDs for calls
 // that had none and the keys of Options.Key, and the number of queued messages that were
 // appended after them. If the provider has paused the answer, the next one may follow it.
-// With an error, it returns r.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
-// [Snapshot.Bound]. Append does the same for the snapshot that Prepare returned last.
+// [Snapshot.Bound]. Append does the same for the snapshot that Prepare returned last. A
+// message that was appended since at was made stands before the answer, and nothing answers
+// it; give it to Queue instead.
 //
-// The errors are those of Append, also for a user or system message in an answer; a
-// [*StaleError] for a snapshot that is nil or not from this History; and an [*AnswerError]
-// as from Run for an answer that is empty or was cut off in a call, whose calls stay open.
-// A usage that RecordUsage would refuse is logged, and otherwise ignored. The usage is
-// recorded even if the messages cannot be appended.
+// If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
+// whole was appended, and its calls are open. After any other error nothing was appended, and
+// r is returned without IDs. These are the errors of Append, also for a user or system
+// message in an answer, and a [*StaleError] if at is nil, not from this History or older than
+// a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
+// refuse is logged, and otherwise ignored.
 func (h *History) AppendReply(at *Snapshot, r Reply) (Reply, error) {
 	if h.ident == nil {
 		return r, ErrClosed
 	}
-	if err := h.checkOwner(at); err != nil {
-		return r, err
-	}
-	given := r
 	r.IDs, r.Queued, r.Reports = nil, 0, nil
+	given := r
+	if err := h.checkAnswered(at); err != nil {
+		return given, err
+	}
 	batch, err := h.newAnswer(at, &r)
 	if err != nil {
 		return given, err
@@ -136,8 +138,11 @@ func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut
 	if h.endedLocked() {
 		return nil, ErrClosed
 	}
+	if err := h.checkAnsweredLocked(at); err != nil {
+		return nil, err
+	}
 	if len(batch) > 0 {
-		batch[0].goesOn = h.isPaused()
+		batch[0].goesOn = at.isPaused() && at.newestID() == h.newestID()
 		if cut, err = h.appendAnswerLocked(at, batch, r); err != nil {
 			return nil, err
 		}
@@ -145,17 +150,25 @@ func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut
 	if cut != nil {
 		r.Reports = []Report{cut.clone()}
 	}
-	if len(batch) == 0 || !h.isPaused() { // else what is queued waits for the rest of the answer
-		r.Queued = h.deliverLocked()
-	}
+	r.Queued = h.deliverLocked()
 	return cut, nil
 }
 
-// checkOwner is ownsLocked without the lock.
-func (h *History) checkOwner(at *Snapshot) error {
+// checkAnswered returns an error if no answer to a request made of at may be appended.
+func (h *History) checkAnswered(at *Snapshot) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ownsLocked(at)
+	return h.checkAnsweredLocked(at)
+}
+
+func (h *History) checkAnsweredLocked(at *Snapshot) error {
+	if err := h.ownsLocked(at); err != nil {
+		return err
+	}
+	if id, _ := h.reversedSinceLocked(at); id != 0 {
+		return &StaleError{ID: id, Reason: "was taken back, so the answer to it is not appended; the answer is in the Reply"}
+	}
+	return nil
 }
 
 // newAnswer records the usage of an answer to a request made of the snapshot at, and
@@ -210,6 +223,7 @@ type AnswerError struct {
 	Stop   Stop      // why the answer ended
 
 	appended bool // the conversation ends with a part of it
+	open     bool // a call is open
 }
 
 func (e *AnswerError) Error() string {
@@ -218,7 +232,10 @@ func (e *AnswerError) Error() string {
 		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
 	}
 	remedy := "ask the model again"
-	if e.appended {
+	switch {
+	case e.open:
+		remedy = "append the results of the open calls, and " + remedy
+	case e.appended:
 		remedy = "append a user message to go on, or take the answer back with RewindTo"
 	}
 	if e.Stop == StopLength {
@@ -235,8 +252,8 @@ func (h *History) faultOf(r *Reply) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ends := h.newestRole() == RoleAssistant && h.calls.openCalls() == 0
-	return &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: ends}
+	ends := h.newestRole() == RoleAssistant && !h.isPaused()
+	return &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: ends, open: h.calls.openCalls() > 0}
 }
 
 // saysAnything reports whether the answer holds anything besides reasoning.

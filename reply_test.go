@@ -77,7 +77,7 @@ func TestAppendReply_AnswerErrors(t *testing.T) {
 		{"empty", convo.Reply{}, "convo: the answer is empty (stop: done); ask the model again", []string{"user"}},
 		{"reasoning", replyOf(convo.Assistant("").WithReasoning(convo.Reasoning{Text: "hm"})), "convo: the answer is empty (stop: done); append a user message to go on, or take the answer back with RewindTo", []string{"user", "assistant"}},
 		{"cut off", convo.Reply{CutOff: cut, Stop: convo.StopLength}, `convo: the answer was cut off in a call of tool "write" (stop: length); let the model write more tokens, and ask the model again`, []string{"user"}},
-		{"cut off after a call", convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, CutOff: cut}, `convo: the answer was cut off in a call of tool "write" (stop: done); ask the model again`, []string{"user", "assistant"}},
+		{"cut off after a call", convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, CutOff: cut}, `convo: the answer was cut off in a call of tool "write" (stop: done); append the results of the open calls, and ask the model again`, []string{"user", "assistant"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := historyOf(t, nil, convo.User("q"))
@@ -127,12 +127,43 @@ func TestAppendReply_Pauses(t *testing.T) {
 	again := restoreOf(t, readBack(t, h.Snapshot()))
 	assert.True(t, again.Status().AwaitsAnswer, "a paused answer stays one in a snapshot")
 
-	_, err = h.AppendReply(h.Snapshot(), replyOf(convo.Assistant("two")))
+	paused := h.Snapshot()
+	require.NoError(t, h.Queue(convo.User("typed meanwhile")))
+	assert.Equal(t, 1, h.Status().Queued, "it waits for the rest of the answer")
+	mustAppend(t, h, convo.System("a note"))
+	assert.True(t, h.Status().AwaitsAnswer, "a note is no message of the turn")
+	unchanged(t, h, func() {
+		_, err = h.AppendReply(paused, replyOf(convo.Assistant("two")))
+		require.ErrorAs(t, err, new(*convo.RoleError), "what was sent does not end with the note")
+	})
+	reply, err := h.AppendReply(h.Snapshot(), replyOf(convo.Assistant("two")))
+	require.NoError(t, err)
+	assert.Equal(t, 1, reply.Queued)
+	assert.True(t, h.Status().AwaitsAnswer)
+	unchanged(t, h, func() {
+		_, err = h.AppendReply(paused, replyOf(convo.Assistant("two again"), convo.Assistant("and again")))
+		require.ErrorAs(t, err, new(*convo.RoleError))
+	})
+	_, err = h.AppendReply(h.Snapshot(), replyOf(convo.Assistant("to what was typed")))
 	require.NoError(t, err)
 	assert.False(t, h.Status().AwaitsAnswer)
 	_, err = h.AppendReply(h.Snapshot(), replyOf(convo.Assistant("three")))
 	require.ErrorAs(t, err, new(*convo.RoleError))
 	restoreOf(t, readBack(t, h.Snapshot()))
+}
+
+// An answer to a question that was taken back does not become the answer to another one.
+func TestAppendReply_TakenBack(t *testing.T) {
+	h := historyOf(t, nil, convo.User("one"), convo.Assistant("a"), convo.User("two"))
+	at := h.Snapshot()
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("three"))
+	unchanged(t, h, func() {
+		_, err := h.AppendReply(at, replyOf(convo.Assistant("to two")))
+		require.EqualError(t, err, "convo: stale snapshot: entry 3 was taken back, so the answer to it is not appended; the answer is in the Reply")
+		require.ErrorIs(t, err, convo.ErrStale)
+	})
 }
 
 func TestStatus_AwaitsAnswer(t *testing.T) {
@@ -154,8 +185,7 @@ func TestStatus_AwaitsAnswer(t *testing.T) {
 }
 
 // A loop of one's own makes the same requests as Run, whatever the model answers, and its
-// conversation ends the same. (Only a message that is queued while a paused answer goes on
-// comes earlier: the History does not see that request.)
+// conversation ends the same.
 func TestAppendReply_LoopIsRun(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -188,7 +218,7 @@ func TestAppendReply_LoopIsRun(t *testing.T) {
 			n := 0
 			send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
 				requests = append(requests, fmt.Sprintf("%+v", s.Messages()))
-				if n == queue && (n == 0 || script[n-1].Stop != convo.StopPause) {
+				if n == queue {
 					require.NoError(t, h.Queue(convo.User("typed meanwhile")))
 				}
 				n++

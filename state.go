@@ -306,7 +306,10 @@ func (t *toolset) sameAs(u *toolset) bool {
 
 func (s *state) len() int { return len(s.sys) + len(s.list) }
 
-// raw returns the raw tokens of the whole view.
+// raw returns the raw tokens of the whole view. It is not inlined, because it has many
+// callers and each copy makes programs larger.
+//
+//go:noinline
 func (s *state) raw() int64 {
 	return s.tools.tokens() + s.sysRaw + s.listRaw + s.summary.tokens() + s.eph.tokens()
 }
@@ -674,9 +677,12 @@ func (s *state) newestID() ID {
 	return 0
 }
 
-// isPaused reports whether the view ends with a paused answer.
+// isPaused reports whether the view ends with a paused answer, notes aside.
 func (s *state) isPaused() bool {
 	n := len(s.list)
+	for n > 0 && s.list[n-1].note {
+		n--
+	}
 	return n > 0 && s.list[n-1].marks.has(paused) && s.list[n-1].msg.Role == RoleAssistant && s.list[n-1].calls == nil
 }
 

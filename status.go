@@ -24,7 +24,8 @@ type Status struct {
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
-	// message is from the user or a tool, or is an answer that its provider has paused.
+	// message is from the user or a tool, or is an answer that its provider has paused. A
+	// loop that runs while it is set needs a bound, since a model may call tools without end.
 	AwaitsAnswer bool
 
 	Assumed bool // whether Window is a guess; see Limits.Assumed
