@@ -306,9 +306,7 @@ func (r *runHost) say(m convo.Message) {
 
 func openCalls(s *convo.Snapshot) (open []convo.ToolCall) {
 	for _, e := range s.All() {
-		for _, c := range e.Message.ToolCalls() {
-			open = append(open, c)
-		}
+		open = append(open, e.Message.ToolCalls()...)
 		for _, result := range e.Message.ToolResults() {
 			open = slices.DeleteFunc(open, func(c convo.ToolCall) bool { return c.ID == result.CallID })
 		}
