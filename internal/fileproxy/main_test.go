@@ -132,11 +132,23 @@ func TestWrite_Holds(t *testing.T) {
 		}
 		return err
 	}))
-	for _, module := range whole {
-		assert.Equal(t, []string{".info", ".mod", ".zip"}, files[module], module)
+	zips := map[string]int{}
+	for module, exts := range files {
+		for _, ext := range exts {
+			if ext == ".zip" {
+				zips[module]++
+			}
+		}
+		// The module cache may have .mod files of other versions that the graph names.
+		assert.Subset(t, []string{".info", ".mod", ".zip"}, exts, module)
 	}
+	want := map[string]int{}
+	for _, module := range whole {
+		want[module] = 1
+	}
+	assert.Equal(t, want, zips, "the code")
 	for _, module := range []string{"github.com/pkoukk/tiktoken-go", "github.com/dlclark/regexp2", "github.com/google/uuid"} {
-		assert.Equal(t, []string{".info", ".mod"}, files[module], module)
+		assert.Contains(t, files, module)
 	}
 }
 
