@@ -35,8 +35,8 @@ type Decisions struct {
 // their keys; answers and the results of tools as Do, Run and AppendReply return them, or
 // as they were given to Append with a key. A [Snapshot] is no source of rows, since results
 // are cut and cleared in it. System messages, tools and ephemeral messages are not part of
-// Decisions; the
-// application sets them after Resume. Messages without a key are part of them.
+// Decisions; the application sets them after Resume. Messages without a key are part of
+// them.
 //
 // If two messages of the view have the same key, it returns a [*RowError].
 func (h *History) Decisions() ([]byte, error) {
@@ -188,13 +188,14 @@ func (d *Decisions) Accept(key string) {
 // the parts of a message again for the next one.
 //
 // Queued messages stay queued. The row of a queued message stands where the message was
-// delivered: after the results or the answer that it waited for. It may also stand where it was
-// typed, if that is between a call and its results, or if the message is still queued in d.
-// Options.OnLoad has its effect after the last row.
-// Options.Repair and Options.OnImport have none. Options.Time gives entries their times;
-// without it, Status.LastAppend is at least that of the decisions. Undo reverts nothing
-// that was decided before. The originals of results that were cut or cleared are those of
-// the rows.
+// delivered: after the results or the answer that it waited for. It may also stand where
+// it was typed, if that is between a call and its results, or if the message is still
+// queued in d.
+//
+// Options.OnLoad has its effect after the last row; Options.Repair and Options.OnImport
+// have none. Options.Time gives entries their times; without it, Status.LastAppend is at
+// least that of the decisions. Undo reverts nothing that was decided before. The originals
+// of results that were cut or cleared are those of the rows.
 //
 // A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of New and
 // Restore.

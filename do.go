@@ -30,12 +30,12 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 //		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
 //	}
 //
-// Do combines [History.Prepare], [History.Recover], [History.RecordUsage] and
-// [History.Append], which can also be called one by one. It delivers the queue first and
-// after the answer; see [History.Queue]. If send returns an error that says the request
-// was too long, Recover makes it smaller and send is called again, at most two more
-// times. With Options.Background, Do starts a compaction in the background when the
-// answer has made the next request larger than Limits.Soft.
+// Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
+// also be called one by one. It delivers the queue first and after the answer; see
+// [History.Queue]. If send returns an error that says the request was too long, Recover
+// makes it smaller and send is called again, at most two more times. With
+// Options.Background, Do starts a compaction in the background when the answer has made
+// the next request larger than Limits.Soft.
 //
 // send runs on the caller's goroutine, with no lock held, and may append, read and
 // compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model

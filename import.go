@@ -74,9 +74,8 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 // place moves the messages of the snapshot, if NewSnapshot made it, to the places that
 // Options.OnImport returns. With Options.Repair, it puts notes between a call and its
 // results after these, results without a call into user messages, and results in user
-// messages right after calls into tool messages. IDs stay,
-// even those of messages that move after others, to which entry gives new ones; l.from
-// becomes another snapshot.
+// messages right after calls into tool messages. IDs stay, even those of messages that move
+// after others, to which entry gives new ones; l.from becomes another snapshot.
 func (l *loader) place() error {
 	s := l.from
 	if !s.imported || l.h.opts.OnImport == nil && l.h.opts.Repair == nil {

@@ -124,7 +124,8 @@ type Options struct {
 	Repair func(Fault)
 
 	// Background lets Do start a compaction in the background, as CompactInBackground does,
-	// when the answer has made the next request larger than Limits.Soft.
+	// when the answer has made the next request larger than Limits.Soft. A loop of your own
+	// calls CompactInBackground after AppendReply.
 	Background bool
 
 	// CacheTTL is how long the provider keeps a request in its prompt cache. A compaction

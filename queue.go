@@ -8,11 +8,11 @@ import "context"
 // made it possible, and stay together as one run of user messages. They never interrupt
 // calls.
 //
-// If the conversation is empty or ends with an assistant message without open calls, the
-// messages are appended at once. Otherwise an answer is due, and the messages are
-// delivered by the next Append, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
-// makes it possible. While Do waits for an answer, nothing is delivered between the
-// request and that answer.
+// If the conversation is empty or ends with an assistant message without open calls, and
+// not with an answer that is paused, the messages are appended at once. Otherwise an
+// answer is due, and the messages are delivered by the next Append, AppendReply,
+// AnswerOpenCalls, Do, Rollback, Rewind or Restore that makes it possible. While Do waits
+// for an answer, nothing is delivered between the request and that answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
 // counts, and are not affected by rollbacks. Status.Queued is their number, and Unqueue

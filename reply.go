@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// A Reply is a model's answer to one request. A [Send] returns one, and [History.Do]
-// and [History.Run] return it to their caller. A [Builder] makes one from a stream, and a
+// A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
+// [History.Run] and [History.AppendReply] return it to their caller. A [Builder] makes one from a stream, and a
 // Transcript of package wire converts to one.
 type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed by results
-	// that the provider or send has for its calls; none if the answer is empty. Do returns them
-	// as appended, with IDs for calls that had none; Run adds the results of the calls. Results
-	// are whole here, even where Options.MaxResult has cut them in the view.
+	// that the provider or send has for its calls; none if the answer is empty. Do and
+	// AppendReply return them as appended, with IDs for calls that had none; Run adds the
+	// results of the calls. Results are whole here, even where Options.MaxResult has cut them in
+	// the view.
 	Messages []Message
 
 	// CutOff is the last call of an unfinished answer, if the call was cut off: its arguments
@@ -166,7 +167,7 @@ func (h *History) checkAnsweredLocked(at *Snapshot) error {
 		return err
 	}
 	if id, _ := h.reversedSinceLocked(at); id != 0 {
-		return &StaleError{ID: id, Reason: "was taken back, so the answer to it is not appended; the answer is in the Reply"}
+		return &StaleError{ID: id, Reason: "was taken back, and the answer to it is not appended; ask the model again"}
 	}
 	return nil
 }

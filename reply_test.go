@@ -161,7 +161,7 @@ func TestAppendReply_TakenBack(t *testing.T) {
 	mustAppend(t, h, convo.User("three"))
 	unchanged(t, h, func() {
 		_, err := h.AppendReply(at, replyOf(convo.Assistant("to two")))
-		require.EqualError(t, err, "convo: stale snapshot: entry 3 was taken back, so the answer to it is not appended; the answer is in the Reply")
+		require.EqualError(t, err, "convo: stale snapshot: entry 3 was taken back, and the answer to it is not appended; ask the model again")
 		require.ErrorIs(t, err, convo.ErrStale)
 	})
 }

@@ -255,7 +255,7 @@ func (p *convoPolicy) append(m *convo.Message) (added []addition, ok bool) {
 }
 
 // request brings the items up to the view of the next request. A request above the limit is
-// made all the same.
+// also made.
 func (p *convoPolicy) request(ctx context.Context) error {
 	snap, _, err := p.h.Prepare(ctx)
 	if ctx.Err() != nil {
