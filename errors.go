@@ -53,7 +53,7 @@ var (
 	// ErrReentrant is returned when code that a [History] called calls back what waits
 	// for that code: a strategy or a summarizer that starts a compaction, waits for one
 	// or calls Do; the send of a Do that calls Do; a tool of Run that calls Run; a Store
-	// that saves or reloads the History. The call is recognised by its ctx: the one that
+	// that saves or reloads the History. The call is recognised by its ctx: the ctx that
 	// the code was given, or one derived from it, even after the compaction has ended.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 

@@ -62,7 +62,7 @@ type Options struct {
 	// never with the rest of a result that was cut: the reference in its marker is reused. A
 	// reference must not be made of the call's ID alone, since models use IDs again. Spill runs
 	// on the goroutine that appends or compacts, and must not block. Its ctx is that of the
-	// compaction; for Append and Apply it is one that never ends.
+	// compaction; for Append and Apply it is a ctx that never ends.
 	//
 	// Append calls Spill after checking that the messages can be appended, with the ID and the
 	// name of the call that the result answers. If Spill fails, or another goroutine changes
@@ -167,10 +167,10 @@ type Options struct {
 	// that could not reach the limit otherwise removes them. Nil: no call.
 	AfterCompaction func(Report) []Message
 
-	// SummaryHint is a line that the model sees after each summary, such as one that says which
-	// tool finds what left; package recall has it. It is counted, but is not a part of the
-	// summary: no summarizer sees it, Snapshot.Summary does not return it, and nothing saves
-	// it. Empty: no line.
+	// SummaryHint is a line that the model sees after each summary, for example which tool finds
+	// what left, as package recall has it. It is counted, but is not a part of the summary: no
+	// summarizer sees it, Snapshot.Summary does not return it, and nothing saves it. Empty: no
+	// line.
 	SummaryHint string
 
 	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it, such

@@ -62,9 +62,9 @@ type ListOptions struct {
 	// front.
 	//
 	// A conversation that is updated between two pages moves to the front. So no conversation
-	// is on two pages, as long as the clocks of the writers agree, but one that moved may be on
-	// no page. To find it, List again from the front, up to the Updated of the first LogInfo of
-	// the first page.
+	// is on two pages, as long as the clocks of the writers agree, but a conversation that moved
+	// may be on no page. To find it, List again from the front, up to the Updated of the first
+	// LogInfo of the first page.
 	After LogInfo
 }
 

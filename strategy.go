@@ -81,7 +81,7 @@ type Trigger interface {
 // the results of Count. In a Goal made by hand, any field may be left at its zero value.
 type Goal struct {
 	Target  int // the largest size that the view should have; 0 with ReasonTrigger: the strategy decides
-	MinFree int // the least that an edit with a summary must free; the History refuses one that frees less
+	MinFree int // the least that an edit with a summary must free; the History refuses an edit that frees less
 	Limit   int // the size up to which the view fits, whatever its content; 0: no limit
 	Low     int // the size of a view whose request has Limits.Low tokens; 0: there is no such mark
 	Window  int // Limits.Window, for a summarizer without its own window

@@ -254,9 +254,9 @@ const cachedShare = 10
 // model of a conversation whose History names none; see [convo.History.SetModel].
 //
 // If model made the conversation, and reading it from the provider's cache costs less than
-// the prompt of what is to be summarised, the request is the one that was sent last, followed
-// by the instruction; its tools stay, because the cache ends where they change. Otherwise it
-// is the prompt alone, and bare.
+// the prompt of what is to be summarised, the request that was sent last is sent again with
+// the instruction after it; its tools stay, because the cache ends where they change.
+// Otherwise the request is the prompt alone, and bare.
 func Summarizer(format wire.Format, model, usual string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error)) convo.Summarizer {
 	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
 		at, bare := r.Sent, false

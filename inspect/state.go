@@ -106,7 +106,7 @@ func (at state) isOpenIn(id string) bool {
 }
 
 // opened returns the address at which id is open in addition. At most mostOpen elements are
-// open: the one that was opened first is closed.
+// open: the element that was opened first is closed.
 func (at state) opened(id string) string {
 	if !slices.Contains(at.open, id) {
 		at.open = append(slices.Clone(at.open[max(len(at.open)-mostOpen+1, 0):]), id)

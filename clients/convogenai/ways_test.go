@@ -14,7 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo/clients/convogenai"
 )
 
-// body is a request of which each field is one that a way may change.
+// body is a request with the fields that a way may change.
 const body = `{"contents":[{"role":"user","parts":[{"text":"<a> & b"}]},{"role":"model","parts":[{"functionCall":{"name":"n","args":{"b":1.0,"a":12345678901234567890}},"thoughtSignature":"c2ln","newField":7}]}]}`
 
 // The README of clients says what each way of giving a request to the SDK keeps.

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/clients/convogoopenai"
 )
 
-// body is a request of which each field is one that a way may change.
+// body is a request with the fields that a way may change.
 const body = `{"messages":[{"role":"user","content":"<a> & b"},{"role":"assistant","reasoning":"hm","reasoning_details":[{"type":"reasoning.text"}],"tool_calls":[{"id":"t","type":"function","function":{"name":"n","arguments":"{\"b\":1.0}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}],"model":"m"}`
 
 // The README of clients says what each way of giving a request to the SDK keeps.

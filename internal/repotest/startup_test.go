@@ -129,11 +129,11 @@ func buildProgram(t testing.TB, dir, name, source string) (program string) {
 	return program
 }
 
-// How much larger a program becomes that holds a conversation, and one that runs and compacts
-// it, beside one that uses encoding/json, log/slog and os: 0.6 and 1.5 MiB on linux/amd64. Of
-// these, 0.17 are crypto/rand and crypto/sha256, for keys that no text can guess. Every
-// program that uses HTTPS contains them, and other packages that convo uses: beside such a
-// program, one that also runs a conversation is 1.3 MiB larger.
+// How much larger than a program with encoding/json, log/slog and os is a program that also
+// holds a conversation, and a program that runs and compacts it: 0.6 and 1.5 MiB on
+// linux/amd64. Of these, 0.17 are crypto/rand and crypto/sha256, for keys that no text can
+// guess. Every program that uses HTTPS contains them, and other packages that convo uses: if
+// it also runs a conversation, it becomes 1.3 MiB larger.
 func TestImports_Size(t *testing.T) {
 	inRoot(t)
 	dir, err := os.MkdirTemp(".", "size")
