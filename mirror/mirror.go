@@ -203,8 +203,9 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 // What Sync has seen before must be in the list still, with the same content, also what
 // has left the view since; otherwise the error is a [*PastError]. Entries that the History
 // has taken back, as by RewindTo, are forgotten: the list need not hold them, and
-// if it does, they are appended again. Other errors are those of Decode, SetSystem and
-// Append. Sync takes time linear in the list.
+// if it does, they are appended again. A key that two messages have is a
+// [*convo.RowError]. Other errors are those of Decode, SetSystem and Append. Sync takes
+// time linear in the list.
 func (m *Mirror[M]) Sync(list []M) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -274,6 +275,7 @@ func frontOf[M any](items []*item[M]) int {
 
 // read decodes a list, and returns the messages at its end that are for one request.
 func (m *Mirror[M]) read(list []M) (items []*item[M], tail []M, err error) {
+	isTaken := make(map[string]bool) // keys
 	for i, v := range list {
 		once, err := m.once(v)
 		if once {
@@ -284,8 +286,14 @@ func (m *Mirror[M]) read(list []M) (items []*item[M], tail []M, err error) {
 		if err == nil {
 			it, err = m.decode(v)
 		}
+		if err == nil && isTaken[it.key] {
+			err = &convo.RowError{Key: it.key, Fault: convo.RowTwice}
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("mirror: message %d: %w", i, err)
+		}
+		if it.key != "" && !it.isSystem() {
+			isTaken[it.key] = true
 		}
 		it.index, tail = i, nil
 		items = append(items, it)

@@ -833,3 +833,23 @@ func TestMirror_ViewOfAnother(t *testing.T) {
 	assert.NotSame(t, list[1], view[1])
 	assert.Contains(t, fmt.Sprint(*view[1]), "another's")
 }
+
+// A key that two messages have is an error at once, and not only when Resume looks for the
+// rows. System messages have no rows.
+func TestSync_KeyTwice(t *testing.T) {
+	h := newHistory(t, nil)
+	m := mirror.New(h, byKey)
+	list := []*line{newLine(convo.RoleSystem, "s"), newLine(convo.RoleSystem, "t"), newLine(convo.RoleUser, "one"), newLine(convo.RoleAssistant, "two")}
+	list[1].ID = list[0].ID
+	list[3].ID = list[2].ID
+	err := m.Sync(list)
+	require.ErrorContains(t, err, "mirror: message 3: convo: row")
+	row, ok := errors.AsType[*convo.RowError](err)
+	require.True(t, ok)
+	assert.Equal(t, convo.RowTwice, row.Fault)
+	assert.Equal(t, list[2].ID, row.Key)
+	assert.Zero(t, h.Len())
+	list[3].ID = "another"
+	require.NoError(t, m.Sync(list))
+	assert.Equal(t, 4, h.Len())
+}
