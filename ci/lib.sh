@@ -1,14 +1,23 @@
-# Functions that the scripts of this folder share; sourced, not run.
+# Functions that .ci/run and the scripts of this folder share; sourced, not run.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset CONVO_LONG # each script sets it where it is wanted
 
 STATICCHECK=v0.8.2
 
-# The list of what was skipped. .ci/run makes it, so that it can print the
-# skips of all scripts at its end.
-CI_SKIPPED=${CI_SKIPPED:-$(mktemp)}
-export CI_SKIPPED
+# The packages with tests that use several goroutines, which .ci/run tests with the
+# race detector.
+CONCURRENT=(. ./clients ./convotest ./filestore ./inspect ./internal/repotest ./mirror ./wire)
+
+# The nested modules that take too long for .ci/run. ci/long.sh tests them.
+HEAVY=()
+
+# What the scripts write, removed at their end: the list of skips, and the seconds
+# of the stages.
+CI_WORK=$(mktemp -d)
+trap 'chmod -R u+w "$CI_WORK"; rm -rf "$CI_WORK"' EXIT
+touch "$CI_WORK/skipped" "$CI_WORK/stages"
 
 step() { printf '\n== %s\n' "$*"; }
 
@@ -19,11 +28,62 @@ fail() {
 
 skip() {
 	echo "skipped here: $*"
-	echo "$*" >>"$CI_SKIPPED"
+	echo "$*" >>"$CI_WORK/skipped"
 }
+
+print_skipped() { sort -u "$CI_WORK/skipped" | sed 's/^/skipped here: /'; }
+
+# stage NAME COMMAND... runs a command and records its seconds: on the clock, and of
+# the processors.
+stage() {
+	local name=$1 TIMEFORMAT='%R %U %S'
+	shift
+	step "$name"
+	{ time "$@" 2>&3; } 3>&2 2>"$CI_WORK/time"
+	awk -v name="$name" '{ printf "%.0f\t%.0f\t%s\n", $1, $2 + $3, name }' "$CI_WORK/time" >>"$CI_WORK/stages"
+}
+
+# print_stages prints the recorded seconds.
+print_stages() {
+	step 'seconds on the clock, and of the processors'
+	awk -F '\t' '{ printf "%6d %6d  %s\n", $1, $2, $3; c += $1; p += $2 } END { printf "%6d %6d  together\n", c, p }' "$CI_WORK/stages"
+}
+
+# CI_BUDGET is how many seconds of the processors all stages may take. Above it,
+# stage_last says so, and above twice that it fails. A machine with a high load takes
+# longer on the clock, which decides nothing.
+CI_BUDGET=${CI_BUDGET:-2000}
+
+# stage_last COMMAND... is the last stage. What the command prints ends the output.
+stage_last() {
+	local used
+	stage "$*" keep_output "$@"
+	used=$(awk -F '\t' '{ p += $2 } END { print p }' "$CI_WORK/stages")
+	[ "$used" -gt "$CI_BUDGET" ] || return 0
+	step "the stages took $used seconds of the processors, more than CI_BUDGET, which is $CI_BUDGET; the slowest:"
+	sort -t "$(printf '\t')" -k2nr "$CI_WORK/stages" | head -n 5 | awk -F '\t' '{ printf "%6d  %s\n", $2, $3 }'
+	[ "$used" -le $((2 * CI_BUDGET)) ] || fail "more than twice CI_BUDGET: make the checks cheaper, or move some to ci/long.sh"
+	tail -n 5 "$CI_WORK/output"
+}
+
+keep_output() { "$@" | tee "$CI_WORK/output"; }
 
 # nested lists the folders of the nested modules.
 nested() { git ls-files '*/go.mod' | xargs -n 1 dirname; }
+
+is_heavy() {
+	local dir
+	for dir in ${HEAVY[@]+"${HEAVY[@]}"}; do
+		[ "$dir" != "$1" ] || return 0
+	done
+	return 1
+}
+
+# test_nested DIR vets and tests a nested module, if its modules can be had.
+test_nested() {
+	can_have "$1" || return 0
+	(cd "$1" && go vet ./... && go test ./...)
+}
 
 # The answers of a module proxy, and of one made of files, which say that it
 # does not offer a module. Every other failure of a download is a fault.

@@ -99,8 +99,7 @@ for dir in "${released[@]}"; do
 done
 
 # The proxy. A nested module is no part of the zip of a module around it.
-work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+work=$CI_WORK/release
 for dir in "${released[@]}"; do
 	at=$work/proxy/$(path "$dir")/@v
 	mkdir -p "$at"

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# The checks that take too long for .ci/run, to be run before a release:
+#
+#   ci/long.sh            all parts, and a table of the results
+#   ci/long.sh PART...    some of them
+#   ci/long.sh -list      the names of the parts, one on each line
+#
+# No part takes more than 40 minutes on two cores. Each ends with a line of its result
+# and its seconds: on the clock, and of the processors. The script fails if a part does,
+# after it has run the others.
+. "$(dirname "$0")/lib.sh"
+
+go_test() { go test -count=1 -timeout 40m "$@"; }
+
+# Each function part_NAME is a part.
+
+# The long forms of the tests of the root module.
+part_root() { CONVO_LONG=1 go_test .; }
+part_wire() { CONVO_LONG=1 go_test ./wire; }
+part_packages() { CONVO_LONG=1 go_test $(go list ./... | grep -vxE "$(go list -m)(/wire)?"); }
+
+# All tests of the root module under other settings.
+part_race() { go_test -race -shuffle on -cpu 4 ./...; }
+part_jsonv2() { GOEXPERIMENT=jsonv2 go_test ./...; }
+part_bits32() {
+	# Some kernels run no 32-bit programs. Part platforms has what vet finds of 32 bits.
+	if GOARCH=386 CGO_ENABLED=0 go run ./internal/fileproxy -h 2>&1 | grep -q 'exec format error'; then
+		missing 'tests on 32 bits: this machine runs no 32-bit programs'
+		return
+	fi
+	GOARCH=386 CGO_ENABLED=0 go_test -shuffle on -cpu 1 ./...
+}
+
+# The code as vet sees it for other systems and with tags, and what go fix would change.
+part_platforms() {
+	GOOS=windows go vet ./...
+	GOOS=darwin go vet ./...
+	GOARCH=386 go vet ./...
+	if can_have .; then go vet -tags tiktoken ./...; fi
+	go fix -diff ./...
+}
+
+# A million random operations against the model, in two runs at once.
+part_model() {
+	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=2000000 . &
+	local other=$!
+	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=3000000 .
+	wait $other
+}
+
+# Killed programs and servers.
+part_kills() {
+	examples/resume/kill.sh 300
+	CONVO_LONG=1 go_test -run 'Kill|Crash' ./filestore
+	can_have sqlstore || return 0
+	if ! find_postgres; then debian_install postgresql; fi
+	if ! find_postgres; then missing 'sqlstore: there is no PostgreSQL to kill'; fi
+	(cd sqlstore && CONVO_LONG=1 go_test -run 'Kill|Crash|Postgres' ./...)
+}
+find_postgres() { [ -n "$(command -v initdb || ls "$(pg_config --bindir 2>/dev/null)/initdb" 2>/dev/null)" ]; }
+
+# Every fuzz target for FUZZTIME, 10 seconds unless it is set.
+part_fuzz() {
+	local dir target
+	for dir in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u); do
+		[ -f "$dir/go.mod" ] && [ "$dir" != . ] && continue
+		for target in $(grep -ho '^func Fuzz[A-Za-z0-9_]*' -- "$dir"/*_test.go | sed 's/func //'); do
+			# At the end of its time go test may fail with its own deadline and no
+			# failing input: then it runs once more.
+			fuzz "$target" "./$dir" || { ! grep -q 'Failing input' "$CI_WORK/fuzz" && grep -q 'context deadline exceeded' "$CI_WORK/fuzz" && fuzz "$target" "./$dir"; } ||
+				{ cat "$CI_WORK/fuzz"; exit 1; }
+			echo "$target: $(tail -n 1 "$CI_WORK/fuzz")"
+		done
+	done
+}
+fuzz() { go test -run '^$' -fuzz "^$1\$" -fuzztime "${FUZZTIME:-10s}" -fuzzminimizetime 1x "$2" >"$CI_WORK/fuzz" 2>&1; }
+
+# Every benchmark of the root module once.
+part_bench() { go test -run '^$' -bench . -benchtime 1x ./... >/dev/null; }
+
+# The page of package inspect in Chromium. PAGE_SHOTS is a folder for screenshots.
+part_page() {
+	if ! find_chromium >/dev/null; then debian_install chromium; fi
+	if ! find_chromium >/dev/null; then
+		missing 'inspect: there is no chromium to show the page'
+		return
+	fi
+	go_test -run '^TestChromium$' ./inspect -convo.chromium="$(find_chromium)" ${PAGE_SHOTS:+-convo.shots="$PAGE_SHOTS"}
+}
+find_chromium() { command -v chromium chromium-browser google-chrome | head -n 1 | grep .; }
+
+# The SDKs and templates that judge the requests of package wire, and tiktoken-go, which
+# counts what internal/bpe counts.
+part_judges() {
+	local line
+	if can_have bench; then
+		(cd bench && go run ./judge/run) | tee "$CI_WORK/said"
+		while read -r line; do missing "bench/judge: $line"; done < <(sed -n 's/^Not available here: //p' "$CI_WORK/said")
+	fi
+	if can_have .; then go_test -tags tiktoken ./internal/tiktokengo; fi
+}
+
+# The nested modules that .ci/run leaves out, and the long forms of the tests of all.
+part_heavy() {
+	local dir
+	for dir in ${HEAVY[@]+"${HEAVY[@]}"}; do
+		step "$dir"
+		test_nested "$dir"
+	done
+}
+part_nested() {
+	local dir
+	for dir in $(nested); do
+		step "$dir"
+		can_have "$dir" || continue
+		(cd "$dir" && CONVO_LONG=1 go_test ./...)
+	done
+}
+
+# Random mutants of four packages. At most 5 of 100 may survive.
+part_mutants() {
+	go run ./internal/mutate -seed 45 -n 80
+	go run ./internal/mutate -seed 45 -n 80 -dir wire
+	go run ./internal/mutate -seed 45 -n 20 -dir mirror
+	go run ./internal/mutate -seed 45 -n 20 -dir filestore
+}
+
+# The next release, as far as it can be rehearsed.
+part_release() { ci/release.sh v0.1.0; }
+
+# missing names what cannot be had here. With CI_STRICT set it is an error.
+missing() {
+	[ -z "${CI_STRICT:-}" ] || fail "CI_STRICT is set, and $*"
+	skip "$*"
+}
+
+# debian_install installs a package if root runs this on Debian.
+debian_install() {
+	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "$1"; } </dev/null >/dev/null 2>&1 || true
+	fi
+}
+
+all() { sed -n 's/^part_\([a-z0-9]*\)() .*/\1/p' ci/long.sh; }
+
+if [ "${1:-}" = -list ]; then
+	all
+elif [ "${1:-}" = -part ]; then # this script calls itself: set -e has no effect in what is part of a condition
+	stage "$2" "part_$2"
+	print_skipped
+	cp "$CI_WORK/stages" "$3"
+else
+	[ $# -gt 0 ] || set -- $(all)
+	for part in "$@"; do
+		all | grep -qxF -- "$part" || fail "there is no part $part; the parts are: $(all | tr '\n' ' ')"
+	done
+	bad=0
+	for part in "$@"; do
+		: >"$CI_WORK/part"
+		result=passed
+		SECONDS=0
+		ci/long.sh -part "$part" "$CI_WORK/part" || { result=FAILED bad=1; }
+		read -r wall cpu _ <"$CI_WORK/part" || { wall=$SECONDS cpu=-; }
+		printf '%-10s %s %6s %6s\n' "$part" "$result" "$wall" "$cpu" | tee -a "$CI_WORK/results"
+	done
+	if [ $# -gt 1 ]; then
+		step "the parts on $(git rev-parse --short HEAD), with seconds on the clock, and of the processors"
+		cat "$CI_WORK/results"
+	fi
+	exit $bad
+fi
