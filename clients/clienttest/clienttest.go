@@ -58,6 +58,7 @@ type Figures struct {
 	typed int // messages while a tool worked
 }
 
+// String returns the figures in a line.
 func (f Figures) String() string {
 	return fmt.Sprintf("%d requests, %d compactions, %d refusals, %d tokens, %d of them from the cache", f.Requests, f.Compactions, f.Refusals, f.Input, f.Cached)
 }

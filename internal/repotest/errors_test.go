@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"iter"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,16 +22,8 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// An errorRow is an exported error as a user meets it.
-type errorRow struct {
-	err    error
-	value  string // the part of it that names the value or the place at fault
-	remedy string // the part of it that says what to do
-	other  string // why it has no value or no remedy
-}
-
 // errorRows are all exported errors, most of them made by what a user would do wrong.
-func errorRows(t *testing.T) map[string]errorRow {
+func errorRows(t *testing.T) map[string]error {
 	ctx := t.Context()
 	small := func(strategy convo.CompactionStrategy, msgs ...convo.Message) *convo.History {
 		return historyOf(t, &convo.Options{Limits: convo.Limits{Window: 500}, Strategy: strategy}, msgs...)
@@ -131,140 +122,97 @@ func errorRows(t *testing.T) map[string]errorRow {
 	_, decode := wire.OpenAIChat{}.Decode([]byte(`{"choices":[{"message":{"role":"robot"}}]}`))
 	_, provider := wire.OpenAIChat{}.Decode([]byte(`{"error":{"code":"429","message":"slow down"}}`))
 
-	const part = "it is a part of the text of another error, which names the value"
-	return map[string]errorRow{
-		"convo.ErrClosed":        {err: appended(closed, convo.User("q")), remedy: "make another with New, Open or Restore", other: "it is about the History"},
-		"convo.ErrNotFound":      {err: notFound, value: "record 9", remedy: "Archive shows those that it has"},
-		"convo.ErrNoKey":         {err: convo.ErrNoKey, remedy: "give the function open of Sealed the key", other: part},
-		"convo.ErrStale":         {err: h.Rollback(inner.Snapshot()), value: "another History made it", remedy: "take one of this History"},
-		"convo.ErrVersion":       {err: later, value: "9, want 1", remedy: "use the release of convo that wrote it"},
-		"convo.ErrBudget":        {err: budget, value: "20 tokens, 10 are free", remedy: "release a Reservation"},
-		"convo.ErrNoWindow":      {err: noWindow.Cause, value: "Limits.Window", remedy: "set Limits.Window"},
-		"convo.ErrNoStore":       {err: h.Save(ctx), remedy: "use Open, or call Attach", other: "it is about the History"},
-		"convo.ErrReentrant":     {err: reentrant, remedy: "call it when that has returned", other: "it is about the call"},
-		"convo.ErrNoGain":        {err: convo.ErrNoGain, remedy: "go on with the conversation as it is", other: "it is about the conversation"},
-		"convo.ErrBreaker":       {err: summarised(convo.Summary{}, errors.New("the model is down"), 2), value: "the model is down", remedy: "History.Compact calls it anyway"},
-		"convo.ErrDuplicateCall": {err: appended(historyOf(t, nil, convo.User("q")), convo.Assistant("", callOf("c"), callOf("c"))), value: `"c"`, remedy: "leave the ID empty"},
-		"convo.ErrNoOpenCall":    {err: appended(called("c"), convo.Result(callOf("x"), "r")), value: `"x"`, remedy: "make it with Result"},
-		"convo.ErrAnswered":      {err: appended(twice, convo.Result(callOf("c"), "r")), value: `"c"`, remedy: "leave it out"},
-		"convo.ErrAmbiguous":     {err: appended(called("c", "d"), convo.Result(convo.ToolCall{}, "r")), value: `["c" "d"]`, remedy: "make it with Result"},
-		"convo.ErrOpenCalls":     {err: appended(called("c"), convo.User("q")), value: `"c"`, remedy: "give it up with AnswerOpenCalls"},
+	return map[string]error{
+		"convo.ErrClosed":        appended(closed, convo.User("q")),
+		"convo.ErrNotFound":      notFound,
+		"convo.ErrNoKey":         convo.ErrNoKey,
+		"convo.ErrStale":         h.Rollback(inner.Snapshot()),
+		"convo.ErrVersion":       later,
+		"convo.ErrBudget":        budget,
+		"convo.ErrNoWindow":      noWindow.Cause,
+		"convo.ErrNoStore":       h.Save(ctx),
+		"convo.ErrReentrant":     reentrant,
+		"convo.ErrNoGain":        convo.ErrNoGain,
+		"convo.ErrBreaker":       summarised(convo.Summary{}, errors.New("the model is down"), 2),
+		"convo.ErrDuplicateCall": appended(historyOf(t, nil, convo.User("q")), convo.Assistant("", callOf("c"), callOf("c"))),
+		"convo.ErrNoOpenCall":    appended(called("c"), convo.Result(callOf("x"), "r")),
+		"convo.ErrAnswered":      appended(twice, convo.Result(callOf("c"), "r")),
+		"convo.ErrAmbiguous":     appended(called("c", "d"), convo.Result(convo.ToolCall{}, "r")),
+		"convo.ErrOpenCalls":     appended(called("c"), convo.User("q")),
 
-		"convo.ValueError":       {err: badLimit, value: "Limits.Tools is -3", remedy: "want 0 or more"},
-		"convo.MessageError":     {err: appended(h, convo.Message{Role: convo.RoleTool}), value: `message 0 ("tool")`, remedy: "make it with Result"},
-		"convo.RoleError":        {err: appended(inner, convo.Assistant("again")), value: `"assistant"`, remedy: "put both into one message"},
-		"convo.PairError":        {err: appended(called("c"), convo.System("s")), value: `"c"`, remedy: "append its result first"},
-		"convo.MaxRequestsError": {err: run(1, convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, Stop: convo.StopToolCall}), value: "1 request", remedy: "call Run again"},
-		"convo.AnswerError":      {err: run(1, convo.Reply{Stop: convo.StopLength}), value: "stop: length", remedy: "let the model write more tokens"},
-		"convo.StaleError":       {err: h.Rollback(nil), value: "it is nil", remedy: "take one with History.Snapshot"},
-		"convo.EditError":        {err: badEdit, value: "(entry 99)", remedy: "Snapshot.All lists those that it holds"},
-		"convo.BudgetError":      {err: budget, value: "20 tokens, 10 are free", remedy: "release a Reservation"},
-		"convo.FloorError":       {err: floor, value: "exceed limit 438", remedy: "Rewind takes it back"},
-		"convo.LimitError":       {err: limit, value: "exceed limit 438", remedy: "raise Limits.Window"},
-		"convo.RefusedError":     {err: summarised(convo.Summary{Text: " "}, nil, 1), value: "the summary is empty", remedy: "use another model to summarise"},
-		"convo.SnapshotError":    {err: broken, value: "snapshot entry 0", remedy: "pass the data as it was written"},
-		"convo.ConflictError":    {err: conflict, value: `"chat"`, remedy: "choose another key"},
-		"convo.DamageError":      {err: damage, value: `"chat"`, remedy: "Salvage copies what can be read"},
-		"convo.PanicError":       {err: strategy(func(context.Context) error { panic("boom") }), value: "CompactionStrategy: boom", remedy: "PanicError.Stack says where"},
-		"convo.RowError":         {err: row, value: `"row 1"`, remedy: "give it"},
+		"convo.ValueError":       badLimit,
+		"convo.MessageError":     appended(h, convo.Message{Role: convo.RoleTool}),
+		"convo.RoleError":        appended(inner, convo.Assistant("again")),
+		"convo.PairError":        appended(called("c"), convo.System("s")),
+		"convo.MaxRequestsError": run(1, convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, Stop: convo.StopToolCall}),
+		"convo.AnswerError":      run(1, convo.Reply{Stop: convo.StopLength}),
+		"convo.StaleError":       h.Rollback(nil),
+		"convo.EditError":        badEdit,
+		"convo.BudgetError":      budget,
+		"convo.FloorError":       floor,
+		"convo.LimitError":       limit,
+		"convo.RefusedError":     summarised(convo.Summary{Text: " "}, nil, 1),
+		"convo.SnapshotError":    broken,
+		"convo.ConflictError":    conflict,
+		"convo.DamageError":      damage,
+		"convo.PanicError":       strategy(func(context.Context) error { panic("boom") }),
+		"convo.RowError":         row,
 
-		"wire.ErrEmpty":      {err: empty, remedy: "append a message with content first", other: "it is about the History"},
-		"wire.ToolError":     {err: tool, value: `"weather"`, remedy: "object"},
-		"wire.DecodeError":   {err: decode, value: "choices[0].message.role", remedy: "check that the input is complete and in this format"},
-		"wire.ProviderError": {err: provider, value: "429", remedy: "wait, and send the request again"},
+		"wire.ErrEmpty":      empty,
+		"wire.ToolError":     tool,
+		"wire.DecodeError":   decode,
+		"wire.ProviderError": provider,
 
-		"mirror.PastError":     {err: past, value: "message 0", remedy: "RewindTo(0) takes back what followed"},
-		"clients.ErrTransport": {err: clients.ErrTransport, value: "HTTP client", remedy: "make it with &http.Client"},
-		"clients.ErrStop":      {err: clients.ErrStop, other: "an application gives it as a cause"},
-		"clients.ParamsError":  {err: params, value: `"messages"`, remedy: "leave it empty"},
-		"convotest.ErrScript":  {err: convotest.ErrScript, value: "this request", remedy: "add one"},
-		"convotest.ErrFake":    {err: convotest.ErrFake, remedy: "set its Err", other: "a fake returns it on purpose"},
+		"mirror.PastError":     past,
+		"clients.ErrTransport": clients.ErrTransport,
+		"clients.ErrStop":      clients.ErrStop,
+		"clients.ParamsError":  params,
+		"convotest.ErrScript":  convotest.ErrScript,
+		"convotest.ErrFake":    convotest.ErrFake,
 	}
 }
 
-// Each exported error says what is wrong, with which value, and what to do.
+// testdata/errors.txt has the text of each exported error, which says what is wrong, with which
+// value, and what to do.
 func TestErrors_SayWhatToDo(t *testing.T) {
 	rows := errorRows(t)
-	inRoot(t)
+	names := exportedErrors(readRepo(t))
+	require.Greater(t, len(names), 40)
 	var page strings.Builder
-	for _, name := range exportedErrors(t) {
-		row, ok := rows[name]
-		if !assert.True(t, ok, "%s has no row in errorRows", name) {
-			continue
-		}
+	for _, name := range names {
+		require.Error(t, rows[name], "errorRows does not make a %s", name)
+		text := rows[name].Error()
 		delete(rows, name)
-		if !assert.Error(t, row.err, name) {
-			continue
-		}
-		text := row.err.Error()
 		pkg, _, _ := strings.Cut(name, ".")
-		assert.True(t, strings.HasPrefix(text, pkg+": "), "%s: %s", name, text)
-		assert.Contains(t, text, row.value, name)
-		assert.Contains(t, text, row.remedy, name)
-		assert.True(t, row.value != "" && row.remedy != "" || row.other != "", "%s: a row without a value or a remedy says why", name)
-		assert.NotContains(t, text, "\n", name)
+		assert.True(t, strings.HasPrefix(text, pkg+": ") && !strings.Contains(text, "\n"), "%s: %s", name, text)
 		page.WriteString(name + "\n\t" + text + "\n")
 	}
-	for name := range rows {
-		t.Errorf("%s has a row and is no exported error", name)
+	assert.Empty(t, rows, "rows of what is no exported error")
+	const golden = "internal/repotest/testdata/errors.txt"
+	if os.Getenv("GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(golden, []byte(page.String()), 0o600))
 	}
-	golden(t, "internal/repotest/testdata/errors.txt", page.String())
+	assert.Equal(t, read(t, golden), page.String(), "GOLDEN=1 go test writes %s anew", golden)
 }
 
-// exportedErrors returns the exported errors of the module and of its nested modules, as
-// "package.Name", by package and place in it.
-func exportedErrors(t *testing.T) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == "internal" || path == "bench" || path == "examples" || path == "cmd" || path == "ci" || d.Name() == "testdata" || d.Name() == "internal"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, name := range errorsIn(file) {
-			names = append(names, file.Name.Name+"."+name)
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.Greater(t, len(names), 40)
-	return names
-}
-
-// errorsIn returns the exported variables named Err in a file, and the exported types that
-// have a method Error.
-func errorsIn(file *ast.File) (names []string) {
-	for _, decl := range file.Decls {
-		switch d := decl.(type) {
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				v, ok := spec.(*ast.ValueSpec)
-				if !ok || d.Tok != token.VAR {
-					continue
-				}
-				for _, name := range v.Names {
-					if strings.HasPrefix(name.Name, "Err") {
-						names = append(names, name.Name)
+// exportedErrors returns the exported variables named Err and the exported types with a method
+// Error, as "package.Name", by path and place in the file.
+func exportedErrors(r *repo) (names []string) {
+	files := r.forUsers()
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		add := func(name string) { names = append(names, files[path].Name.Name+"."+name) }
+		for _, decl := range files[path].Decls {
+			switch d := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if v, ok := spec.(*ast.ValueSpec); ok && d.Tok == token.VAR && strings.HasPrefix(v.Names[0].Name, "Err") {
+						add(v.Names[0].Name)
 					}
 				}
-			}
-		case *ast.FuncDecl:
-			if d.Recv == nil || d.Name.Name != "Error" || d.Type.Params.NumFields() > 0 {
-				continue
-			}
-			of := d.Recv.List[0].Type
-			if star, ok := of.(*ast.StarExpr); ok {
-				of = star.X
-			}
-			if name, ok := of.(*ast.Ident); ok && name.IsExported() {
-				names = append(names, name.Name)
+			case *ast.FuncDecl:
+				if d.Recv != nil && d.Name.Name == "Error" && d.Type.Params.NumFields() == 0 && ast.IsExported(receiver(d)) {
+					add(receiver(d))
+				}
 			}
 		}
 	}
@@ -284,15 +232,6 @@ func (s damaged) Records(ctx context.Context, key string, from uint64) iter.Seq2
 			}
 		}
 	}
-}
-
-// golden compares got with a file, and writes the file if GOLDEN is set.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if os.Getenv("GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
-	}
-	assert.Equal(t, read(t, path), got, "GOLDEN=1 go test writes %s anew", path)
 }
 
 // talk returns n turns of a question and an answer.

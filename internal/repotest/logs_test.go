@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,116 +150,41 @@ func cutOff(t *testing.T, dir string) {
 	}
 }
 
-// The page shows each line of the log as it is printed, and no others.
+// The page shows each line of the log as it is printed, and no others. A line that ends
+// with … is the beginning of one.
 func TestPages_LogShowsEachLine(t *testing.T) {
-	lines := logLines(t)
-	inRoot(t)
-	page := read(t, "docs/logging.md")
+	lines, r := logLines(t), readRepo(t)
+	page := r.text["docs/logging.md"]
 	var shown []string
-	for rest := page; strings.Contains(rest, "```text\n"); {
-		var body string
-		body, rest = block(t, rest, "```text\n")
-		for line := range strings.Lines(body) {
-			shown = append(shown, strings.TrimSuffix(line, "\n"))
-		}
+	for _, m := range regexp.MustCompile("(?ms)^```text\n(.*?)\n```$").FindAllStringSubmatch(page, -1) {
+		shown = append(shown, strings.Split(m[1], "\n")...)
 	}
-	for _, line := range shown {
-		start, short := strings.CutSuffix(line, "…")
-		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return l == line || short && strings.HasPrefix(l, start) }), "nothing prints this:\n%s", line)
+	shows := func(s, l string) bool {
+		start, short := strings.CutSuffix(s, "…")
+		return s == l || short && strings.HasPrefix(l, start)
 	}
-	for _, line := range lines {
-		assert.True(t, slices.ContainsFunc(shown, func(l string) bool {
-			start, short := strings.CutSuffix(l, "…")
-			return l == line || short && strings.HasPrefix(line, start)
-		}), "docs/logging.md does not show:\n%s", line)
+	for _, s := range shown {
+		assert.True(t, slices.ContainsFunc(lines, func(l string) bool { return shows(s, l) }), "nothing prints this:\n%s", s)
+	}
+	for _, l := range lines {
+		assert.True(t, slices.ContainsFunc(shown, func(s string) bool { return shows(s, l) }), "docs/logging.md does not show:\n%s", l)
 	}
 	for o := convo.OutcomeApplied; !strings.HasPrefix(o.String(), "convo.Outcome("); o++ {
 		assert.Contains(t, page, ` msg="convo: compaction `+o.String()+`" `, "the page shows no compaction with this outcome")
 	}
-	for _, text := range loggedTexts(t) {
-		assert.Contains(t, page, " msg="+strconv.Quote(text)[:len(text)+1], "the page does not show a line that the code logs")
-	}
-}
-
-// loggedTexts returns the literal texts, or the beginnings of texts, of all calls of loggers
-// in the code of the module.
-func loggedTexts(t *testing.T) (texts []string) {
-	t.Helper()
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (path == "internal" || path == "bench" || path == "examples" || path == "cmd" || path == "ci" || d.Name() == "testdata"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		set := token.NewFileSet()
-		file, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
+	calls, found := regexp.MustCompile(`(?i)\b(logger|slog)\.(Debug|Info|Warn|Error|Log|LogAttrs)(Context)?\(|\bh\.warn\(`), 0
+	text := regexp.MustCompile(`^[^"\n;]*"([^"\n]*)["\n]`) // the first literal of a call, of which others may follow
+	for path := range r.forUsers() {
+		code := r.text[path]
+		for _, at := range calls.FindAllStringIndex(code, -1) {
+			if path == "report.go" && strings.HasPrefix(code[at[1]:], "text, ") {
+				continue // in History.warn
 			}
-			ast.Inspect(f, func(n ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok || !isLog(call) || f.Name.Name == "warn" && path == "report.go" {
-					return true
-				}
-				text := textOf(call)
-				assert.NotEmpty(t, text, "%v logs a text that is not a literal, so that no page can show it", set.Position(call.Pos()))
-				texts = append(texts, text)
-				return true
-			})
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(texts), 8)
-	return texts
-}
-
-// isLog reports whether a call is one of a slog.Logger, of package slog, or of
-// History.warn.
-func isLog(call *ast.CallExpr) bool {
-	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	of := ""
-	switch x := f.X.(type) {
-	case *ast.SelectorExpr:
-		of = x.Sel.Name
-	case *ast.Ident:
-		of = x.Name
-	}
-	switch strings.TrimSuffix(f.Sel.Name, "Context") {
-	case "Debug", "Info", "Warn", "Error", "Log", "LogAttrs":
-		return strings.EqualFold(of, "logger") || of == "slog"
-	case "warn":
-		return of == "h"
-	}
-	return false
-}
-
-// textOf returns the first literal text among the arguments of a call, also one at the
-// start of a sum.
-func textOf(call *ast.CallExpr) string {
-	for _, arg := range call.Args {
-		for {
-			sum, ok := arg.(*ast.BinaryExpr)
-			if !ok {
-				break
+			found++
+			if m := text.FindStringSubmatch(code[at[1]:]); assert.NotNil(t, m, "%s: a log line whose text is not a literal, so that no page can show it: %.60s", path, code[at[0]:]) {
+				assert.Contains(t, page, " msg="+strconv.Quote(m[1])[:len(m[1])+1], "%s logs a line that the page does not show", path)
 			}
-			arg = sum.X
-		}
-		if text, ok := arg.(*ast.BasicLit); ok && text.Kind == token.STRING {
-			s, _ := strconv.Unquote(text.Value)
-			return s
 		}
 	}
-	return ""
+	assert.GreaterOrEqual(t, found, 8)
 }

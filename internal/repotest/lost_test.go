@@ -1,8 +1,6 @@
 package repotest_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 
 // The table of docs/formats.md of what each format can carry is what Encode does.
 func TestPages_LostTable(t *testing.T) {
-	inRoot(t)
 	call := convo.ToolCall{ID: "call_1", Name: "read", Arguments: "{}"}
 	image := convo.NewMedia("image/png", []byte("\x89PNG\r\n\x1a\n"))
 	result := func(parts ...convo.Part) []convo.Message {
@@ -49,13 +46,11 @@ func TestPages_LostTable(t *testing.T) {
 	instead := map[string]string{ // of what is lost, by wire.Omission
 		"media": "a short text", "block": "a short text", "reasoning": "left out", "cache mark": "left out", "name of a tool": "another name",
 	}
-	var b strings.Builder
-	b.WriteString("| | Anthropic | Converse | Chat Completions | Responses | Gemini |\n|---|---|---|---|---|---|\n")
+	table := "| | Anthropic | Converse | Chat Completions | Responses | Gemini |\n|---|---|---|---|---|---|\n"
 	for _, row := range rows {
-		s := convo.NewSnapshot(row.msgs, &convo.Options{AsSent: true})
-		h, err := convo.Restore(s, &convo.Options{AsSent: true})
+		h, err := convo.Restore(convo.NewSnapshot(row.msgs, &convo.Options{AsSent: true}), &convo.Options{AsSent: true})
 		require.NoError(t, err, row.name)
-		fmt.Fprintf(&b, "| %s |", row.name)
+		table += "| " + row.name + " |"
 		for _, f := range formats {
 			req, err := f.Encode(h.Snapshot())
 			require.NoError(t, err)
@@ -64,9 +59,9 @@ func TestPages_LostTable(t *testing.T) {
 				require.Contains(t, instead, lost.What)
 				cell = instead[lost.What]
 			}
-			fmt.Fprintf(&b, " %s |", cell)
+			table += " " + cell + " |"
 		}
-		b.WriteString("\n")
+		table += "\n"
 	}
-	assert.Contains(t, read(t, "docs/formats.md"), b.String())
+	assert.Contains(t, readRepo(t).text["docs/formats.md"], table)
 }

@@ -2,11 +2,16 @@ package repotest_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,21 +53,85 @@ func leakedGoroutines(looks int) string {
 	return strings.Join(leaked, "\n\n")
 }
 
-// inRoot makes the nearest folder with a go.mod the current directory of a test. Each
-// test does that by itself: go test does not notice what TestMain does to the directory,
-// and would not look whether a page has changed since the last run.
-func inRoot(t testing.TB) {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			t.Chdir(dir)
-			return
+// inRoot makes the root of the repository the current directory of a test. Each test does
+// that by itself: go test does not notice what TestMain does to the directory, and would not
+// look whether a page has changed since the last run.
+func inRoot(t testing.TB) { t.Chdir(filepath.Join("..", "..")) }
+
+// A repo is the code and the pages of the repository.
+type repo struct {
+	text  map[string]string // of Go files and pages, by their paths from the root
+	code  map[string]*ast.File
+	set   *token.FileSet
+	pages []string
+}
+
+var readOnce = sync.OnceValues(func() (*repo, error) {
+	r := &repo{text: map[string]string{}, code: map[string]*ast.File{}, set: token.NewFileSet()}
+	return r, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		isCode := strings.HasSuffix(path, ".go")
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (path == ".git" || d.Name() == "testdata" && path != "internal/repotest/testdata"):
+			return filepath.SkipDir
+		case !isCode && !strings.HasSuffix(path, ".md"):
+			return nil
 		}
-		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod here or in a folder above")
-		dir = filepath.Dir(dir)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		path = filepath.ToSlash(path)
+		r.text[path] = string(text)
+		if isCode {
+			r.code[path], err = parser.ParseFile(r.set, path, text, parser.ParseComments|parser.SkipObjectResolution)
+		} else {
+			r.pages = append(r.pages, path)
+		}
+		return err
+	})
+})
+
+// readRepo makes the root the current directory of a test, and returns what is there.
+func readRepo(t *testing.T) *repo {
+	t.Helper()
+	inRoot(t)
+	r, err := readOnce()
+	require.NoError(t, err)
+	return r
+}
+
+// forUsers returns the files of the packages that a program can import, and of the modules
+// for users, by path.
+func (r *repo) forUsers() map[string]*ast.File {
+	files := map[string]*ast.File{}
+	for path, file := range r.code {
+		top, _, _ := strings.Cut(path, "/")
+		if !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "/internal/") && !slices.Contains([]string{"internal", "bench", "examples", "cmd", "ci"}, top) {
+			files[path] = file
+		}
 	}
+	return files
+}
+
+// read returns a file.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// globs returns the files that match one of the patterns.
+func globs(t *testing.T, patterns ...string) (files []string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		files = append(files, found...)
+	}
+	return files
 }
 
 // historyOf makes a History that holds msgs.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // A hostile append is one message, or a round of calls and results, of a size that
@@ -83,10 +84,7 @@ func hostileSize(rng *rand.Rand, window int) int {
 // names what cannot be cut. What the error says first helps, or the next one does,
 // and then the next smaller append works.
 func TestNeverStuck(t *testing.T) {
-	appends := 100_000
-	if testing.Short() {
-		appends = 2_000
-	}
+	appends := long.Or(4_000, 100_000)
 	s := &stuck{rng: rand.New(rand.NewPCG(13, 3)), outcomes: map[string]int{}}
 	for n := 0; n < appends; n += 40 {
 		s.begin(t)
@@ -96,11 +94,8 @@ func TestNeverStuck(t *testing.T) {
 		require.NoError(t, s.h.Close())
 	}
 	t.Logf("of %d appends: %v", appends, s.outcomes)
-	want := []string{"fits as it is", "compacted", "cut at append", "results cut", "floor", "Rewind", "Unpin"}
-	if !testing.Short() {
-		want = append(want, "Rewind, called again", "Restore", "SetSystem", "SetEphemeral", "Tools", "Unqueue")
-	}
-	for _, o := range want {
+	for _, o := range []string{"fits as it is", "compacted", "cut at append", "results cut", "floor", "Rewind", "Rewind, called again", "Unpin",
+		"Restore", "SetSystem", "SetEphemeral", "Tools", "Unqueue"} {
 		require.Positive(t, s.outcomes[o], o)
 	}
 }

@@ -9,19 +9,22 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // What every program that imports convo pays before main: no package that starts a
 // server's worth of tables, and nothing that is computed in a package variable.
 func TestImports_StartLittle(t *testing.T) {
-	inRoot(t)
+	r := readRepo(t)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "./wire").Output()
 	require.NoError(t, err)
 	deps := strings.Fields(string(out))
@@ -29,89 +32,70 @@ func TestImports_StartLittle(t *testing.T) {
 	for _, heavy := range []string{"net/http", "net", "crypto/tls", "crypto/x509", "html/template", "text/template", "database/sql", "go/ast", "regexp"} {
 		assert.NotContains(t, deps, heavy)
 	}
-	for _, path := range deps {
-		if first, _, _ := strings.Cut(path, "/"); strings.Contains(first, ".") && !strings.HasPrefix(path, "github.com/seed-c1b73e60/convo") {
-			assert.Fail(t, "convo and wire import only the standard library, and no SDK", path)
+	for _, dep := range deps {
+		if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") && !strings.HasPrefix(dep, "github.com/seed-c1b73e60/convo") {
+			assert.Fail(t, "convo and wire import only the standard library, and no SDK", dep)
 		}
-		if dir, ok := strings.CutPrefix(path, "github.com/seed-c1b73e60/convo"); ok {
-			for _, at := range compiledAtStart(t, "."+dir) {
-				assert.Fail(t, "a package variable compiles a regular expression: let sync.OnceValue do it, or match by hand", at)
+		dir, ours := strings.CutPrefix(dep, "github.com/seed-c1b73e60/convo")
+		for name, file := range r.code {
+			if ours && path.Dir(name) == path.Join(".", dir) && !strings.HasSuffix(name, "_test.go") && compilesAtStart(file) {
+				assert.Fail(t, "a package variable compiles a regular expression: let sync.OnceValue do it, or match by hand", name)
 			}
 		}
 	}
 }
 
-// compiledAtStart returns where package variables in a folder compile regular
-// expressions.
-func compiledAtStart(t *testing.T, dir string) (found []string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	require.NoError(t, err)
-	set := token.NewFileSet()
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
-		require.NoError(t, err)
-		for _, d := range f.Decls {
-			if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.VAR {
-				ast.Inspect(d, func(n ast.Node) bool {
-					switch n := n.(type) {
-					case *ast.FuncLit:
-						return false // runs when it is called
-					case *ast.SelectorExpr:
-						if x, ok := n.X.(*ast.Ident); ok && x.Name == "regexp" && strings.HasPrefix(n.Sel.Name, "MustCompile") {
-							found = append(found, set.Position(n.Pos()).String())
-						}
-					}
-					return true
-				})
-			}
+// compilesAtStart reports whether a package variable of a file compiles a regular expression.
+func compilesAtStart(file *ast.File) (found bool) {
+	for _, d := range file.Decls {
+		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.VAR {
+			ast.Inspect(d, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.FuncLit:
+					return false // runs when it is called
+				case *ast.SelectorExpr:
+					x, ok := n.X.(*ast.Ident)
+					found = found || ok && x.Name == "regexp" && strings.HasPrefix(n.Sel.Name, "MustCompile")
+				}
+				return true
+			})
 		}
 	}
 	return found
 }
 
-func TestImports_CompiledAtStart(t *testing.T) {
-	dir := t.TempDir()
-	source := "package p\n\nvar a = regexp.MustCompile(`a`)\n\nvar b = func() any { return regexp.MustCompile(`b`) }\n"
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.go"), []byte(source), 0o600))
-	assert.Len(t, compiledAtStart(t, dir), 1)
+func TestImports_CompileAtStart(t *testing.T) {
+	for source, want := range map[string]bool{
+		"var a = regexp.MustCompile(`a`)":                       true,
+		"var b = func() any { return regexp.MustCompile(`b`) }": false,
+		"func f() { var c = regexp.MustCompile(`c`); _ = c }":   false,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "p.go", "package p\n"+source, 0)
+		require.NoError(t, err)
+		assert.Equal(t, want, compilesAtStart(file), source)
+	}
 }
 
-// BenchmarkStart compares the start of a program that imports convo and wire with that
-// of one which imports encoding/json and log/slog, as nearly every server does.
-func BenchmarkStart(b *testing.B) {
-	inRoot(b)
-	dir, err := os.MkdirTemp(".", "start")
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })
-	build := func(name string, imports ...string) string {
-		var source strings.Builder
-		source.WriteString("package main\n\n")
-		for _, path := range imports {
-			fmt.Fprintf(&source, "import _ %q\n", path)
+// What docs/costs.md says that operations allocate.
+func TestPages_Costs(t *testing.T) {
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()})
+	msg := convo.User("a question of some words")
+	const n = 10_000
+	assert.InDelta(t, 1, testing.AllocsPerRun(1, func() {
+		for range n {
+			_, _ = h.Append(msg)
 		}
-		return buildProgram(b, dir, name, source.String()+"\nfunc main() {}\n")
-	}
-	plain := build("plain", "encoding/json", "log/slog")
-	convo := build("convo", "encoding/json", "log/slog", "github.com/seed-c1b73e60/convo", "github.com/seed-c1b73e60/convo/wire")
-	run := func(program string) time.Duration {
-		start := time.Now()
-		require.NoError(b, exec.CommandContext(b.Context(), program).Run())
-		return time.Since(start)
-	}
-	best := map[string]time.Duration{plain: time.Hour, convo: time.Hour}
-	for b.Loop() {
-		for range 20 {
-			for program := range best {
-				best[program] = min(best[program], run(program))
-			}
+	})/n, 0.05, "Append")
+	s := h.Snapshot()
+	assert.InDelta(t, n*2/256, testing.AllocsPerRun(5, func() {
+		for range s.All() {
 		}
-	}
-	b.ReportMetric(float64(best[convo])/float64(best[plain]), "x-plain")
-	b.ReportMetric(float64(best[convo].Microseconds()), "µs-start")
+	}), 8, "All")
+	assert.InDelta(t, 2, testing.AllocsPerRun(1000, func() {
+		_, _ = h.Append(msg)
+		h.Snapshot()
+	}), 0.2, "Append and Snapshot")
+	assert.Zero(t, testing.AllocsPerRun(100, func() { h.Snapshot(); h.Len(); h.Status(); h.Tokens() }))
 }
 
 // buildProgram builds a program in a folder of the repository, as for a release.
@@ -135,6 +119,7 @@ func buildProgram(t testing.TB, dir, name, source string) (program string) {
 // guess. Every program that uses HTTPS contains them, and other packages that convo uses: if
 // it also runs a conversation, it becomes 1.3 MiB larger.
 func TestImports_Size(t *testing.T) {
+	long.Only(t, "builds five programs")
 	inRoot(t)
 	dir, err := os.MkdirTemp(".", "size")
 	require.NoError(t, err)

@@ -3,7 +3,6 @@ package repotest_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
 
@@ -61,8 +61,7 @@ func appendOne(h *convo.History, text string, round bool) (convo.ID, error) {
 // it was, once and in order, or named by a report.
 func TestTorture_NoMessageIsLost(t *testing.T) {
 	lost := &gone{ids: map[convo.ID]int{}}
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), OnCompaction: lost.report})
-	require.NoError(t, err)
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed(), OnCompaction: lost.report})
 	done := &acks{text: map[convo.ID]string{}}
 
 	const appenders, each = 4, 1500
@@ -133,8 +132,6 @@ func checkNothingLost(t *testing.T, s *convo.Snapshot, done *acks, lost *gone) {
 	}
 }
 
-var tortureAppends = flag.Int("convo.appends", 40_000, "appends of TestTorture_Background")
-
 // Goroutines append while compactions run in the background with slow summaries,
 // and in the foreground when the window is full.
 func TestTorture_Background(t *testing.T) {
@@ -149,7 +146,7 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 	with := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 		return convotest.Slow{For: 2 * time.Millisecond, With: &convotest.Flaky{Every: 5}}.Summarize(ctx, req)
 	})
-	h, err := convo.New(&convo.Options{
+	h := historyOf(t, &convo.Options{
 		Roles:    convo.Relaxed(),
 		CacheTTL: ttl,
 		Limits:   convo.Limits{Window: 60_000, Reserve: -1, High: 50_000, Low: 2_000, Soft: 5_000},
@@ -160,17 +157,14 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 			}
 		},
 	})
-	require.NoError(t, err)
 	done := &acks{text: map[convo.ID]string{}}
 
 	const appenders = 4
-	var running atomic.Int32
-	running.Store(appenders)
+	each := long.Or(2_000, 10_000)
 	var wg sync.WaitGroup
 	for a := range appenders {
 		wg.Go(func() {
-			defer running.Add(-1)
-			for i := range *tortureAppends / appenders {
+			for i := range each {
 				text := fmt.Sprintf("%d/%d", a, i)
 				id, err := appendOne(h, text, i%5 == 0)
 				if err != nil {
@@ -191,7 +185,7 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 	wg.Wait()
 	_, _ = h.Wait(t.Context())
 	t.Logf("%d appends, %d compactions, %d entries left", len(done.text), applied.Load(), h.Len())
-	assert.Len(t, done.text, *tortureAppends/appenders*appenders)
+	assert.Len(t, done.text, appenders*each)
 	assert.Positive(t, applied.Load())
 	checkNothingLost(t, h.Snapshot(), done, lost)
 	require.NoError(t, h.Close())
@@ -202,7 +196,7 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 func TestTorture_Everything(t *testing.T) {
 	lost := &gone{ids: map[convo.ID]int{}}
 	pool := convo.NewBudget(math.MaxInt32)
-	h, err := convo.New(&convo.Options{
+	h := historyOf(t, &convo.Options{
 		Roles:        convo.Relaxed(),
 		Limits:       convo.Limits{Window: 4000, Reserve: -1},
 		CacheTTL:     time.Hour,
@@ -210,7 +204,6 @@ func TestTorture_Everything(t *testing.T) {
 		OnCompaction: lost.report,
 		Budget:       pool,
 	})
-	require.NoError(t, err)
 	done := &acks{text: map[convo.ID]string{}}
 	const each = 450
 

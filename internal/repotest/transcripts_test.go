@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // transcripts is a directory beside the repository with recorded conversations,
@@ -171,8 +171,6 @@ func plainStrategies() map[string]convo.CompactionStrategy {
 	}
 }
 
-var prefixStride = flag.Int("convo.prefixes", 97, "TestTranscripts_Compact looks at each so-manyth prefix of each conversation; 1: all")
-
 // Recorded conversations are compacted into small windows: what is left is in
 // order and holds the floor, and the target is reached or a typed error says why
 // not.
@@ -182,20 +180,19 @@ func TestTranscripts_Compact(t *testing.T) {
 	strategies["fails"] = convo.Chain(convo.Summarize{With: convotest.Failing{}, Window: -1}, convo.Truncate{})
 	names := slices.Sorted(maps.Keys(strategies))
 	outcomes := map[string]map[string]int{}
-	prefixes, cases := 0, 0
-	count := 0
+	prefixes, cases, count := 0, 0, 0
+	every := long.Or(1201, 97) // it looks at each so-manyth prefix
 	eachTranscript(t, func(t *testing.T, msgs []convo.Message) {
 		policy := convo.RolePolicy{}
 		if appendAll(policy, msgs) != nil {
 			policy = convo.Relaxed()
 		}
-		h, err := convo.New(&convo.Options{Roles: policy, PinFirstUser: true})
-		require.NoError(t, err)
+		h := historyOf(t, &convo.Options{Roles: policy, PinFirstUser: true})
 		for _, m := range msgs {
 			if _, err := h.Append(m); err != nil {
 				return // only Repair takes what follows
 			}
-			if count++; count%*prefixStride != 0 {
+			if count++; count%every != 0 {
 				continue
 			}
 			prefixes++
@@ -216,6 +213,8 @@ func TestTranscripts_Compact(t *testing.T) {
 		t.Logf("%-14s %v", name, outcomes[name])
 	}
 	assert.Positive(t, outcomes["truncate"]["applied"])
+	assert.Positive(t, outcomes["truncate"]["floor too large"])
+	assert.Positive(t, outcomes["clear"]["not enough"])
 }
 
 // squeeze compacts a fork to a percentage of its weight, and says how that

@@ -1,4 +1,4 @@
-module github.com/seed-c1b73e60/convo/bench/glue/anthropic
+module github.com/seed-c1b73e60/convo/bench/hosted
 
 go 1.26.5
 
@@ -6,7 +6,6 @@ require (
 	github.com/anthropics/anthropic-sdk-go/v2 v2.15.0
 	github.com/aws/aws-sdk-go-v2 v1.38.0
 	github.com/seed-c1b73e60/convo v0.1.0
-	github.com/seed-c1b73e60/convo/bench v0.1.0
 	github.com/seed-c1b73e60/convo/clients/convoanthropic v0.1.0
 	github.com/stretchr/testify v1.11.1
 	golang.org/x/oauth2 v0.30.0
@@ -69,7 +68,6 @@ require (
 )
 
 replace (
-	github.com/seed-c1b73e60/convo => ../../..
-	github.com/seed-c1b73e60/convo/bench => ../..
-	github.com/seed-c1b73e60/convo/clients/convoanthropic => ../../../clients/convoanthropic
+	github.com/seed-c1b73e60/convo => ../..
+	github.com/seed-c1b73e60/convo/clients/convoanthropic => ../../clients/convoanthropic
 )

@@ -1,23 +1,18 @@
-package repotest_test
+// Package moving_test has the programs of five systems from which docs/hosts.md says how to
+// move. A comment in them is a line of the other system.
+package moving_test
 
 import (
 	"context"
 	"fmt"
 	"os"
 	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-// The programs below are those of five systems from which docs/hosts.md says how to move.
-// A comment in them is a line of the other system.
 
 // A history that is checked as it grows, a budget that others share, room for an
 // answer, and the request.
@@ -255,22 +250,4 @@ func run(call convo.ToolCall) string {
 // summarize stands for a call of a small model.
 func summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	return convo.Summary{Text: fmt.Sprint("What was said in ", len(req.Messages), " messages.")}, nil
-}
-
-// docs/hosts.md shows the beginning of each program.
-func TestPages_Moving(t *testing.T) {
-	inRoot(t)
-	source, page := read(t, "internal/repotest/moving_test.go"), read(t, "docs/hosts.md")
-	for example, title := range map[string]string{
-		"Example_llmKernel": "llm-kernel", "Example_defectAgent": "defect-agent", "Example_ailoop": "ailoop",
-		"Example_crabtalk": "crabtalk", "Example_dsAPI": "ds-api",
-	} {
-		_, body, ok := strings.Cut(source, "\nfunc "+example+"() {\n")
-		require.True(t, ok, example)
-		body, _, _ = strings.Cut(body, "// Output:")
-		_, section, ok := strings.Cut(page, "\n### "+title+"\n")
-		require.True(t, ok, title)
-		shown, _ := block(t, section, "```go\n")
-		assert.True(t, strings.Contains(dedent(body), dedent(shown)), "%s does not have this block:\n%s", example, shown)
-	}
 }

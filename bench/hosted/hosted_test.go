@@ -1,4 +1,4 @@
-package anthropic
+package hosted
 
 import (
 	"context"
@@ -18,8 +18,7 @@ import (
 	"github.com/seed-c1b73e60/convo/clients/convoanthropic"
 )
 
-// Clients of the SDK for Bedrock and Vertex send the bytes of the conversation as they are. The
-// test is here because these packages bring the SDKs of Amazon and Google into a module.
+// Clients of the SDK for Bedrock and Vertex send the bytes of the conversation as they are.
 func TestHosted(t *testing.T) {
 	signed := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}, nil
@@ -33,7 +32,7 @@ func TestHosted(t *testing.T) {
 			server := clienttest.Record(t)
 			client := anthropic.NewClient(host, option.WithBaseURL(server.URL), option.WithMaxRetries(0))
 			call := convo.ToolCall{ID: "c", Name: "n", Arguments: `{"b":1.0,"a":12345678901234567890}`}
-			err := clienttest.Do(t, convoanthropic.Send(client, anthropic.MessageNewParams{Model: model, MaxTokens: maxTokens}, nil),
+			err := clienttest.Do(t, convoanthropic.Send(client, anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 1024}, nil),
 				convo.System("<s>"), convo.User("<a> & b"), convo.Assistant("", call), convo.Result(call, "r"))
 			require.Error(t, err)
 			server.Check(name, []string{"<s>", "<a> & b", `"input":{"b":1.0,"a":12345678901234567890}`, `"anthropic_version"`}, []string{`"model"`})
