@@ -48,16 +48,6 @@ else
 	GOARCH=386 CGO_ENABLED=0 go test -short -shuffle=on -cpu 1 ./...
 fi
 
-step mutants
-# Each takes a build of the package and of the tests that are to see it. The date chooses
-# an eighth, and those of the files that the last six hours of commits have changed run in
-# addition, at most 60 of them; with CI_STRICT set all run.
-part=$(($(date +%s) / 86400 % 8 + 1))
-[ -z "${CI_STRICT:-}" ] || part=0
-base=$(git rev-list -1 --before=$(($(git show -s --format=%ct) - 6 * 3600)) HEAD)
-changed=$(git diff --name-only "${base:-$(git hash-object -t tree /dev/null)}" | tr '\n' ' ')
-go test ./internal/modeltest -timeout 80m -run TestMutants -convo.mutants -convo.mutants.part="$part" -convo.mutants.of="$changed"
-
 step 'random operations against the model'
 # Two runs side by side, with different seeds.
 half=$((${MODEL_OPS:-200000} / 2))

@@ -192,21 +192,6 @@ func TestPages_FilesExist(t *testing.T) {
 	}
 }
 
-// The entry of a mutant that CONTRIBUTING.md shows is one of the mutants.
-func TestPages_MutantStands(t *testing.T) {
-	inRoot(t)
-	page, err := os.ReadFile("CONTRIBUTING.md")
-	require.NoError(t, err)
-	_, entry, ok := strings.Cut(string(page), "groups of four:\n\n```go\n")
-	require.True(t, ok)
-	entry, _, _ = strings.Cut(entry, "```")
-	mutants, err := os.ReadFile("internal/modeltest/mutants_bpe_test.go")
-	require.NoError(t, err)
-	for line := range strings.Lines(entry) {
-		assert.Contains(t, string(mutants), strings.TrimSpace(line))
-	}
-}
-
 // Each package of this repository that is not a test has a package comment.
 func TestPackages_HaveComments(t *testing.T) {
 	inRoot(t)
