@@ -294,6 +294,25 @@ func TestStore_DeleteTakesCopies(t *testing.T) {
 	})
 }
 
+// A Delete that finds no log syncs the directory: an earlier Delete may have removed the
+// log without a sync.
+func TestStore_DeleteAgain(t *testing.T) {
+	disk := newTestDisk(rand.New(rand.NewPCG(1, 1)))
+	s := &Store{Dir: "/chats", disk: disk}
+	fill(t, s, crashKey, 1)
+	disk.step = func(op string) error {
+		if op == "sync dir" {
+			return errBroken
+		}
+		return nil
+	}
+	require.ErrorIs(t, s.Delete(t.Context(), crashKey), errBroken)
+	disk.step = func(string) error { return nil }
+	require.NoError(t, s.Delete(t.Context(), crashKey))
+	disk.powerCut()
+	require.Empty(t, disk.dirs["/chats"].names)
+}
+
 // A gate lets one goroutine at a time do one operation of a disk, in an order that
 // a seed decides.
 type gate struct {

@@ -16,13 +16,5 @@
 // call it from driver.step instead.
 //
 // The package uses only the exported API of convo. The tests of convo import
-// it, so apart from its own tests it imports no other module.
-//
-// # Mutants
-//
-// TestMutants shows that the tests can fail. It breaks the code in one place at
-// a time, and requires that a test fails each time. A mutant is a text in a
-// source file and its replacement. When that code is rewritten, the text is no
-// longer found, TestMutants_FindTheirText fails, and the mutant must be adapted
-// to the new code.
+// it, so it imports no other module.
 package modeltest

@@ -2,10 +2,14 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"go/ast"
+	"go/printer"
 	"go/token"
 	"go/types"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -20,13 +24,22 @@ type mutant struct {
 	order int // its place among all mutants, in the order in which they were found
 
 	function string
+	hash     string // of the function
 	kind     string
 	text     string // the code that it replaces, on one line
 	nth      int    // counts mutants with the same function, kind and text, from 1
 
 	equivalent bool
-	write      func(m *mutant, show func(n ast.Node) string) string
+
+	// code returns the code that takes the place of the text. show returns the code
+	// of a part of the text.
+	code func(show render) string
+	// weave returns code that behaves like code if the expression is is true, and
+	// like text otherwise.
+	weave func(is, code, text string) string
 }
+
+type render = func(n ast.Node) string
 
 // String describes a mutant by its function, kind and text, not by its position.
 func (m *mutant) String() string {
@@ -37,8 +50,34 @@ func (m *mutant) String() string {
 	return s
 }
 
-// is returns a Go expression that is true when the mutant is switched on.
-func (m *mutant) is() string { return fmt.Sprintf("mutantIs(%d)", m.n) }
+// id is how the list of equivalent mutants names a mutant.
+func (m *mutant) id() string { return m.hash + " " + m.String() }
+
+// diff shows the lines of the file that the mutant changes. dir is the directory of the
+// package.
+func (m *mutant) diff(dir string) string {
+	text := m.file.text
+	code := m.code(func(n ast.Node) string { return text[m.file.offset(n.Pos()):m.file.offset(n.End())] })
+	old, changed := strings.Split(text, "\n"), strings.Split(text[:m.from]+code+text[m.to:], "\n")
+	first := 0
+	for old[first] == changed[first] {
+		first++
+	}
+	for len(old) > first && len(changed) > first && old[len(old)-1] == changed[len(changed)-1] {
+		old, changed = old[:len(old)-1], changed[:len(changed)-1]
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d\n", filepath.Join(dir, m.file.name), first+1)
+	for _, line := range old[first:] {
+		fmt.Fprintln(&b, "-"+line)
+	}
+	for _, line := range changed[first:] {
+		if strings.TrimSpace(line) != "" {
+			fmt.Fprintln(&b, "+"+line)
+		}
+	}
+	return b.String()
+}
 
 // weave returns the text of the file with the mutants in it.
 func (f *file) weave(ms []*mutant) string {
@@ -59,9 +98,8 @@ func (f *file) weaveRange(ms []*mutant, from, to int) string {
 		}
 		b.WriteString(f.text[from:m.from])
 		inner := ms[i+1:]
-		b.WriteString(m.write(m, func(n ast.Node) string {
-			return f.weaveRange(inner, int(n.Pos()-f.syntax.FileStart), int(n.End()-f.syntax.FileStart))
-		}))
+		code := m.code(func(n ast.Node) string { return f.weaveRange(inner, f.offset(n.Pos()), f.offset(n.End())) })
+		b.WriteString(m.weave(fmt.Sprintf("mutantIs(%d)", m.n), code, f.weaveRange(inner, m.from, m.to)))
 		from = m.to
 	}
 	b.WriteString(f.text[from:to])
@@ -73,12 +111,8 @@ func (p *pkg) mutants() []*mutant {
 	var all []*mutant
 	seen := map[string]int{}
 	for _, f := range p.files {
-		for _, d := range f.syntax.Decls {
-			fd, ok := d.(*ast.FuncDecl)
-			if !ok || fd.Body == nil {
-				continue
-			}
-			finder := &finder{p: p, file: f, function: nameOf(fd), besideError: map[ast.Expr]bool{}}
+		for _, fd := range functions(f.syntax) {
+			finder := &finder{p: p, file: f, function: nameOf(fd), hash: hashOf(fd), besideError: map[ast.Expr]bool{}}
 			finder.walk(fd.Body, fd.Type)
 			for _, m := range finder.found {
 				seen[m.String()]++
@@ -97,38 +131,61 @@ func nameOf(fd *ast.FuncDecl) string {
 	return "(" + types.ExprString(fd.Recv.List[0].Type) + ")." + fd.Name.Name
 }
 
+// hashOf returns a hash of a function: of its name and its code, without comments.
+func hashOf(fd *ast.FuncDecl) string {
+	h := sha256.New()
+	// With an empty FileSet the nodes have no positions, so that what is printed
+	// does not depend on the layout.
+	if err := printer.Fprint(h, token.NewFileSet(), fd); err != nil {
+		panic(err) // fd is not valid
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
 // A finder finds the mutants of one function.
 type finder struct {
 	p        *pkg
 	file     *file
 	function string
+	hash     string
 	found    []*mutant
 
 	besideError map[ast.Expr]bool // results returned beside an error, which mean nothing
 }
 
-func (f *finder) add(kind string, n ast.Node, write func(m *mutant, show func(ast.Node) string) string) {
-	from, to := int(n.Pos()-f.file.syntax.FileStart), int(n.End()-f.file.syntax.FileStart)
+func (f *finder) add(kind string, n ast.Node, code func(render) string, weave func(is, code, text string) string) {
+	from, to := f.file.offset(n.Pos()), f.file.offset(n.End())
 	f.found = append(f.found, &mutant{
-		file: f.file, from: from, to: to, function: f.function, kind: kind,
-		text: strings.Join(strings.Fields(f.file.text[from:to]), " "), write: write,
+		file: f.file, from: from, to: to, function: f.function, hash: f.hash, kind: kind,
+		text: strings.Join(strings.Fields(f.file.text[from:to]), " "), code: code, weave: weave,
 	})
 }
 
-// either adds a mutant that replaces an expression with another.
-func (f *finder) either(kind string, n ast.Expr, other func(show func(ast.Node) string) string) {
+// statement adds a mutant that replaces a statement.
+func (f *finder) statement(kind string, n ast.Stmt, code func(render) string) {
+	f.add(kind, n, code, func(is, code, text string) string {
+		return fmt.Sprintf("if %s {\n%s\n} else {\n%s\n}", is, code, text)
+	})
+}
+
+// expression adds a mutant that replaces an expression whose value is not constant.
+func (f *finder) expression(kind string, n ast.Expr, code func(render) string) {
 	t, ok := f.p.info.Types[n]
 	if !ok || t.Value != nil || t.Type == nil {
 		return
 	}
-	typ := types.TypeString(types.Default(t.Type), func(q *types.Package) string {
+	typ := f.typeString(types.Default(t.Type))
+	f.add(kind, n, code, func(is, code, text string) string {
+		return fmt.Sprintf("func() %s { if %s { return %s }; return %s }()", typ, is, code, text)
+	})
+}
+
+func (f *finder) typeString(t types.Type) string {
+	return types.TypeString(t, func(q *types.Package) string {
 		if q.Path() == f.p.name {
 			return ""
 		}
 		return q.Name()
-	})
-	f.add(kind, n, func(m *mutant, show func(ast.Node) string) string {
-		return fmt.Sprintf("func() %s { if %s { return %s }; return %s }()", typ, m.is(), other(show), show(n))
 	})
 }
 
@@ -166,9 +223,9 @@ func (f *finder) walk(body ast.Node, fn *ast.FuncType) {
 			f.literal(n)
 		case *ast.Ident:
 			if n.Name == "true" || n.Name == "false" {
-				f.add("other truth value", n, func(m *mutant, _ func(ast.Node) string) string {
-					return "(" + n.Name + " != " + m.is() + ")"
-				})
+				other := map[string]string{"true": "false", "false": "true"}[n.Name]
+				f.add("other truth value", n, func(render) string { return other },
+					func(is, _, text string) string { return "(" + text + " != " + is + ")" })
 			}
 		case *ast.CallExpr:
 			f.call(n)
@@ -179,11 +236,17 @@ func (f *finder) walk(body ast.Node, fn *ast.FuncType) {
 
 // condition adds the mutants of a condition that decides what runs.
 func (f *finder) condition(cond ast.Expr) {
-	for kind, form := range map[string]string{"never": "((%s) && !%s)", "always": "((%s) || %s)", "negate": "((%s) != %s)"} {
-		f.add(kind, cond, func(m *mutant, show func(ast.Node) string) string { return fmt.Sprintf(form, show(cond), m.is()) })
+	for _, k := range []struct{ kind, code, woven string }{
+		{"never", "(%s) && false", "((%s) && !%s)"},
+		{"always", "(%s) || true", "((%s) || %s)"},
+		{"negate", "!(%s)", "((%s) != %s)"},
+	} {
+		f.add(k.kind, cond, func(show render) string { return fmt.Sprintf(k.code, show(cond)) },
+			func(is, _, text string) string { return fmt.Sprintf(k.woven, text, is) })
 	}
 }
 
+// once adds a mutant that leaves a loop at the end of its body.
 func (f *finder) once(body *ast.BlockStmt) {
 	if len(body.List) == 0 {
 		return
@@ -191,10 +254,13 @@ func (f *finder) once(body *ast.BlockStmt) {
 	if _, ok := body.List[len(body.List)-1].(*ast.ReturnStmt); ok {
 		return // its end is never reached
 	}
-	f.add("loop once", body, func(m *mutant, show func(ast.Node) string) string {
-		text := show(body)
-		return text[:len(text)-1] + "\nif " + m.is() + " { break }\n}"
-	})
+	// last puts a statement at the end of the body.
+	last := func(text, statement string) string {
+		rest := strings.TrimRight(text[:len(text)-1], " \t\n")
+		return rest + "\n" + statement + text[len(rest):]
+	}
+	f.add("loop once", body, func(show render) string { return last(show(body), "break") },
+		func(is, _, text string) string { return last(text, "if "+is+" { break }") })
 }
 
 var swaps = map[token.Token]token.Token{
@@ -208,7 +274,7 @@ var swaps = map[token.Token]token.Token{
 
 func (f *finder) binary(n *ast.BinaryExpr) {
 	if other, ok := swaps[n.Op]; ok {
-		f.either(n.Op.String()+" to "+other.String(), n, func(show func(ast.Node) string) string {
+		f.expression(n.Op.String()+" to "+other.String(), n, func(show render) string {
 			return fmt.Sprintf("(%s) %s (%s)", show(n.X), other, show(n.Y))
 		})
 	}
@@ -222,14 +288,9 @@ func (f *finder) literal(n *ast.BasicLit) {
 	if b, ok := t.Underlying().(*types.Basic); !ok || b.Info()&types.IsUntyped != 0 {
 		return
 	}
-	typ := types.TypeString(t, func(q *types.Package) string {
-		if q.Path() == f.p.name {
-			return ""
-		}
-		return q.Name()
-	})
-	f.add("one more", n, func(m *mutant, _ func(ast.Node) string) string {
-		return fmt.Sprintf("(%s + %s(mutantOne(%d)))", n.Value, typ, m.n)
+	typ := f.typeString(t)
+	f.add("one more", n, func(render) string { return "(" + n.Value + " + 1)" }, func(is, _, text string) string {
+		return fmt.Sprintf("func() %s { n := %[1]s(%s); if %s { n++ }; return n }()", typ, text, is)
 	})
 }
 
@@ -240,7 +301,7 @@ var copies = []string{"slices.Clone", "slices.Clip", "maps.Clone", "cloneAll", "
 func (f *finder) call(n *ast.CallExpr) {
 	name := types.ExprString(n.Fun)
 	if other := map[string]string{"min": "max", "max": "min"}[name]; other != "" {
-		f.either(name+" to "+other, n, func(show func(ast.Node) string) string {
+		f.expression(name+" to "+other, n, func(show render) string {
 			var args []string
 			for _, a := range n.Args {
 				args = append(args, show(a))
@@ -249,10 +310,10 @@ func (f *finder) call(n *ast.CallExpr) {
 		})
 	}
 	if slices.Contains(copies, name) && len(n.Args) == 1 {
-		f.either("no copy", n, func(show func(ast.Node) string) string { return show(n.Args[0]) })
+		f.expression("no copy", n, func(show render) string { return show(n.Args[0]) })
 	}
 	if s, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) == 0 && (s.Sel.Name == "clone" || s.Sel.Name == "clipped") {
-		f.either("no copy", n, func(show func(ast.Node) string) string { return show(s.X) })
+		f.expression("no copy", n, func(show render) string { return show(s.X) })
 	}
 }
 
@@ -263,25 +324,21 @@ func (f *finder) statements(list []ast.Stmt, fn *ast.FuncType) {
 			f.remove(s)
 		case *ast.IncDecStmt:
 			f.remove(s)
-			f.add("count the other way", s, func(m *mutant, show func(ast.Node) string) string {
-				return fmt.Sprintf("if %s { %s%s } else { %s }", m.is(), show(s.X), swaps[s.Tok], show(s))
-			})
+			f.statement("count the other way", s, func(show render) string { return show(s.X) + swaps[s.Tok].String() })
 		case *ast.AssignStmt:
 			if s.Tok == token.DEFINE {
 				continue
 			}
 			f.remove(s)
 			if other, ok := swaps[s.Tok]; ok {
-				f.add(s.Tok.String()+" to "+other.String(), s, func(m *mutant, show func(ast.Node) string) string {
-					return fmt.Sprintf("if %s { %s %s %s } else { %s }", m.is(), show(s.Lhs[0]), other, show(s.Rhs[0]), show(s))
+				f.statement(s.Tok.String()+" to "+other.String(), s, func(show render) string {
+					return fmt.Sprintf("%s %s %s", show(s.Lhs[0]), other, show(s.Rhs[0]))
 				})
 			}
 		case *ast.BranchStmt:
 			f.remove(s)
 			if other, ok := swaps[s.Tok]; ok && s.Label == nil {
-				f.add(s.Tok.String()+" to "+other.String(), s, func(m *mutant, show func(ast.Node) string) string {
-					return fmt.Sprintf("if %s { %s }; %s", m.is(), other, show(s))
-				})
+				f.statement(s.Tok.String()+" to "+other.String(), s, func(render) string { return other.String() })
 			}
 		case *ast.ReturnStmt:
 			f.remove(s)
@@ -291,11 +348,7 @@ func (f *finder) statements(list []ast.Stmt, fn *ast.FuncType) {
 	}
 }
 
-func (f *finder) remove(s ast.Stmt) {
-	f.add("remove", s, func(m *mutant, show func(ast.Node) string) string {
-		return "if !" + m.is() + " {\n" + show(s) + "\n}"
-	})
-}
+func (f *finder) remove(s ast.Stmt) { f.statement("remove", s, func(render) string { return "" }) }
 
 // zero adds a mutant that returns zero values.
 func (f *finder) zero(s *ast.ReturnStmt, fn *ast.FuncType) {
@@ -316,9 +369,7 @@ func (f *finder) zero(s *ast.ReturnStmt, fn *ast.FuncType) {
 			zeros = append(zeros, "*new("+types.ExprString(r.Type)+")")
 		}
 	}
-	f.add("return zero", s, func(m *mutant, show func(ast.Node) string) string {
-		return fmt.Sprintf("if %s { return %s }\n%s", m.is(), strings.Join(zeros, ", "), show(s))
-	})
+	f.statement("return zero", s, func(render) string { return "return " + strings.Join(zeros, ", ") })
 }
 
 // error records the results that are returned beside an error. Callers must not

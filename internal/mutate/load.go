@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,8 +25,9 @@ type pkg struct {
 	files []*file
 	info  *types.Info
 
-	fset    *token.FileSet
-	imports types.Importer
+	fset     *token.FileSet
+	imports  types.Importer
+	switches *ast.File
 }
 
 // A file is a Go file of the package that is not a test.
@@ -33,7 +35,11 @@ type file struct {
 	name   string
 	text   string
 	syntax *ast.File
+	bare   *ast.File // without the bodies of functions
 }
+
+// offset returns where in the text a position is.
+func (f *file) offset(at token.Pos) int { return int(at - f.syntax.FileStart) }
 
 // load parses and type-checks the package in a directory.
 func load(dir string) (*pkg, error) {
@@ -41,16 +47,14 @@ func load(dir string) (*pkg, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Name,Dir,GoFiles,Export", ".", "os", "strconv")
-	cmd.Dir, cmd.Stderr = abs, os.Stderr
-	out, err := cmd.Output()
+	out, err := command(abs, "go", "list", "-export", "-deps", "-json=ImportPath,Name,Dir,GoFiles,Export", ".", "os", "strconv")
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, err
 	}
 	p := &pkg{dir: abs, fset: token.NewFileSet()}
 	exports := map[string]string{}
 	var names []string
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var l struct {
 			ImportPath, Name, Dir, Export string
 			GoFiles                       []string
@@ -66,6 +70,9 @@ func load(dir string) (*pkg, error) {
 		}
 	}
 	p.imports = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s: no Go files other than tests", dir)
+	}
 	slices.Sort(names)
 	for _, name := range names {
 		text, err := os.ReadFile(p.absolute(name))
@@ -73,36 +80,58 @@ func load(dir string) (*pkg, error) {
 			return nil, err
 		}
 		f := &file{name: name, text: string(text)}
-		if f.syntax, err = parser.ParseFile(p.fset, name, text, parser.SkipObjectResolution); err != nil {
+		if f.syntax, err = p.parse(name, f.text); err != nil {
 			return nil, err
+		}
+		if f.bare, err = p.parse(name, f.text); err != nil {
+			return nil, err
+		}
+		for _, d := range f.bare.Decls {
+			if fd, ok := d.(*ast.FuncDecl); ok {
+				fd.Body = nil
+			}
 		}
 		p.files = append(p.files, f)
 	}
-	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	return p, p.check(nil, "", p.info)
-}
-
-// check type-checks the package, with text in place of the file other.
-func (p *pkg) check(other *file, text string, info *types.Info) error {
-	files := []*ast.File{p.switches()}
-	for _, f := range p.files {
-		syntax := f.syntax
-		if f == other {
-			var err error
-			if syntax, err = parser.ParseFile(p.fset, f.name, text, parser.SkipObjectResolution); err != nil {
-				return err
-			}
-		}
-		files = append(files, syntax)
+	if p.switches, err = p.parse(switchFile, fmt.Sprintf(switchText, p.name)); err != nil {
+		return nil, err
 	}
-	c := types.Config{Importer: p.imports}
-	_, err := c.Check(p.name, p.fset, files, info)
-	return err
+	all := []*ast.File{p.switches}
+	for _, f := range p.files {
+		all = append(all, f.syntax)
+	}
+	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	_, err = (&types.Config{Importer: p.imports}).Check(p.name, p.fset, all, p.info)
+	return p, err
 }
 
-// builds reports whether the package builds with the mutant.
-func (p *pkg) builds(m *mutant) bool {
-	return p.check(m.file, m.file.weave([]*mutant{m}), nil) == nil
+func (p *pkg) parse(name, text string) (*ast.File, error) {
+	return parser.ParseFile(p.fset, name, text, parser.SkipObjectResolution)
+}
+
+// builds reports whether the package builds with mutants of one file. It does not check
+// the bodies in other files.
+func (p *pkg) builds(ms ...*mutant) bool {
+	file := ms[0].file
+	mutated, err := p.parse(file.name, file.weave(ms))
+	if err != nil {
+		return false
+	}
+	files := []*ast.File{p.switches, mutated}
+	for _, f := range p.files {
+		if f != file {
+			files = append(files, f.bare)
+		}
+	}
+	ok := true
+	c := types.Config{Importer: p.imports, Error: func(err error) {
+		var e types.Error
+		if errors.As(err, &e) && mutated.FileStart <= e.Pos && e.Pos <= mutated.FileEnd {
+			ok = false // other files lack bodies that use their imports
+		}
+	}}
+	_, _ = c.Check(p.name, p.fset, files, nil)
+	return ok
 }
 
 // switchText is a file that is added to the package. It reads from the
@@ -117,24 +146,11 @@ import (
 var mutantNow, _ = strconv.Atoi(os.Getenv("MUTANT"))
 
 func mutantIs(n int) bool { return mutantNow == n }
-
-func mutantOne(n int) int {
-	if mutantNow == n {
-		return 1
-	}
-	return 0
-}
 `
 
 const switchFile = "zz_mutant_switch.go"
 
-func (p *pkg) switches() *ast.File {
-	syntax, err := parser.ParseFile(p.fset, switchFile, fmt.Sprintf(switchText, p.name), parser.SkipObjectResolution)
-	if err != nil {
-		panic(err)
-	}
-	return syntax
-}
+var errNoTests = errors.New("the package has no tests")
 
 // build builds one test binary of the package that contains all the mutants.
 func (p *pkg) build(work string, ms []*mutant) (binary string, err error) {
@@ -170,10 +186,25 @@ func (p *pkg) build(work string, ms []*mutant) (binary string, err error) {
 		return "", err
 	}
 	binary = filepath.Join(work, "mutants.test")
-	cmd := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
-	cmd.Dir = p.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go test -c: %w\n%s", err, out)
+	if _, err = command(p.dir, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, "."); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(binary); errors.Is(err, fs.ErrNotExist) {
+		return "", errNoTests
 	}
 	return binary, nil
+}
+
+// command runs a command in a directory, and returns its output. The error includes what
+// the command prints to its standard error.
+func command(dir, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %s%w", name, args[0], &stderr, err)
+	}
+	return string(out), err
 }

@@ -2,46 +2,54 @@
 // tests, and reports the mutants, as such broken versions are called, that no
 // test notices.
 //
-//	go run ./internal/mutate -n 150 -seed 1
+//	go run ./internal/mutate -n 150 -seed 1      # a sample of a package
+//	go run ./internal/mutate -base HEAD~3 -n 0   # the functions that have changed
 //
 // It tries a random sample, which depends on the seed. A mutant is identified by
 // its function and the code that it replaces, so the same seed selects the same
 // mutants after code has moved to another file or line. All mutants of a sample
-// are built into one test binary, each behind a switch, with go test -overlay;
-// the source tree is not changed. The binary runs once for each mutant: the quick
-// tests first, and if they all pass, all tests.
+// are built into one test binary, each with a switch, with go test -overlay; the
+// source tree is not changed. The binary runs the tests of the package, in their
+// default form, once for each mutant: first the quick tests, and if they all pass,
+// the others.
+//
+// With -base, only functions are mutated that differ from those in a commit, other
+// than in comments. Without -dir, they are those of all packages of the module that
+// are in the current directory and below. Files of other platforms are left out.
 //
 // A mutant is killed if a test fails, if the process crashes, or if a test hangs
 // that ends without the mutant. Mutants that do not compile are not counted. Nor
 // are those listed in equivalent.txt, which behave like the original code. The
-// exit status is 1 if more than -most percent of the others survive, or if a
-// mutant in equivalent.txt is killed.
+// line of a survivor can be copied to this list, with a reason below it. It has a
+// hash of the function, so that it has no effect after the function has changed;
+// -prune removes such entries. The exit status is 1 if more than -most percent of the
+// others survive, or if a mutant in equivalent.txt is killed.
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
 var (
-	dir        = flag.String("dir", ".", "the directory of the package")
-	size       = flag.Int("n", 150, "number of mutants to try; 0 means all")
+	dir        = flag.String("dir", "", "the directory of the package; the default is the current directory or, with -base, each package in it and below that the change touches")
+	base       = flag.String("base", "", "mutate only functions that differ from the ones in this commit")
+	size       = flag.Int("n", 150, "number of mutants of a package to try; 0 means all")
 	seed       = flag.Int("seed", 1, "seed of the sample")
 	only       = flag.String("only", "", "try only mutants whose description contains this")
 	equivalent = flag.String("equivalent", "internal/mutate/equivalent.txt", "file that lists the equivalent mutants, with reasons")
 	most       = flag.Float64("most", 5, "percentage of mutants that may survive")
 	timeout    = flag.Duration("timeout", 10*time.Minute, "time limit for one run of the tests")
-	workers    = flag.Int("p", 1, "number of mutants to try in parallel")
-	quick      = flag.Bool("quick", false, "run the quick tests only, for a first look at where tests may be missing")
 	list       = flag.Bool("list", false, "list the sample and exit")
+	doPrune    = flag.Bool("prune", false, "remove the entries of functions that have changed from the list of equivalent mutants, and exit")
 )
 
 func main() {
@@ -55,126 +63,128 @@ func main() {
 	}
 }
 
+// A result counts mutants that were tried.
+type result struct {
+	tried, equivalent int
+	survived          []string // the mutants that no test noticed, with what they change
+	wrong             []string // mutants that are listed as equivalent, and are not
+}
+
 func run() (ok bool, err error) {
+	if flag.NArg() > 0 || *size < 0 {
+		return false, fmt.Errorf("cannot use the arguments %q; see -help", os.Args[1:])
+	}
+	if *doPrune {
+		return true, prune(*equivalent, ".")
+	}
 	known, err := readEquivalent(*equivalent)
 	if err != nil {
 		return false, err
 	}
-	p, err := load(*dir)
+	dirs := []string{cmp.Or(*dir, ".")}
+	if *base != "" && *dir == "" {
+		if dirs, err = changedPackages(*base); err != nil {
+			return false, err
+		}
+	}
+	var r result
+	for _, dir := range dirs {
+		if err := r.try(dir, known); err != nil {
+			return false, fmt.Errorf("%s: %w", dir, err)
+		}
+	}
+	if *list {
+		return true, nil
+	}
+	fmt.Printf("\n%d mutants, not counting %d equivalent ones: %d killed, %d survived (%.1f %%)\n",
+		r.tried, r.equivalent, r.tried-len(r.survived), len(r.survived), percent(len(r.survived), r.tried))
+	for _, s := range r.survived {
+		fmt.Printf("survived: %s\n", s)
+	}
+	for _, s := range r.wrong {
+		fmt.Printf("listed in %s, but killed by a test: %s\n", *equivalent, s)
+	}
+	return percent(len(r.survived), r.tried) <= *most && len(r.wrong) == 0, nil
+}
+
+// try tries mutants of the package in a directory. The mutants that are known to be
+// equivalent are tried too, so that a wrong entry of the list is found.
+func (r *result) try(dir string, known map[string]bool) error {
+	p, err := load(dir)
 	if err != nil {
-		return false, err
+		return err
 	}
 	all := p.mutants()
+	if *base != "" {
+		touched, err := p.touched(*base)
+		if err != nil {
+			return err
+		}
+		all = slices.DeleteFunc(all, func(m *mutant) bool { return !touched[m.hash] })
+	}
 	sample, refused := p.sample(all, *size, *seed, *only, known)
-	fmt.Printf("%d mutants, %d in the sample; %d others were left out because they do not compile\n", len(all), len(sample), refused)
+	fmt.Printf("%s: %d mutants, %d in the sample; %d others were left out because they do not compile\n", dir, len(all), len(sample), refused)
 	if *list {
 		for _, m := range sample {
 			fmt.Println(m)
 		}
-		return true, nil
+		return nil
+	}
+	if len(sample) == 0 {
+		return nil
 	}
 	work, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer os.RemoveAll(work)
 	binary, err := p.build(work, sample)
+	if errors.Is(err, errNoTests) && *base != "" {
+		fmt.Println("its mutants are not tried, because it has no tests")
+		return nil
+	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	tests, err := newTests(binary, p.dir, *timeout)
 	if err != nil {
-		return false, err
+		return err
 	}
-
-	// The mutants listed as equivalent are tried too, so that a wrong entry of
-	// the list is found.
-	var mu sync.Mutex
-	var survivors, wrong []*mutant
-	next := make(chan *mutant)
-	var wg sync.WaitGroup
-	for range max(*workers, 1) {
-		wg.Go(func() {
-			for m := range next {
-				start := time.Now()
-				by := tests.kill(m, *quick)
-				mu.Lock()
-				switch {
-				case by == "" && m.equivalent:
-					by = "equivalent"
-				case by == "":
-					by = "SURVIVED"
-					survivors = append(survivors, m)
-				case m.equivalent:
-					wrong = append(wrong, m)
-				}
-				fmt.Printf("%6.1fs %s\n        %s\n", time.Since(start).Seconds(), m, by)
-				mu.Unlock()
-			}
-		})
-	}
-	equal := 0
 	for _, m := range sample {
-		if m.equivalent {
-			equal++
+		start := time.Now()
+		by := tests.kill(m)
+		switch {
+		case by == "" && m.equivalent:
+			by = "equivalent"
+		case by == "":
+			by = "SURVIVED"
+			r.survived = append(r.survived, m.id()+"\n"+m.diff(dir))
+		case m.equivalent:
+			r.wrong = append(r.wrong, m.id())
 		}
-		next <- m
+		fmt.Printf("%6.1fs %s\n        %s\n", time.Since(start).Seconds(), m, by)
+		if m.equivalent {
+			r.equivalent++
+		} else {
+			r.tried++
+		}
 	}
-	close(next)
-	wg.Wait()
-
-	tried := len(sample) - equal
-	fmt.Printf("\n%d mutants, not counting %d equivalent ones: %d killed, %d survived (%.1f %%)\n",
-		tried, equal, tried-len(survivors), len(survivors), percent(len(survivors), tried))
-	for _, m := range survivors {
-		fmt.Printf("survived: %s\n", m)
-	}
-	for _, m := range wrong {
-		fmt.Printf("listed in %s, but killed by a test: %s\n", *equivalent, m)
-	}
-	return percent(len(survivors), tried) <= *most && len(wrong) == 0, nil
+	return nil
 }
 
 func percent(part, whole int) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
-
-// readEquivalent reads the descriptions of equivalent mutants. Indented lines
-// give the reason for the mutant above them, and "#" begins a comment.
-func readEquivalent(name string) (map[string]bool, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]bool{}
-	last, reason := "", true
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimRight(line, "\r\n")
-		switch {
-		case line == "" || line[0] == '#':
-		case line[0] == ' ' || line[0] == '\t':
-			reason = true
-		case !reason:
-			return nil, fmt.Errorf("%s: no reason for %s", name, last)
-		default:
-			last, reason = line, false
-			known[line] = true
-		}
-	}
-	if !reason {
-		return nil, fmt.Errorf("%s: no reason for %s", name, last)
-	}
-	return known, nil
-}
 
 // sample selects n mutants that compile, in an order that depends only on the
 // seed and on the descriptions of the mutants. Equivalent mutants that come up
 // are added and not counted in n.
 func (p *pkg) sample(all []*mutant, n, seed int, only string, known map[string]bool) (taken []*mutant, refused int) {
-	rank := func(m *mutant) []byte {
+	rank := map[*mutant]string{}
+	for _, m := range all {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, m))
-		return sum[:]
+		rank[m] = string(sum[:])
 	}
 	order := slices.Clone(all)
-	slices.SortFunc(order, func(a, b *mutant) int { return bytes.Compare(rank(a), rank(b)) })
+	slices.SortFunc(order, func(a, b *mutant) int { return cmp.Compare(rank[a], rank[b]) })
 	counted := 0
 	for _, m := range order {
 		if n > 0 && counted == n {
@@ -188,7 +198,7 @@ func (p *pkg) sample(all []*mutant, n, seed int, only string, known map[string]b
 			refused++
 			continue
 		}
-		m.equivalent = known[m.String()]
+		m.equivalent = known[m.id()]
 		taken = append(taken, m)
 		if !m.equivalent {
 			counted++

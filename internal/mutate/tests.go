@@ -39,7 +39,7 @@ var (
 func newTests(binary, dir string, limit time.Duration) (*tests, error) {
 	t := &tests{binary: binary, dir: dir, limit: limit}
 	start := time.Now()
-	out, _ := t.run(0, limit, "-test.v", "-test.short")
+	out, _ := t.run(0, limit, "-test.v")
 	for _, m := range passed.FindAllStringSubmatch(out, -1) {
 		seconds, err := strconv.ParseFloat(m[3], 64)
 		switch {
@@ -54,7 +54,7 @@ func newTests(binary, dir string, limit time.Duration) (*tests, error) {
 	if len(t.quick) == 0 {
 		return nil, fmt.Errorf("no quick test passes without a mutant:\n%s", out)
 	}
-	fmt.Printf("%d quick tests; all tests take %.0fs with -short\n", len(t.quick), time.Since(start).Seconds())
+	fmt.Printf("%d quick tests; all tests take %.0fs\n", len(t.quick), time.Since(start).Seconds())
 	if len(t.broken) > 0 {
 		fmt.Printf("not run, because they fail without a mutant: %v\n", t.broken)
 	}
@@ -68,17 +68,16 @@ func pattern(names []string) string {
 
 // kill returns the name of a test that fails because of the mutant, or another
 // reason why the mutant is killed. It returns the empty string if it survives.
-func (t *tests) kill(m *mutant, quick bool) (by string) {
-	type pass struct {
+func (t *tests) kill(m *mutant) (by string) {
+	for _, pass := range []struct {
 		limit time.Duration
-		args  []string
-	}
-	passes := []pass{{min(quickLimit, t.limit), []string{"-test.short", "-test.run", pattern(t.quick)}}}
-	if !quick {
-		passes = append(passes, pass{t.limit, []string{"-test.skip", pattern(t.broken)}})
-	}
-	for _, pass := range passes {
-		out, err := t.run(m.n, pass.limit, append(pass.args, "-test.failfast")...)
+		which string
+		names []string
+	}{
+		{min(quickLimit, t.limit), "-test.run", t.quick},
+		{t.limit, "-test.skip", slices.Concat(t.quick, t.broken)},
+	} {
+		out, err := t.run(m.n, pass.limit, pass.which, pattern(pass.names), "-test.failfast")
 		if err == nil {
 			continue
 		}
@@ -122,7 +121,7 @@ func (t *tests) run(n int, limit time.Duration, args ...string) (out string, err
 		cmd = exec.Command("sh", append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, t.binary}, args...)...)
 	}
 	cmd.Dir = t.dir
-	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n))
+	cmd.Env = append(os.Environ(), "CONVO_LONG=", "MUTANT="+strconv.Itoa(n))
 	data, err := cmd.CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		panic(err) // the binary cannot be run at all
