@@ -269,34 +269,6 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// Only store salvage and store prune change files, and -html writes its page.
-func TestFiles_NotChanged(t *testing.T) {
-	for _, path := range []string{"show", "check", "count", "compact", "convert", "store", "help"} {
-		path, err := filepath.Abs("testdata/" + path + ".txt")
-		require.NoError(t, err)
-		g := readGolden(t, path)
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			inTemp(t, g.files)
-			for _, c := range g.commands {
-				if strings.Contains(c.line, " > ") || strings.Contains(c.line, "whole.json") || strings.Contains(c.line, "smaller.json") {
-					continue
-				}
-				before := tree(t)
-				c.do(t)
-				if strings.Contains(c.line, "store salvage") || strings.Contains(c.line, "store prune") {
-					continue
-				}
-				after := tree(t)
-				if strings.Contains(c.line, "-html page.html") {
-					delete(before, "page.html")
-					delete(after, "page.html")
-				}
-				assert.Equal(t, before, after, c.line)
-			}
-		})
-	}
-}
-
 // tree returns the files of the current directory, with what they hold.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
