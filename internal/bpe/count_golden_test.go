@@ -91,7 +91,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// Several goroutines may count at once.
+// Several goroutines may use an encoding at once, of which there is one.
 func TestGolden_Concurrent(t *testing.T) {
 	_, all := readGolden(t)
 	var wg sync.WaitGroup
@@ -103,6 +103,9 @@ func TestGolden_Concurrent(t *testing.T) {
 				if n := bpe.Cl100k().Count(text); n != s.Cl100k.N {
 					t.Errorf("cl100k: want %d, got %d of %s", s.Cl100k.N, n, bpetest.Quoted(text))
 				}
+				if n := len(bpe.O200k().Append(nil, text)); n != s.O200k.N {
+					t.Errorf("o200k: want %d ids, got %d of %s", s.O200k.N, n, bpetest.Quoted(text))
+				}
 				if n := bpe.O200k().Count(text); n != s.O200k.N {
 					t.Errorf("o200k: want %d, got %d of %s", s.O200k.N, n, bpetest.Quoted(text))
 				}
@@ -110,6 +113,8 @@ func TestGolden_Concurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	assert.Same(t, bpe.Cl100k(), bpe.Cl100k())
+	assert.Same(t, bpe.O200k(), bpe.O200k())
 }
 
 // Append keeps the ids that dst already holds.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -175,21 +174,4 @@ func TestEncoding_ReleasesSpace(t *testing.T) {
 	e.release(sc)
 	assert.LessOrEqual(t, cap(sc.ids), maxKept)
 	assert.LessOrEqual(t, cap(sc.links), maxKept)
-}
-
-func TestEncoding_Concurrent(t *testing.T) {
-	var counts sync.WaitGroup
-	for range 8 {
-		counts.Go(func() {
-			for _, e := range []*Encoding{Cl100k(), O200k()} {
-				for range 200 {
-					assert.Equal(t, len(e.Append(nil, "It's 15 o'clock")), e.Count("It's 15 o'clock"))
-					assert.Equal(t, len(e.Append(nil, "слово, 中文 xyzzyx")), e.Count("слово, 中文 xyzzyx"))
-				}
-			}
-		})
-	}
-	counts.Wait()
-	assert.Same(t, Cl100k(), Cl100k())
-	assert.Same(t, O200k(), O200k())
 }
