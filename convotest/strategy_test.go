@@ -57,10 +57,7 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"shorten, truncate":     convo.Chain(convo.StrategyFunc(shortened), convo.ClearToolResults{}, convo.Truncate{}),
 	}
 	maps.Copy(good, otherOrders())
-	few := []string{
-		"truncate", "when", "clear all results", "summarize, keep turns", "ladder, failing",
-		"largest, then newest", "tool rounds only", "half by half", "summarises everything",
-	}
+	few := []string{"truncate", "when", "clear all results", "summarize, keep turns", "ladder, failing", "largest, then newest", "tool rounds only", "summarises everything"}
 	for _, name := range few {
 		require.Contains(t, good, name)
 	}
@@ -361,8 +358,10 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			return truncated(ctx, s, g)
 		}), `does not return within a minute (case "empty", in a History`},
 	}
+	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			rules.another(t, tt.want)
 			synctest.Test(t, func(t *testing.T) {
 				release = make(chan struct{}) // a channel of this bubble
 				defer close(release)
@@ -700,8 +699,10 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		{"due from the first message on", trigger{truncated, func(s convo.Status) bool { return s.Entries > 0 }}, `is due for a conversation of one short message`},
 		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
 	}
+	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			rules.another(t, tt.want)
 			synctest.Test(t, func(t *testing.T) {
 				err := convotest.CheckStrategy(tt.s)
 				require.Error(t, err)

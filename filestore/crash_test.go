@@ -191,7 +191,7 @@ func (c *crasher) run(operations int) {
 // Whatever fails and whenever the process or the power ends: a record that was
 // acknowledged is there, as it was, and no other but the one that was being saved.
 func TestStore_Crashes(t *testing.T) {
-	crashes, want := 0, long.Or(1_500, 10_000)
+	crashes, want := 0, long.Or(1_000, 10_000)
 	for seed := uint64(0); crashes < want; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c := &crasher{t: t, rnd: rnd, disk: newTestDisk(rnd)}

@@ -47,7 +47,7 @@ func TestStore_ChangedBytes(t *testing.T) {
 	}
 	next := log.next(rand.New(rand.NewPCG(5, 5)), crashKey)
 	behind := log[:len(log)-1].next(rand.New(rand.NewPCG(5, 6)), crashKey)
-	step := long.Or(13, 1)
+	step := long.Or(23, 1)
 	for at := 0; at < len(whole); at += step {
 		for k, change := range byteChanges {
 			node.data = bytes.Clone(whole)
@@ -168,7 +168,7 @@ func TestStore_ChangedBytesOpened(t *testing.T) {
 	whole := node.data
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 	newest := states[len(states)-1]
-	step := long.Or(23, 1)
+	step := long.Or(31, 1)
 	same, damaged, torn := 0, 0, 0
 	for at := 0; at < len(whole); at += step {
 		for k, change := range byteChanges {

@@ -106,7 +106,7 @@ func talkLong(t *testing.T, turns, window int, f wire.Anthropic, each func(h *co
 // A long conversation that is compacted again and again is never refused, and most
 // of its thinking goes back. Without the check of bonds it ends at the first compaction.
 func TestConversation_Long(t *testing.T) {
-	turns, window := long.Or(60, 400), long.Or(7_500, 30_000)
+	turns, window := long.Or(40, 400), long.Or(7_500, 30_000)
 	f := wire.Anthropic{Model: "claude-opus-5-5", Cache: true}
 	bound := talkLong(t, turns, window, f, nil)
 	t.Log("with bonds:           ", bound)

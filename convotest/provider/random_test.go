@@ -136,7 +136,7 @@ func converse(t *testing.T, seed uint64, formats ...formatTest) []provider.Reque
 // No format writes a request that its provider refuses, whatever happens to the
 // conversation, also if it goes on with another provider. With bonds ignored, Anthropic refuses many.
 func TestConversation_Random(t *testing.T) {
-	conversations := long.Or(3, 8)
+	conversations := long.Or(2, 8)
 	all := map[string][]formatTest{"all": formatTests()}
 	for _, tt := range formatTests() {
 		all[tt.name] = []formatTest{tt}

@@ -55,7 +55,7 @@ func TestEncoding_Count(t *testing.T) {
 			s, _ := e.Token(rng.Uint32N(uint32(e.Len())))
 			return s
 		}
-		for range long.Or(500, 5_000) {
+		for range long.Or(300, 5_000) {
 			check(t, e, slow, hardText(rng))
 
 			var b strings.Builder

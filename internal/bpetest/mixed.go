@@ -17,7 +17,7 @@ func (g *generator) sources() []source {
 // mixedText compares the texts of fileSources and generated text of every kind.
 // It takes about four times as much of each class of files as of each kind.
 func mixedText(c *checks) {
-	budget := int(long.Or(c.MB/10, c.MB) * 1e6)
+	budget := int(long.Or(c.MB/16, c.MB) * 1e6)
 	sources := append(fileSources(c.t, seed), newGenerator(c.Comparison, seed).sources()...)
 	tallies := make([]checks, len(sources))
 	dry := make([]bool, len(sources))
@@ -52,7 +52,7 @@ func mixedText(c *checks) {
 // randomStrings compares short strings of every kind.
 func randomStrings(c *checks) {
 	g := newGenerator(c.Comparison, seed)
-	for n := long.Or(2_000, 20_000); c.texts < n; {
+	for n := long.Or(1_000, 20_000); c.texts < n; {
 		c.check(g.text())
 	}
 }

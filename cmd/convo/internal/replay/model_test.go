@@ -253,7 +253,7 @@ func randomSession(r *rand.Rand, events int) *session.Session {
 }
 
 func TestRun_EqualsModel(t *testing.T) {
-	n := long.Or(6, 16)
+	n := long.Or(4, 16)
 	compactions := 0
 	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))

@@ -250,7 +250,7 @@ func TestRun_Recall(t *testing.T) {
 
 // TestArchive_Answers compares the searches at the end with those of package recall at the time.
 func TestArchive_Answers(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range long.Or[uint64](1, 3) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var ix recall.Index
 		var a archive
