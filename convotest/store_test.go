@@ -586,8 +586,10 @@ func TestCheckStore_NamesTheBrokenRule(t *testing.T) {
 			}
 		}, `yields a record that Append has refused, when several goroutines write (record `},
 	}
+	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			rules.another(t, tt.want)
 			synctest.Test(t, func(t *testing.T) {
 				s := new(bentStore)
 				tt.bend(s)

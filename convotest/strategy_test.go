@@ -57,7 +57,7 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"shorten, truncate":     convo.Chain(convo.StrategyFunc(shortened), convo.ClearToolResults{}, convo.Truncate{}),
 	}
 	maps.Copy(good, otherOrders())
-	few := []string{"truncate", "when", "clear all results", "summarize, keep turns", "ladder, failing", "largest, then newest", "tool rounds only", "summarises everything"}
+	few := []string{"truncate", "when", "clear all results", "summarize, keep turns", "largest, then newest", "tool rounds only", "summarises everything"}
 	for _, name := range few {
 		require.Contains(t, good, name)
 	}
