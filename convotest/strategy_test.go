@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // Each strategy runs in a synctest bubble, which fails if a goroutine outlives
@@ -56,8 +57,15 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 		"shorten, truncate":     convo.Chain(convo.StrategyFunc(shortened), convo.ClearToolResults{}, convo.Truncate{}),
 	}
 	maps.Copy(good, otherOrders())
+	few := []string{"truncate", "when", "clear all results", "summarize, keep turns", "largest, then newest", "tool rounds only", "summarises everything"}
+	for _, name := range few {
+		require.Contains(t, good, name)
+	}
 	for name, s := range good {
 		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(few, name) {
+				long.Only(t, "checks a strategy much like one of the short form")
+			}
 			synctest.Test(t, func(t *testing.T) { convotest.TestStrategy(t, s) })
 		})
 	}
@@ -325,7 +333,6 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			return convo.Edit{}, nil
 		}), `ends the goroutine that it is called on`},
 		{"fails", convo.Summarize{With: convotest.Failing{}}, `fails, and never makes an edit ("convo: summarizer: convotest: the fake summarizer failed, as it was told to; set its Err to return another error")`},
-		{"too long each time", convo.Summarize{With: &convotest.Growing{}}, `fails, and never makes an edit`},
 		{"cut off each time", convo.Summarize{With: convotest.CutOff{}}, `fails, and never makes an edit`},
 
 		{"due and not due", trigger{truncated, func(convo.Status) bool { calls++; return calls%2 == 0 }}, `gives two answers of Due for the same Status`},
@@ -351,8 +358,10 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			return truncated(ctx, s, g)
 		}), `does not return within a minute (case "empty", in a History`},
 	}
+	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			rules.another(t, tt.want)
 			synctest.Test(t, func(t *testing.T) {
 				release = make(chan struct{}) // a channel of this bubble
 				defer close(release)
@@ -690,8 +699,10 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		{"due from the first message on", trigger{truncated, func(s convo.Status) bool { return s.Entries > 0 }}, `is due for a conversation of one short message`},
 		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
 	}
+	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			rules.another(t, tt.want)
 			synctest.Test(t, func(t *testing.T) {
 				err := convotest.CheckStrategy(tt.s)
 				require.Error(t, err)

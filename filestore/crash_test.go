@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // A testLog is what a log should hold: records, oldest first.
@@ -190,10 +191,7 @@ func (c *crasher) run(operations int) {
 // Whatever fails and whenever the process or the power ends: a record that was
 // acknowledged is there, as it was, and no other but the one that was being saved.
 func TestStore_Crashes(t *testing.T) {
-	crashes, want := 0, 10_000
-	if testing.Short() {
-		want = 3_000
-	}
+	crashes, want := 0, long.Or(1_000, 10_000)
 	for seed := uint64(0); crashes < want; seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c := &crasher{t: t, rnd: rnd, disk: newTestDisk(rnd)}
@@ -209,7 +207,7 @@ func TestStore_Crashes(t *testing.T) {
 func crashEverywhere(t *testing.T, do func(*testing.T, *testDisk, func()), check func(*testing.T, *testDisk)) {
 	for n := 0; ; n++ {
 		killed := false
-		for seed := range uint64(60) {
+		for seed := range long.Or[uint64](20, 60) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			disk := newTestDisk(rnd)
 			do(t, disk, func() {
@@ -355,7 +353,7 @@ func (g *gate) run(rnd *rand.Rand, done <-chan struct{}) {
 // Processes whose operations on the disk come in any order never lose a record to
 // each other.
 func TestStore_Interleaved(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range long.Or[uint64](50, 200) {
 		synctest.Test(t, func(t *testing.T) { interleaved(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

@@ -18,11 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
-// The environment of a child process: its directory, and how many records it saves; 0:
-// until it is killed.
-const childDir, childRecords = "CONVO_TEST_DIR", "CONVO_TEST_RECORDS"
+// The environment of a child process: its directory, the seed of its records, and how many
+// it saves; 0: until it is killed.
+const childDir, childSeed, childRecords = "CONVO_TEST_DIR", "CONVO_TEST_SEED", "CONVO_TEST_RECORDS"
 
 // TestStore_Child is what a child process does. It prints "try ID" before a record
 // is appended, "ok ID" behind it, and "prune SEQ" before a Prune.
@@ -32,10 +33,11 @@ func TestStore_Child(t *testing.T) {
 		t.Skip("runs in the processes that other tests start")
 	}
 	var want int
-	_, err := fmt.Sscan(os.Getenv(childRecords), &want)
+	var seed uint64
+	_, err := fmt.Sscan(os.Getenv(childRecords)+" "+os.Getenv(childSeed), &want, &seed)
 	require.NoError(t, err)
 	s := &Store{Dir: dir}
-	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	rnd := rand.New(rand.NewPCG(seed, 4))
 	log, err := readAll(t, s, crashKey, 0)
 	require.NoError(t, err)
 	for n := 0; want == 0 || n < want; {
@@ -61,10 +63,10 @@ func TestStore_Child(t *testing.T) {
 }
 
 // child starts a child process, and returns the reader of what it prints.
-func child(t *testing.T, dir string, records int) (*exec.Cmd, io.Reader) {
+func child(t *testing.T, dir string, seed, records int) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStore_Child$")
-	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childRecords, records))
+	cmd.Env = append(os.Environ(), childDir+"="+dir, fmt.Sprintf("%s=%d", childSeed, seed), fmt.Sprintf("%s=%d", childRecords, records))
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -74,17 +76,15 @@ func child(t *testing.T, dir string, records int) (*exec.Cmd, io.Reader) {
 // A process that is killed at any moment loses no record that was acknowledged, and
 // leaves none but the one that it was saving.
 func TestStore_Kill(t *testing.T) {
-	kills := 1000
-	if testing.Short() {
-		kills = 20
-	}
+	kills := long.Or(15, 1000)
 	dir := t.TempDir()
 	s := &Store{Dir: dir}
 	var want []string // IDs
+	rnd := rand.New(rand.NewPCG(1, 2))
 	records := 0
-	for range kills {
-		cmd, out := child(t, dir, 0)
-		tries, last := 1+rand.IntN(6), ""
+	for n := range kills {
+		cmd, out := child(t, dir, n, 0)
+		tries, last := 1+rnd.IntN(6), ""
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			verb, id, _ := strings.Cut(lines.Text(), " ")
@@ -92,7 +92,7 @@ func TestStore_Kill(t *testing.T) {
 			case "try":
 				last = id
 				if tries--; tries == 0 {
-					time.Sleep(time.Duration(rand.IntN(1500)) * time.Microsecond) // anywhere in an Append
+					time.Sleep(time.Duration(rnd.IntN(1500)) * time.Microsecond) // anywhere in an Append
 					require.NoError(t, cmd.Process.Kill())
 				}
 			case "ok":
@@ -125,12 +125,13 @@ func TestStore_Kill(t *testing.T) {
 // Many processes save to one log, each record once, and those of one process in its
 // order.
 func TestStore_Processes(t *testing.T) {
-	const processes, each = 8, 20
+	const each = 20
+	processes := long.Or(4, 8)
 	dir := t.TempDir()
 	saved := make([][]string, processes)
 	var wg sync.WaitGroup
 	for i := range processes {
-		cmd, out := child(t, dir, each)
+		cmd, out := child(t, dir, i, each)
 		wg.Go(func() {
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				if id, ok := strings.CutPrefix(lines.Text(), "ok "); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // The line of a record, byte for byte.
@@ -77,9 +78,7 @@ func FuzzStore_Line(f *testing.F) {
 
 // A line may be as long as that of the longest record that Check accepts.
 func TestStore_LongestLine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes 256 MiB of addresses")
-	}
+	long.Only(t, "takes 256 MiB of addresses")
 	r := testLog(nil).next(rand.New(rand.NewPCG(1, 1)), "k")
 	r.Data = make([]byte, maxData)
 	require.NoError(t, r.Check())

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // byteChanges are the ways in which tests change a byte.
@@ -46,10 +47,7 @@ func TestStore_ChangedBytes(t *testing.T) {
 	}
 	next := log.next(rand.New(rand.NewPCG(5, 5)), crashKey)
 	behind := log[:len(log)-1].next(rand.New(rand.NewPCG(5, 6)), crashKey)
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
+	step := long.Or(23, 1)
 	for at := 0; at < len(whole); at += step {
 		for k, change := range byteChanges {
 			node.data = bytes.Clone(whole)
@@ -170,10 +168,7 @@ func TestStore_ChangedBytesOpened(t *testing.T) {
 	whole := node.data
 	last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
 	newest := states[len(states)-1]
-	step := 1
-	if testing.Short() {
-		step = 11
-	}
+	step := long.Or(31, 1)
 	same, damaged, torn := 0, 0, 0
 	for at := 0; at < len(whole); at += step {
 		for k, change := range byteChanges {
@@ -304,9 +299,7 @@ func (f longLine) ReadAt(p []byte, off int64) (int, error) {
 
 // After a line that is too long for a record, the next one is read.
 func TestLogScan_LineTooLong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes the memory of the longest line")
-	}
+	long.Only(t, "takes the memory of the longest line")
 	s := newScan(longLine{}, "k", 0, maxLine+6)
 	got, err := s.line()
 	require.ErrorIs(t, err, errLine)
@@ -495,7 +488,7 @@ func TestStore_ReadsOnce(t *testing.T) {
 		h, err := convo.Open(t.Context(), s, crashKey, nil)
 		require.NoError(t, err)
 		for range records {
-			_, err := h.Append(convo.User(strings.Repeat("a long question ", 100_000/records)), convo.Assistant(strings.Repeat("a long answer ", 100_000/records)))
+			_, err := h.Append(convo.User(strings.Repeat("a long question ", 30_000/records)), convo.Assistant(strings.Repeat("a long answer ", 30_000/records)))
 			require.NoError(t, err)
 			require.NoError(t, h.Save(t.Context()))
 		}

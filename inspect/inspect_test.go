@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/inspect"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // request returns the page that a browser on the same machine gets. The target may be an
@@ -314,7 +315,7 @@ func TestPages_Concurrent(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 3 {
 		wait.Go(func() {
-			for range 10 {
+			for range long.Or(4, 10) {
 				ask(t, p, "/?open=e3&open=c1")
 			}
 		})

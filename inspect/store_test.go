@@ -20,6 +20,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/inspect"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // Each record of a Store is a page, with links to the one before and the one after.
@@ -66,7 +67,7 @@ func TestPages_Store(t *testing.T) {
 func TestPages_LongList(t *testing.T) {
 	store := &convotest.MemStore{}
 	for n := range 250 {
-		h, err := convo.Open(t.Context(), store, fmt.Sprintf("%s/%03d", strings.Repeat(`<">`, 1000), n), nil)
+		h, err := convo.Open(t.Context(), store, fmt.Sprintf("%s/%03d", strings.Repeat(`<">`, long.Or(100, 1000)), n), nil)
 		require.NoError(t, err)
 		_, err = h.Append(convo.User("Hello."))
 		require.NoError(t, err)

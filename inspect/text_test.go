@@ -109,8 +109,8 @@ func TestPages_LongText(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	defer h.Close()
-	long := strings.Repeat("<b>é</b>", 125_000) // a million characters
-	_, err = h.Append(convo.User("Go."), convo.Assistant(long))
+	text := strings.Repeat("<b>é</b>", 125_000) // a million characters
+	_, err = h.Append(convo.User("Go."), convo.Assistant(text))
 	require.NoError(t, err)
 	p := inspect.Handler(h)
 	page := ask(t, p, "/")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
@@ -363,9 +364,9 @@ func TestMirror_EntriesOfTheHistory(t *testing.T) {
 }
 
 func TestMirror_Errors(t *testing.T) {
-	long := append([]*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
+	whole := append([]*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
 	edited := func(i int) []*line {
-		list := slices.Clone(long)
+		list := slices.Clone(whole)
 		list[i] = list[i].clone()
 		list[i].Text, list[i].Results = "edited", nil
 		return list
@@ -379,16 +380,16 @@ func TestMirror_Errors(t *testing.T) {
 	}{
 		{"a user message was edited", edited(1), 1, 0, "content"},
 		{"an answer was edited", edited(2), 2, 2, "content"},
-		{"the end is missing", long[:3], 3, 3, "missing"},
+		{"the end is missing", whole[:3], 3, 3, "missing"},
 		{"all is missing", nil, 0, 0, "missing"},
-		{"one is missing", slices.Delete(slices.Clone(long), 1, 2), 1, 0, "different message"},
-		{"one was put between", slices.Insert(slices.Clone(long), 2, newLine(convo.RoleUser, "new")), 2, 2, "different message"},
-		{"two have changed places", []*line{long[0], long[2], long[1], long[3]}, 1, 0, "different message"},
+		{"one is missing", slices.Delete(slices.Clone(whole), 1, 2), 1, 0, "different message"},
+		{"one was put between", slices.Insert(slices.Clone(whole), 2, newLine(convo.RoleUser, "new")), 2, 2, "different message"},
+		{"two have changed places", []*line{whole[0], whole[2], whole[1], whole[3]}, 1, 0, "different message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHistory(t, nil)
 			m := mirror.New(h, byKey)
-			require.NoError(t, m.Sync(long))
+			require.NoError(t, m.Sync(whole))
 			before := h.Snapshot()
 			err := m.Sync(c.list)
 			var past *mirror.PastError
@@ -397,7 +398,7 @@ func TestMirror_Errors(t *testing.T) {
 			assert.Equal(t, c.last, past.Last)
 			assert.Contains(t, err.Error(), c.want)
 			assert.Equal(t, before.Version(), h.Snapshot().Version(), "nothing has changed")
-			same(t, long, look(t, h, m))
+			same(t, whole, look(t, h, m))
 
 			require.NoError(t, h.RewindTo(past.Last))
 			switch err := m.Sync(c.list); {
@@ -413,8 +414,8 @@ func TestMirror_Errors(t *testing.T) {
 				}
 			}
 			require.NoError(t, h.RewindTo(0))
-			require.NoError(t, m.Sync(long))
-			same(t, long, look(t, h, m))
+			require.NoError(t, m.Sync(whole))
+			same(t, whole, look(t, h, m))
 		})
 	}
 	h := newHistory(t, nil)
@@ -578,7 +579,7 @@ func TestMirror_Race(t *testing.T) {
 // A random framework beside a simple model: each entry of the view is looked up in the
 // list by its text, and must be the value of the list if its message is as it was decoded.
 func TestMirror_Random(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range long.Or[uint64](40, 200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		codec := byPlace
 		if seed%2 == 0 {

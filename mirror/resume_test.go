@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
@@ -38,8 +39,8 @@ func resume(t testing.TB, m *mirror.Mirror[*line], list []*line, codec mirror.Co
 func TestResume_ShowsWhatWouldHaveBeenShown(t *testing.T) {
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
-			compacted, typed, edited := 0, 0, 0
-			for seed := range uint64(30) {
+			shorter, typed, edited := 0, 0, 0
+			for seed := range long.Or[uint64](10, 30) {
 				r := rand.New(rand.NewPCG(seed, 25))
 				m := mirror.New(newHistory(t, small()), codec)
 				list := []*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Read all pages.")}
@@ -86,12 +87,12 @@ func TestResume_ShowsWhatWouldHaveBeenShown(t *testing.T) {
 						}
 					}
 					if len(want) < len(list) {
-						compacted++
+						shorter++
 					}
 				}
 			}
-			t.Logf("%d shorter views, %d typed texts, %d edits", compacted, typed, edited)
-			assert.Positive(t, min(compacted, typed, edited))
+			t.Logf("%d shorter views, %d typed texts, %d edits", shorter, typed, edited)
+			assert.Positive(t, min(shorter, typed, edited))
 		})
 	}
 }
@@ -122,8 +123,8 @@ func edit(t testing.TB, list []*line, mirrors ...*mirror.Mirror[*line]) ([]*line
 	return next, true
 }
 
-// long returns a Mirror that has compacted its list, and Decisions of it.
-func long(t testing.TB, codec mirror.Codec[*line]) ([]*line, []byte) {
+// compacted returns a Mirror that has compacted its list, and Decisions of it.
+func compacted(t testing.TB, codec mirror.Codec[*line]) ([]*line, []byte) {
 	m := mirror.New(newHistory(t, small()), codec)
 	list := []*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Read all pages.")}
 	for n := range 20 {
@@ -143,7 +144,7 @@ func long(t testing.TB, codec mirror.Codec[*line]) ([]*line, []byte) {
 func TestResume_ListsThatDoNotFit(t *testing.T) {
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
-			list, data := long(t, codec)
+			list, data := compacted(t, codec)
 			try := func(list []*line) error {
 				m, err := mirror.Resume(data, list, codec, small())
 				assert.Nil(t, m)
@@ -175,7 +176,7 @@ func TestResume_ListsThatDoNotFit(t *testing.T) {
 }
 
 func TestResume_OtherData(t *testing.T) {
-	list, data := long(t, byPlace)
+	list, data := compacted(t, byPlace)
 	var good map[string]any
 	require.NoError(t, json.Unmarshal(data, &good))
 	with := func(name string, v any) []byte {
@@ -206,7 +207,7 @@ func TestResume_OtherData(t *testing.T) {
 
 // A Decode that panics leaves no Mirror.
 func TestResume_DecodePanics(t *testing.T) {
-	list, data := long(t, byPlace)
+	list, data := compacted(t, byPlace)
 	m, err := mirror.Resume(data, append(slices.Clone(list), nil), byPlace, small())
 	require.ErrorAs(t, err, new(*convo.PanicError))
 	assert.Nil(t, m)
@@ -214,7 +215,7 @@ func TestResume_DecodePanics(t *testing.T) {
 
 // Whatever the data are, Resume fails, or its Mirror goes on with the list.
 func FuzzResume(f *testing.F) {
-	list, data := long(f, byPlace)
+	list, data := compacted(f, byPlace)
 	f.Add(data)
 	f.Add([]byte(`{"version":1,"rows":3,"unnamed":[{"first":3,"count":2,"place":0,"loose":true}],"decisions":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -244,7 +245,7 @@ func TestResume_OtherOptions(t *testing.T) {
 			"a pin, and no whole": {Limits: convo.Limits{Window: 2_000}, PinFirstUser: true, KeepOriginals: -1},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
-				list, data := long(t, codec)
+				list, data := compacted(t, codec)
 				m, err := mirror.Resume(data, list, codec, opts)
 				require.NoError(t, err)
 				defer m.History().Close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/recall"
 	"github.com/seed-c1b73e60/convo/wire"
 	"github.com/stretchr/testify/assert"
@@ -286,7 +287,7 @@ func TestIndex_FindsAnyWord(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 300 {
+	for range long.Or(60, 300) {
 		checkFinds(t, random(rng.IntN(2000)), random(rng.IntN(100)))
 	}
 	checkFinds(t, strings.Repeat("word ", 50_000), "\xff\xfe")

@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // The line of the documentation installs the command, on a machine that has nothing but Go and
 // a module proxy. The go.mod of the module has no replace, with which that would not work.
 func TestInstall(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short the command is not installed")
-	}
+	long.Only(t, "builds and installs the command")
 	if runtime.GOOS == "windows" {
 		t.Skip("the file URL of the proxy is written for Unix")
 	}

@@ -18,7 +18,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -270,34 +269,6 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
-// Only store salvage and store prune change files, and -html writes its page.
-func TestFiles_NotChanged(t *testing.T) {
-	for _, path := range []string{"show", "check", "count", "compact", "convert", "store", "help"} {
-		path, err := filepath.Abs("testdata/" + path + ".txt")
-		require.NoError(t, err)
-		g := readGolden(t, path)
-		t.Run(filepath.Base(path), func(t *testing.T) {
-			inTemp(t, g.files)
-			for _, c := range g.commands {
-				if strings.Contains(c.line, " > ") || strings.Contains(c.line, "whole.json") || strings.Contains(c.line, "smaller.json") {
-					continue
-				}
-				before := tree(t)
-				c.do(t)
-				if strings.Contains(c.line, "store salvage") || strings.Contains(c.line, "store prune") {
-					continue
-				}
-				after := tree(t)
-				if strings.Contains(c.line, "-html page.html") {
-					delete(before, "page.html")
-					delete(after, "page.html")
-				}
-				assert.Equal(t, before, after, c.line)
-			}
-		})
-	}
-}
-
 // tree returns the files of the current directory, with what they hold.
 func tree(t *testing.T) map[string]string {
 	t.Helper()
@@ -426,19 +397,25 @@ func TestVersion(t *testing.T) {
 	assert.Contains(t, stderr, `there is nothing to read: "x"`)
 }
 
-// The program as it is built: its exit codes, a reader that goes away, and an interrupt.
-func TestBuilt(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with -short the program is not built")
+// TestMain is the program itself in the processes that TestProcess starts.
+func TestMain(m *testing.M) {
+	if os.Getenv(isProgram) != "" {
+		main()
 	}
+	os.Exit(m.Run())
+}
+
+// isProgram is set in the environment of a test binary that is to be the program.
+const isProgram = "CONVO_TEST_PROGRAM"
+
+// The program in its own process: its exit codes, a reader that goes away, and an interrupt.
+func TestProcess(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has neither SIGPIPE nor SIGINT")
 	}
-	bin := filepath.Join(t.TempDir(), "convo")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
 	command := func(stdin io.Reader, args ...string) (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.CommandContext(t.Context(), bin, args...)
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Env = append(os.Environ(), isProgram+"=1")
 		var errs bytes.Buffer
 		cmd.Stdin, cmd.Stderr = stdin, &errs
 		return cmd, &errs
@@ -460,8 +437,8 @@ func TestBuilt(t *testing.T) {
 	}
 
 	// The reader closes before all is written.
-	long := `{"messages":[{"role":"user","content":"` + strings.Repeat("long ", 400_000) + `"}]}`
-	cmd, errs := command(strings.NewReader(long), "convert", "-to", "anthropic")
+	much := `{"messages":[{"role":"user","content":"` + strings.Repeat("long ", 400_000) + `"}]}`
+	cmd, errs := command(strings.NewReader(much), "convert", "-to", "anthropic")
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -472,14 +449,14 @@ func TestBuilt(t *testing.T) {
 	assert.Empty(t, errs.String())
 	assert.NotContains(t, []int{cli.Findings, cli.Usage, cli.Unreadable}, cmd.ProcessState.ExitCode())
 
-	// It waits for its input when the interrupt comes.
+	// It waits for its input when the interrupt comes. No pipe holds a megabyte, so the program
+	// has begun to read when all is written.
 	cmd, errs = command(nil, "show")
 	w, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	_, err = io.WriteString(w, trip[:10])
+	_, err = io.WriteString(w, strings.Repeat(" ", 1<<20)+trip[:10])
 	require.NoError(t, err)
-	time.Sleep(300 * time.Millisecond) // until it handles interrupts
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait()
 	assert.Equal(t, cli.Interrupted, cmd.ProcessState.ExitCode())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // damaged returns a request with a message or a part of one removed, repeated or moved.
@@ -59,7 +60,7 @@ func TestCheck_FindsWhatIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			refused := 0
-			for seed := range uint64(3) {
+			for seed := range long.Or[uint64](1, 3) {
 				for _, r := range converse(t, seed, tt) {
 					for range 10 {
 						body := damaged(t, rng, r.Body)
@@ -72,7 +73,8 @@ func TestCheck_FindsWhatIsRefused(t *testing.T) {
 					}
 				}
 			}
-			assert.Greater(t, refused, 100)
+			t.Log(refused, "requests were refused")
+			assert.Greater(t, refused, long.Or(30, 100))
 		})
 	}
 }

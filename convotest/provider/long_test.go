@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -28,22 +29,22 @@ func (r longRun) String() string {
 		r.requests, r.refused, r.lostTurns, r.compactions, r.sent, r.left, 100*r.cached/max(r.input, 1))
 }
 
-// talkLong has a conversation of 400 turns with a model that checks where its thinking
+// talkLong has a conversation with a model that checks where its thinking
 // stands. In each turn it thinks, calls two tools at once, thinks, calls one more, and
 // answers; in every fifth it also searches, and its provider pauses.
-func talkLong(t *testing.T, f wire.Anthropic, each func(h *convo.History)) (run longRun) {
-	s := provider.New(provider.Options{Window: 30_000})
+func talkLong(t *testing.T, turns, window int, f wire.Anthropic, each func(h *convo.History)) (run longRun) {
+	s := provider.New(provider.Options{Window: window})
 	server := httptest.NewServer(s)
 	defer server.Close()
 	c := client{format: f, url: server.URL + "/v1/messages", params: map[string]any{"model": f.Model, "max_tokens": 99}}
 	h, err := convo.New(&convo.Options{
-		Limits:       convo.Limits{Window: 30_000, Reserve: 2000},
+		Limits:       convo.Limits{Window: window, Reserve: window / 15},
 		OnCompaction: func(r convo.Report) { run.compactions += map[convo.Outcome]int{convo.OutcomeApplied: 1}[r.Outcome] },
 	})
 	require.NoError(t, err)
 	require.NoError(t, h.SetSystem(convo.System("You keep the books.")))
 	require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{"n":{"type":"number"}}}`}))
-	for turn := range 400 {
+	for turn := range turns {
 		call := func(n int) provider.Block {
 			return provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"n":%d}`, 10*turn+n)}
 		}
@@ -102,24 +103,22 @@ func talkLong(t *testing.T, f wire.Anthropic, each func(h *convo.History)) (run 
 	return run
 }
 
-// A conversation of 400 turns that is compacted again and again is never refused, and most
+// A long conversation that is compacted again and again is never refused, and most
 // of its thinking goes back. Without the check of bonds it ends at the first compaction.
 func TestConversation_Long(t *testing.T) {
-	if testing.Short() {
-		t.Skip("4,000 requests take half a minute; run without -short")
-	}
+	turns, window := long.Or(40, 400), long.Or(7_500, 30_000)
 	f := wire.Anthropic{Model: "claude-opus-5-5", Cache: true}
-	bound := talkLong(t, f, nil)
+	bound := talkLong(t, turns, window, f, nil)
 	t.Log("with bonds:           ", bound)
-	none := talkLong(t, f, func(h *convo.History) { h.Release() })
+	none := talkLong(t, turns, window, f, func(h *convo.History) { h.Release() })
 	t.Log("no thinking goes back:", none)
 	f.Seals = wire.SealsUnchecked
-	off := talkLong(t, f, nil)
+	off := talkLong(t, turns, window, f, nil)
 	t.Log("bonds ignored:        ", off)
 	assert.Zero(t, bound.refused)
 	assert.Zero(t, bound.lostTurns)
-	assert.GreaterOrEqual(t, bound.compactions, 20)
+	assert.GreaterOrEqual(t, bound.compactions, turns/20)
 	assert.Greater(t, bound.sent, bound.requests)
 	assert.Less(t, none.sent, bound.sent/100, "only in the rest of a paused answer")
-	assert.Greater(t, off.lostTurns, 100)
+	assert.Greater(t, off.lostTurns, turns/4)
 }

@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -14,10 +13,9 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-var conversations = flag.Int("convo.provider", 8, "random conversations with each format in TestConversation_Random")
 
 // words is a random text.
 func words(rng *rand.Rand) string {
@@ -138,6 +136,7 @@ func converse(t *testing.T, seed uint64, formats ...formatTest) []provider.Reque
 // No format writes a request that its provider refuses, whatever happens to the
 // conversation, also if it goes on with another provider. With bonds ignored, Anthropic refuses many.
 func TestConversation_Random(t *testing.T) {
+	conversations := long.Or(2, 8)
 	all := map[string][]formatTest{"all": formatTests()}
 	for _, tt := range formatTests() {
 		all[tt.name] = []formatTest{tt}
@@ -145,7 +144,7 @@ func TestConversation_Random(t *testing.T) {
 	for name, formats := range all {
 		t.Run(name, func(t *testing.T) {
 			requests := 0
-			for seed := range uint64(*conversations) {
+			for seed := range uint64(conversations) {
 				for _, r := range converse(t, seed, formats...) {
 					if requests++; r.Error != "" {
 						t.Fatalf("seed %d: %s\n%s", seed, r.Error, r.Body)
@@ -153,7 +152,7 @@ func TestConversation_Random(t *testing.T) {
 				}
 			}
 			t.Logf("%d requests", requests)
-			assert.Greater(t, requests, 20**conversations)
+			assert.Greater(t, requests, 20*conversations)
 		})
 	}
 	t.Run("bonds ignored", func(t *testing.T) {

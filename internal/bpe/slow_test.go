@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/bpetest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // An encoding pairs an encoding of this package with the slow tokenizer of the
@@ -77,7 +78,8 @@ func TestSlow_Golden(t *testing.T) {
 	forEachEncoding(t, func(t *testing.T, e encoding) {
 		assert.Equal(t, head.Encodings[e.slow.Name].Pattern, e.slow.Pattern)
 		assert.Equal(t, head.Encodings[e.slow.Name].Ranks, e.slow.Published)
-		for _, s := range all {
+		for i := 0; i < len(all); i += long.Or(8, 1) {
+			s := all[i]
 			text := strings.Repeat(s.Text, max(s.Times, 1))
 			ids := e.slow.IDs(text)
 			assert.Equal(t, s.of(e.slow.Name), goldenCount{len(ids), fmt.Sprintf("%08x", mix(mixStart, ids))}, bpetest.Quoted(text))

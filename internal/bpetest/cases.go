@@ -3,6 +3,8 @@ package bpetest
 import (
 	"math/rand/v2"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // HardCases are strings that tokenizers have been known to count wrong.
@@ -23,13 +25,13 @@ var HardCases = []string{
 // alike compares many pieces that differ in a few bytes only. It finds a cache
 // that tells pieces apart by a part of their bytes.
 func alike(c *checks) {
-	rng := rand.New(rand.NewPCG(*seed, 4))
+	rng := rand.New(rand.NewPCG(seed, 4))
 	letters := func(piece []byte) {
 		for i := range piece {
 			piece[i] = byte('a' + rng.IntN(26))
 		}
 	}
-	n := amount(0, 2000)
+	n := long.Or(200, 2000)
 	for _, size := range []int{6, 14, 21, 30} {
 		piece := make([]byte, size)
 		for start := 0; start < size; start += 8 {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 func Test_minimise(t *testing.T) {
@@ -37,6 +39,9 @@ func TestSlow_Merge(t *testing.T) {
 		slow, err := load()
 		require.NoError(t, err)
 		for id, token := range slow.Tokens() {
+			if id%long.Or(10, 1) != 0 {
+				continue
+			}
 			if ids := slow.Merge(token); len(ids) != 1 || ids[0] != uint32(id) {
 				t.Fatalf("%s: %q is %d and merges to %d", slow.Name, token, id, ids)
 			}

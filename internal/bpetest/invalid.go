@@ -3,6 +3,8 @@ package bpetest
 import (
 	"math/rand/v2"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // malformed holds invalid UTF-8 by what is wrong with it.
@@ -22,10 +24,7 @@ func invalidUTF8(c *checks) {
 		"", "word", " word", "Hello, world!", "it's", "don't 'sx", "12345", "a1b2", "  \n  x", "\n\n", "!?/\n", "中文字", "о о", "ーー", "naïve café", "😀😁", "e\u0301",
 		"internationalization of everything", "HTTPServer", "\u00a0\u3000", "ſ's", "a\tb\r\nc", "<|endoftext|>",
 	}
-	step := 1
-	if RaceDetector {
-		step = 9
-	}
+	step := long.Or(9, 1)
 	for _, host := range hosts {
 		for i := range len(host) + 1 {
 			for b := 0x80; b <= 0xff; b += step {
@@ -51,7 +50,7 @@ func invalidUTF8(c *checks) {
 // invalidLong compares long texts with a few invalid bytes. Their lengths are
 // around and beyond those at which an implementation may merge in another way.
 func invalidLong(c *checks) {
-	rng := rand.New(rand.NewPCG(*seed, 3))
+	rng := rand.New(rand.NewPCG(seed, 3))
 	for _, unit := range []string{"a", "ab", "中", "д", "😀", " ", "\n", "=", "7", "x1", "字テ"} {
 		for _, n := range []int{60, 63, 64, 65, 127, 128, 129, 255, 256, 257, 700} {
 			text := []byte(strings.Repeat(unit, n/len(unit)+1)[:n])

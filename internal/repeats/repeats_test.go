@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 const goodSummary = "## Goal\n- Find a flight to Rome for two.\n## Constraints and preferences\n- Window seats only, the user is tall.\n- No flights before 9:00.\n## Done\n- Searched LX 1726 and AZ 573; both have seats.\n## Next steps\n- Ask which of the two to book.\n"
@@ -114,10 +116,7 @@ func TestOf_Structured(t *testing.T) {
 		},
 	}
 	names := []string{"list", "table", "JSON", "code", "prose", "Chinese", "heading", "log", "diff"}
-	most := 10_000
-	if testing.Short() {
-		most = 2000
-	}
+	most := long.Or(1500, 10_000)
 	for n := range most {
 		var b strings.Builder
 		from := rnd.IntN(1000)
@@ -143,7 +142,7 @@ func TestOf_Loops(t *testing.T) {
 		}
 		return b.String()
 	}
-	for n := range 5000 {
+	for n := range long.Or(800, 5000) {
 		piece := text(1+rnd.IntN(120)) + "a "
 		times := max(4, 240/len(piece)+1) + rnd.IntN(20)
 		loop := strings.Repeat(piece, times)

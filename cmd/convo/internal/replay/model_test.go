@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/session"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // modelOf replays a session in a slow and simple way: each request is a list of texts that is
@@ -252,10 +253,7 @@ func randomSession(r *rand.Rand, events int) *session.Session {
 }
 
 func TestRun_EqualsModel(t *testing.T) {
-	n := 16
-	if testing.Short() {
-		n = 8
-	}
+	n := long.Or(4, 16)
 	compactions := 0
 	for seed := range n {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/heaptest"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/session"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -218,8 +220,9 @@ func TestRead_CodexWithoutTotal(t *testing.T) {
 // TestRead_Hostile reads inputs that a careless reader takes very long for, or fails on. What
 // is allocated for an input four times as long is at most five times as much.
 func TestRead_Hostile(t *testing.T) {
-	few := testReadHostile(t, 4000)
-	for name, bytes := range testReadHostile(t, 16_000) {
+	n := long.Or(1000, 4000)
+	few := testReadHostile(t, n)
+	for name, bytes := range testReadHostile(t, 4*n) {
 		assert.Less(t, bytes, 5*few[name], name)
 	}
 }
@@ -312,13 +315,10 @@ func TestRead_Limits(t *testing.T) {
 	assert.EqualError(t, &session.LimitError{Name: "file", What: "session", Limit: 500}, "file: the session takes more than 500 bytes of memory: split the file")
 }
 
-// TestRead_LongLine reads a line of 1 GB, in short mode of 64 MB, which gives an error in
-// memory that does not depend on the length.
+// TestRead_LongLine reads a line of many times the limit, which gives an error in memory that
+// does not depend on the length.
 func TestRead_LongLine(t *testing.T) {
-	size := 1 << 30
-	if testing.Short() {
-		size = 64 << 20
-	}
+	size := long.Or(96<<20, 1<<30)
 	limit := int64(8 << 20)
 	block := bytes.Repeat([]byte("a"), 1<<16)
 	for name, head := range map[string]string{
@@ -351,12 +351,13 @@ func (e *endless) Read(p []byte) (int, error) { return copy(p, e.block), nil }
 // sessions: results of 2 kB on average.
 func longHistory(size int) []convo.Message {
 	r := rand.New(rand.NewPCG(3, 1))
+	letters := make([]byte, 1<<16)
+	for i := range letters {
+		letters[i] = "abcdefghij klmnop\nqrstuv"[r.IntN(24)]
+	}
 	text := func(most int) string {
-		b := make([]byte, 1+r.IntN(most))
-		for i := range b {
-			b[i] = "abcdefghij klmnop\nqrstuv"[r.IntN(24)]
-		}
-		return string(b)
+		at, n := r.IntN(len(letters)-most), 1+r.IntN(most)
+		return string(letters[at : at+n])
 	}
 	var msgs []convo.Message
 	for n := 0; size > 0; n++ {
@@ -410,12 +411,12 @@ func longFile(tb testing.TB, format string, size int) string {
 
 // TestRead_Memory reads a long session in each format in at most three times its size.
 func TestRead_Memory(t *testing.T) {
-	size := 24 << 20
-	if testing.Short() {
-		size = 8 << 20
-	}
+	size := long.Or(5<<20, 24<<20)
 	for _, format := range session.Formats() {
 		t.Run(format, func(t *testing.T) {
+			if !slices.Contains([]string{session.ClaudeCode, session.Codex, session.GeminiCLI, wire.FormatOpenAIChat, wire.FormatConverse}, format) {
+				long.Only(t, "reads a format much like one of the short form")
+			}
 			path := filepath.Join(t.TempDir(), "session")
 			require.NoError(t, os.WriteFile(path, []byte(longFile(t, format, size)), 0o666))
 			info, err := os.Stat(path)

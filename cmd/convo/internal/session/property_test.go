@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/session"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -330,7 +331,7 @@ func TestProperty_LiveBranch(t *testing.T) {
 		session.ClaudeCode: writeClaude, session.Codex: writeCodex, session.Pi: writePi, session.Kit: writeKit, session.GeminiCLI: writeGeminiCLI,
 	} {
 		t.Run(format, func(t *testing.T) {
-			for seed := range uint64(300) {
+			for seed := range long.Or[uint64](60, 300) {
 				w := &writer{r: rand.New(rand.NewPCG(seed, 1))}
 				msgs := history(w.r)
 				write(w, msgs)
