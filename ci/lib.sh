@@ -55,3 +55,26 @@ can_have() {
 	done <<<"$errors"
 	return 1
 }
+
+# postgres looks for the programs with which the tests of sqlstore start a PostgreSQL server of
+# their own. Root on a Debian installs them if need be. With them it sets CI_POSTGRES, so that
+# the tests fail if they do not find them. Without, it adds the tests to the list of skips.
+postgres() {
+	if ! have_postgres && [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql; } </dev/null >/dev/null 2>&1 || true
+	fi
+	if have_postgres; then
+		export CI_POSTGRES=1
+		return
+	fi
+	[ -z "${CI_STRICT:-}" ] || fail 'CI_STRICT is set, and there is no PostgreSQL for the tests of sqlstore'
+	skip 'sqlstore: TestPostgreSQL finds no PostgreSQL: initdb, pg_ctl, and for root runuser and a user named postgres'
+}
+
+have_postgres() {
+	local bin
+	bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1) # Debian has them there, not in the PATH
+	[ ! -d "$bin" ] || PATH=$PATH:$bin
+	command -v initdb >/dev/null && command -v pg_ctl >/dev/null || return 1
+	[ "$(id -u)" != 0 ] || { id postgres && command -v runuser; } >/dev/null 2>&1
+}
