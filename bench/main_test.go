@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 func TestRun(t *testing.T) {
@@ -84,6 +85,7 @@ func (a *all) Request() (peer.Request, error) { return peer.Request{View: *a}, n
 // The tables have the rows and notes of a peer. A broken peer is left out, and
 // is an error after the rest was printed.
 func TestRun_Peers(t *testing.T) {
+	long.Only(t, "builds peers and the programs that they load")
 	here, err := filepath.Abs(".")
 	require.NoError(t, err)
 	folder := t.TempDir()

@@ -31,6 +31,19 @@ skip() {
 	echo "$*" >>"$CI_WORK/skipped"
 }
 
+# missing names what cannot be had here. With CI_STRICT set that is an error.
+missing() {
+	[ -z "${CI_STRICT:-}" ] || fail "CI_STRICT is set, and here is skipped: $*"
+	skip "$*"
+}
+
+# debian_install installs a package if root runs this on Debian.
+debian_install() {
+	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1"; } </dev/null >/dev/null 2>&1 || true
+	fi
+}
+
 print_skipped() { sort -u "$CI_WORK/skipped" | sed 's/^/skipped here: /'; }
 
 # stage NAME COMMAND... runs a command and records its seconds: on the clock, and of
@@ -82,6 +95,7 @@ is_heavy() {
 # test_nested DIR vets and tests a nested module, if its modules can be had.
 test_nested() {
 	can_have "$1" || return 0
+	[ "$1" != sqlstore ] || postgres
 	(cd "$1" && go vet ./... && go test ./...)
 }
 
@@ -114,4 +128,24 @@ can_have() {
 		skip "$dir: ${line%\"*}"
 	done <<<"$errors"
 	return 1
+}
+
+# postgres looks for the programs with which the tests of sqlstore start a PostgreSQL server of
+# their own. Root on a Debian installs them if need be. With them it sets CI_POSTGRES, so that
+# the tests fail if they do not find them. Without, it adds the tests to the list of skips.
+postgres() {
+	have_postgres || debian_install postgresql
+	if have_postgres; then
+		export CI_POSTGRES=1
+		return
+	fi
+	missing 'sqlstore: TestPostgreSQL finds no PostgreSQL: initdb, pg_ctl, and for root runuser and a user named postgres'
+}
+
+have_postgres() {
+	local bin
+	bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -n 1) # Debian has them there, not in the PATH
+	[ ! -d "$bin" ] || PATH=$PATH:$bin
+	command -v initdb >/dev/null && command -v pg_ctl >/dev/null || return 1
+	[ "$(id -u)" != 0 ] || { id postgres && command -v runuser; } >/dev/null 2>&1
 }

@@ -53,11 +53,9 @@ part_kills() {
 	examples/resume/kill.sh 300
 	CONVO_LONG=1 go_test -run 'Kill|Crash' ./filestore
 	can_have sqlstore || return 0
-	if ! find_postgres; then debian_install postgresql; fi
-	if ! find_postgres; then missing 'sqlstore: there is no PostgreSQL to kill'; fi
+	postgres
 	(cd sqlstore && CONVO_LONG=1 go_test -run 'Kill|Crash|Postgres' ./...)
 }
-find_postgres() { [ -n "$(command -v initdb || ls "$(pg_config --bindir 2>/dev/null)/initdb" 2>/dev/null)" ]; }
 
 # Every fuzz target for FUZZTIME, 10 seconds unless it is set.
 part_fuzz() {
@@ -113,6 +111,7 @@ part_nested() {
 	for dir in $(nested); do
 		step "$dir"
 		can_have "$dir" || continue
+		[ "$dir" != sqlstore ] || postgres
 		(cd "$dir" && CONVO_LONG=1 go_test ./...)
 	done
 }
@@ -128,14 +127,7 @@ part_mutants() {
 # The next release, as far as it can be rehearsed.
 part_release() { ci/release.sh v0.1.0; }
 
-# missing names what cannot be had here. With CI_STRICT set it is an error.
-missing() {
-	[ -z "${CI_STRICT:-}" ] || fail "CI_STRICT is set, and $*"
-	skip "$*"
-}
-
-# debian_install installs a package if root runs this on Debian.
-debian_install() {
+all() {
 	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "$1"; } </dev/null >/dev/null 2>&1 || true
 	fi

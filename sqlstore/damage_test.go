@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/sealtest"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
@@ -242,11 +243,7 @@ func TestStore_FlippedBitsInSQLite(t *testing.T) {
 	_, err := db.Exec("PRAGMA synchronous = OFF") // of one connection
 	require.NoError(t, err)
 	db.SetMaxOpenConns(1)
-	stride := 8
-	if testing.Short() {
-		stride = 200
-	}
-	checkFlips(t, sqlstore.SQLite, s, db, stride)
+	checkFlips(t, sqlstore.SQLite, s, db, long.Or(200, 8))
 }
 
 // Bits of the file itself: whatever is read is what was there, or an error.
@@ -268,10 +265,7 @@ func TestStore_FlippedBitsInTheFile(t *testing.T) {
 			used = append(used, i)
 		}
 	}
-	flips := 2048
-	if testing.Short() {
-		flips = 256
-	}
+	flips := long.Or(256, 2048)
 	failed := 0
 	for n := range flips {
 		at := used[n*len(used)/flips]
@@ -337,6 +331,9 @@ func TestStore_FollowsTheRulesOfDamage(t *testing.T) {
 func TestRecords_GoOnAfterDamage(t *testing.T) {
 	const records = 2500 // a page has 1,000
 	s, db := openSQLite(t, filepath.Join(t.TempDir(), "a.db"))
+	db.SetMaxOpenConns(1)
+	_, err := db.Exec("PRAGMA synchronous = OFF") // of one connection
+	require.NoError(t, err)
 	h, err := convo.Open(t.Context(), keeps{s}, "k", &convo.Options{Roles: convo.Relaxed()})
 	require.NoError(t, err)
 	for range records {
@@ -389,10 +386,6 @@ func TestRecords_GoOnAfterDamage(t *testing.T) {
 }
 
 func TestSealed_AttacksInSQLite(t *testing.T) {
-	random := 60
-	if testing.Short() {
-		random = 10
-	}
 	n := 0
 	sealtest.Check(t, func() convo.Store {
 		n++
@@ -401,5 +394,5 @@ func TestSealed_AttacksInSQLite(t *testing.T) {
 		_, err := db.Exec("PRAGMA synchronous = OFF") // of one connection
 		require.NoError(t, err)
 		return s
-	}, random)
+	}, long.Or(10, 60))
 }

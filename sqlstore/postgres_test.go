@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/sealtest"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
@@ -37,11 +38,11 @@ type server struct {
 }
 
 // startServer starts a server with fsync on and without TCP. Without the programs of
-// one it skips the test, and in CI it fails it.
+// one it skips the test, or fails it if ci/lib.sh has found them.
 func startServer(t testing.TB) *server {
 	t.Helper()
 	missing := func(reason string) {
-		if os.Getenv("CI_SKIPPED") != "" { // set by ci/lib.sh
+		if os.Getenv("CI_POSTGRES") != "" { // set by ci/lib.sh
 			t.Fatal(reason)
 		}
 		t.Skip(reason)
@@ -156,6 +157,9 @@ func TestPostgreSQL(t *testing.T) {
 	})
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) {
+			if level == "repeatable read" {
+				long.Only(t, "tests the Store once more")
+			}
 			dsn := srv.dsn(strings.ReplaceAll(level, " ", "_")) + " default_transaction_isolation='" + level + "'"
 			convotest.TestStore(t, func() convo.Store {
 				s, db := openPostgreSQL(t, dsn)
@@ -208,13 +212,10 @@ func TestPostgreSQL(t *testing.T) {
 	})
 	t.Run("flipped bits", func(t *testing.T) {
 		s, db := openPostgreSQL(t, srv.dsn("flips")+" synchronous_commit=local")
-		stride := 60
-		if testing.Short() {
-			stride = 400
-		}
-		checkFlips(t, sqlstore.PostgreSQL, s, db, stride)
+		checkFlips(t, sqlstore.PostgreSQL, s, db, long.Or(400, 60))
 	})
 	t.Run("sealed", func(t *testing.T) {
+		long.Only(t, "makes a schema for each attack")
 		n := 0
 		sealtest.Check(t, func() convo.Store {
 			n++

@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"testing"
 
@@ -11,14 +10,16 @@ import (
 
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
-var conversations = flag.Int("calibrate.conversations", 200, "number of conversations that TestTargets runs")
+// conversations returns how many conversations a test runs.
+func conversations() int { return long.Or(20, 200) }
 
 // TestTargets holds the accuracy that convo promises, with the tokenizer that
 // Heuristic is fitted to and with a similar one.
 func TestTargets(t *testing.T) {
-	texts, err := Conversations(*conversations)
+	texts, err := Conversations(conversations())
 	require.NoError(t, err)
 	setups, err := Ours()
 	require.NoError(t, err)
@@ -36,7 +37,8 @@ func TestTargets(t *testing.T) {
 			assert.Less(t, early.MeanSlack(), 15.0)
 			assert.Less(t, c[1].MeanError(), 2.5)
 			if s.Window == 0 {
-				assert.Less(t, c[3].MeanError(), 1.2)
+				// A mean over few conversations varies more.
+				assert.Less(t, c[3].MeanError(), long.Or(2.0, 1.2))
 				assert.Less(t, c[10].MeanError(), 0.4)
 			}
 		})
@@ -45,7 +47,7 @@ func TestTargets(t *testing.T) {
 
 // One report in five lacks the tokens that were read from the cache.
 func TestUncached(t *testing.T) {
-	texts, err := Conversations(*conversations)
+	texts, err := Conversations(conversations())
 	require.NoError(t, err)
 	setups, err := Ours()
 	require.NoError(t, err)

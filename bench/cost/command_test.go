@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -27,9 +28,7 @@ type commandBill struct {
 // TestCommand runs "convo replay" and this package on the same file. The figures of the
 // policies that both have are equal.
 func TestCommand(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the command is not built")
-	}
+	long.Only(t, "builds the command")
 	dir := t.TempDir()
 	program := filepath.Join(dir, "convo")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/seed-c1b73e60/convo/cmd/convo").CombinedOutput()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 func TestReadMessages(t *testing.T) {
@@ -88,7 +89,12 @@ func TestGeneratorsAreSeeded(t *testing.T) {
 
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, Write(&out, true, alone))
+	if long.On() {
+		require.NoError(t, Write(&out, true, alone))
+	} else {
+		chat := scenario{name: "chat, 60 turns", cs: []*Conversation{conversation(t, Chat(1, 60))}, setup: limited(3_000)}
+		require.NoError(t, writeStudies(&out, []*study{newStudy(chat, alone)}))
+	}
 	for _, want := range []string{"| convo, defaults | real |", "| optimum, ", "Low 50 %", "cache is cold", "by measured growth"} {
 		assert.Contains(t, out.String(), want)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // alone is a fleet without peers.
@@ -234,8 +235,8 @@ func TestTargets(t *testing.T) {
 	require.Len(t, all, 4)
 	for _, sc := range all {
 		t.Run(sc.name, func(t *testing.T) {
-			if testing.Short() && sc.setup.Limit() > 20_000 {
-				t.Skip("-short: only the chat is replayed")
+			if sc.setup.Limit() > 20_000 {
+				long.Only(t, "replays a long session of an agent")
 			}
 			sc.cs = sc.cs[:1]
 			s := newStudy(sc, alone)
@@ -258,9 +259,7 @@ func TestTargets(t *testing.T) {
 const folderOfTranscripts = "../../../shared/data/transcripts"
 
 func TestTargetsOnTranscripts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: transcripts are not replayed")
-	}
+	long.Only(t, "replays recorded conversations")
 	all, err := transcripts(folder(folderOfTranscripts))
 	require.NoError(t, err)
 	if len(all) == 0 {

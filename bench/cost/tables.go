@@ -36,6 +36,11 @@ func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	for i, sc := range all {
 		studies[i] = newStudy(sc, fleet)
 	}
+	return writeStudies(w, studies)
+}
+
+// writeStudies writes the notes and all tables.
+func writeStudies(w io.Writer, studies []*study) error {
 	if err := measure.Notes(w,
 		"A request is made before each assistant message. The part that repeats the beginning of the request before is read from the cache, and the rest is written to it; below 1,024 tokens the cache is not used. A unit is the price of an uncached input token. Prices (read/write/uncached/output): "+priceList()+".",
 		"A message has a token for every four bytes of text, and five more. convo compares its limits with its own estimate, which learns from the reported usage.",

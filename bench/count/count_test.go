@@ -14,6 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/bench/texts"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // alone is a fleet without peers.
@@ -119,6 +120,7 @@ func TestTables_AFailureIsAnError(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
+	long.Only(t, "builds three programs")
 	list := programs(alone)
 	dir := t.TempDir()
 	for i, p := range list[:3] {

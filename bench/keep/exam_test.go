@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/internal/plot"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -38,10 +39,11 @@ func TestNewTalk(t *testing.T) {
 // The talk of an agent is the same each time. Each of its needles stands in its message, is
 // needed after that, and is asked for by other words.
 func TestAgent_Talk(t *testing.T) {
-	agent := Agent{Steps: 100, Calls: 2, Users: 30, Window: 128_000, Seed: 1}
+	steps := long.Or(50, 100)
+	agent := Agent{Steps: steps, Calls: 2, Users: 30, Window: 128_000, Seed: 1}
 	talk := agent.Talk()
 	assert.Equal(t, talk, agent.Talk())
-	require.Greater(t, len(talk.Needles), 4*6, "every 25 steps the task and five rules, at least")
+	require.Greater(t, len(talk.Needles), steps/25*6, "every 25 steps the task and five rules, at least")
 	edits := 0
 	for _, n := range talk.Needles {
 		require.Less(t, n.Entry, n.Due)
@@ -115,10 +117,7 @@ func TestScore_Sit(t *testing.T) {
 // With a good part of the window, the default is not beaten by what others do: none of
 // them keeps as much in fewer tokens.
 func TestExam_DefaultIsOnTheFront(t *testing.T) {
-	windows := []int{16_000, 32_000, 64_000}
-	if testing.Short() {
-		windows = windows[:1]
-	}
+	windows := long.Or([]int{8_000}, []int{16_000, 32_000, 64_000})
 	all, err := Exam("generated", windows, Generated(1))
 	require.NoError(t, err)
 	assert.Len(t, all, len(windows)*len(Policies()))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -14,17 +15,17 @@ import (
 // all edits of the current file, whatever the size of the steps and the tokenizer. With
 // a summarizer that works, nothing is dropped unread.
 func TestAgent_Remembers(t *testing.T) {
-	steps, factors := 80, []float64{0.8, 1.03, 1.5, 2.2}
-	if testing.Short() {
-		steps, factors = 40, factors[1:3]
-	}
-	for _, l := range Ladders()[:4] {
-		for _, factor := range factors {
+	steps := long.Or(30, 80)
+	for i, l := range Ladders()[:4] {
+		for j, factor := range long.Or([]float64{1.03, 1.5}, []float64{0.8, 1.03, 1.5, 2.2}) {
 			for calls := 1; calls <= 3; calls++ {
 				if calls == 3 && factor > 2 {
 					continue // three results alone are above the limit, so they are cut
 				}
-				for _, users := range []int{1, 30, 0} {
+				for k, users := range []int{1, 30, 0} {
+					if !long.On() && ((i+calls+k)%3 != 0 || (j+calls)%2 != 0) {
+						continue // each ladder has each factor, number of calls and number of users
+					}
 					what := fmt.Sprintf("%s, factor %.2f, %d calls, users %d", l.Name, factor, calls, users)
 					m, err := Agent{Steps: steps, Calls: calls, Users: users, Factor: factor, Window: 128_000, Seed: 2}.Run(convo.Options{Strategy: l.Strategy()})
 					require.NoError(t, err, what)
@@ -52,9 +53,7 @@ func TestAgent_SeesLosses(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
+	long.Only(t, "measures every policy")
 	var b strings.Builder
 	require.NoError(t, Write(&b, true))
 	assert.Contains(t, b.String(), "| default ")

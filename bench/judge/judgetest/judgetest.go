@@ -4,7 +4,6 @@ package judgetest
 
 import (
 	"encoding/json"
-	"flag"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,15 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/bench/judge"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
-
-var requests = flag.Int("judge.n", 1_000, "how many requests the judges of a module read")
 
 // Test has the judges read random requests, and spoils requests in each of the ways
 // that the judge claims to see.
 func Test(t *testing.T, judges ...*judge.Judge) {
 	require.NotEmpty(t, judges)
-	counts, err := judge.All(judges, *requests, 1)
+	counts, err := judge.All(judges, long.Or(200, 1_000), 1)
 	require.NoError(t, err)
 	for _, c := range counts {
 		assert.Positive(t, c.Requests, "%s, %s", c.Judge, c.Format)
@@ -39,7 +37,7 @@ func Test(t *testing.T, judges ...*judge.Judge) {
 // spoiled spoils requests that the judge accepts, and wants each to be refused.
 func spoiled(t *testing.T, j *judge.Judge) {
 	require.NotEmpty(t, j.Sees)
-	const enough = 20 // of each way in each format
+	enough := long.Or(5, 20) // of each way in each format
 	rng := rand.New(rand.NewPCG(1, 3))
 	for name, f := range j.Formats {
 		made := map[string]int{}
