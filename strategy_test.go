@@ -1065,6 +1065,6 @@ func TestTruncate_IsLinear(t *testing.T) {
 		assert.Zero(t, counted)
 		return bytes
 	}
-	small, large := bytesFor(5000), bytesFor(40_000)
+	small, large := bytesFor(2500), bytesFor(20_000)
 	assert.Less(t, large, 12*small)
 }
