@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // signed returns an answer with signed reasoning.
@@ -259,12 +260,8 @@ func isEphemeral(s *convo.Snapshot, at int, m convo.Message) bool {
 // After any history, an entry is bound exactly if the model would see before it what was
 // sent for it, and no provider has refused it.
 func TestBound_Random(t *testing.T) {
-	seeds := 300
-	if testing.Short() {
-		seeds = 60
-	}
 	checked, bound := 0, 0
-	for seed := range uint64(seeds) {
+	for seed := range uint64(long.Or(40, 300)) {
 		rng := rand.New(rand.NewPCG(seed, 24))
 		store := new(convotest.MemStore)
 		opts := &convo.Options{Roles: convo.Relaxed(), Limits: convo.Limits{Window: 3000, Reserve: -1}}

@@ -454,12 +454,12 @@ func TestCalibration_ModelsKeepNoViews(t *testing.T) {
 	h := historyOf(t, bare())
 	for i := range 100 {
 		require.NoError(t, h.SetModel(fmt.Sprint("model ", i), convo.Limits{}))
-		mustAppend(t, h, convo.User(strings.Repeat("u", 1<<20)), convo.Assistant("a"))
+		mustAppend(t, h, convo.User(strings.Repeat("u", 1<<18)), convo.Assistant("a"))
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
 		_, err := h.SplicePrefix(h.Snapshot(), h.Len()-2, "")
 		require.NoError(t, err)
 	}
-	assert.Less(t, inUse()-before, int64(12<<20))
+	assert.Less(t, inUse()-before, int64(12<<18))
 	require.NoError(t, h.SetModel("model 3", convo.Limits{}))
 	assert.Positive(t, h.Tokens().Tokens)
 	runtime.KeepAlive(h)

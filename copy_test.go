@@ -21,6 +21,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // logOf appends a log to s, of which the records that a letter F stands for are full.
@@ -489,11 +490,7 @@ func (l *longLog) salvaged(t *testing.T, f found, where string) {
 
 // Damage in one place of a log of 120 records hides nothing that lies elsewhere.
 func TestDamage_HidesNothingElse(t *testing.T) {
-	seeds := 12
-	if testing.Short() {
-		seeds = 3
-	}
-	for seed := range seeds {
+	for seed := range long.Or(1, 12) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 22))
 		l := newLongLog(t, rnd)
 		h := open(t, l.store, "k", convoRelaxed()) // opened before the damage

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // rowsOf yields messages as rows.
@@ -64,7 +66,6 @@ var rowKeys = map[string]func(i int) string{
 
 // What Decisions weigh does not grow with the conversation.
 func TestDecisions_Size(t *testing.T) {
-	const messages, compactions = 10_000, 56
 	limits := map[string]int{"short false": 2_000, "short true": 2_000, "UUID false": 2_000, "UUID true": 3_000} // by keys and pinsTools
 	for window, word := range map[int]int{8_000: 400, 32_000: 240, 128_000: 200} {
 		for i := range 16 {
@@ -72,7 +73,16 @@ func TestDecisions_Size(t *testing.T) {
 			if i&8 != 0 {
 				keys = "UUID"
 			}
+			// The short form has every three of the four settings in each of their eight
+			// combinations, and the large windows with all of the settings and with none.
+			if !long.On() && (bits.OnesCount(uint(i))%2 == 1 || window > 8_000 && i != 0 && i != 15) {
+				continue
+			}
 			t.Run(fmt.Sprint(window, " spill ", spill, " signed ", sealed, " pinned tool rounds ", pinsTools, " keys ", keys), func(t *testing.T) {
+				messages, compactions := long.Or(1200, 10_000), long.Or(5, 56)
+				if window == 8_000 && i == 0 { // one long conversation in both forms
+					messages, compactions = 10_000, 56
+				}
 				refs, applied := 0, 0
 				opts := &convo.Options{
 					Limits: convo.Limits{Window: window},
@@ -97,9 +107,9 @@ func TestDecisions_Size(t *testing.T) {
 					}
 					return fmt.Sprint(i, " ", words[:len(words)/4])
 				})
-				pinned, pins := 500, 10
+				pinned, pins := messages/20, 10
 				if pinsTools {
-					pinned, pins = 502, 20 // a call and its result each
+					pinned, pins = messages/20+2, 20 // a call and its result each
 				}
 				most, limit := 0, limits[fmt.Sprint(keys, " ", pinsTools)]
 				measure := func() []byte {
@@ -125,14 +135,14 @@ func TestDecisions_Size(t *testing.T) {
 					}
 					_, err := h.Append(*m)
 					require.NoError(t, err)
-					if i%1000 == pinned {
+					if i%(messages/10) == pinned {
 						require.NoError(t, h.PinLast())
 					}
 					if m.Role != convo.RoleAssistant {
 						_, _, err = h.Prepare(t.Context())
 						require.NoError(t, err)
 					}
-					if i > messages-1000 && i%20 == 0 { // also when the view is at its largest
+					if i > messages*9/10 && i%20 == 0 { // also when the view is at its largest
 						measure()
 					}
 				}
@@ -842,7 +852,7 @@ func TestResume_EveryChange(t *testing.T) {
 			d.Accept("a key that no row has")
 			_, err := convo.Resume(d, rowsOf(edited(talk, "accepted", tt.accepted...)...), nil)
 			require.NoError(t, err)
-			for i := range 1000 {
+			for i := range long.Or(100, 1000) {
 				rows := edited(edited(talk, "accepted", tt.accepted...), fmt.Sprint("other ", i), tt.changed...)
 				_, err := convo.Resume(d, rowsOf(rows...), nil)
 				var wrong *convo.RowError

@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 type sendFunc = func(context.Context, *convo.Snapshot) (convo.Reply, error)
@@ -117,7 +118,7 @@ func TestReply_OpenCallsPairByOccurrence(t *testing.T) {
 // 100,000 calls that are answered from the last to the first take no longer than in
 // order. A search from the first call for each result would look at five billion.
 func TestReply_OpenCallsInReverse(t *testing.T) {
-	const n = 100_000
+	n := long.Or(20_000, 100_000)
 	calls, results := make([]convo.Part, n), make([]convo.Part, n-1)
 	for i := range calls {
 		calls[i] = convo.ToolCall{ID: fmt.Sprint(i)}

@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
 
@@ -577,12 +579,12 @@ func TestHistory_FreesWhatWasDropped(t *testing.T) {
 	}
 	before := inUse()
 	h := historyOf(t, windowOf(20*size, convo.Truncate{}))
-	for range 300 {
+	for range 100 {
 		mustAppend(t, h, convo.User(strings.Repeat("u", size)), convo.Assistant(strings.Repeat("a", size)))
 		s := prepare(t, h)
 		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens()}))
 	}
-	assert.Less(t, inUse()-before, int64(60*size), "600 of them were appended")
+	assert.Less(t, inUse()-before, int64(60*size), "200 of them were appended")
 	data, err := json.Marshal(h.Snapshot())
 	require.NoError(t, err)
 	assert.Less(t, len(data), 21*size)
@@ -670,7 +672,8 @@ func TestHistory_SetModel(t *testing.T) {
 // What is called in each turn reads a few of the entries of a long conversation, and not
 // all: the newest ones, and those that a binary search meets.
 func TestHistory_ReadsFewEntries(t *testing.T) {
-	const n, samples, few = 4000, 200, 10
+	const few = 10
+	n, samples := long.Or(1000, 4000), long.Or(50, 200)
 	all := func(convo.Message) bool { return true }
 	report := func(h *convo.History) {
 		s := h.Snapshot()
@@ -793,14 +796,11 @@ func TestHistory_ReadsFewEntries(t *testing.T) {
 	}
 }
 
-// defaultModelOps is how many operations a default run makes.
-const defaultModelOps = 20_000
-
-var modelOps = flag.Int("convo.ops", defaultModelOps, "operations of TestHistory_Model")
+var modelOps = flag.Int("convo.ops", 0, "operations of TestHistory_Model; 0: as many as the form of the tests has")
 var modelSeed = flag.Uint64("convo.seed", 1, "seed of the first History of TestHistory_Model")
 
 func modelOptions() modeltest.Options {
-	return modeltest.Options{Operations: *modelOps, Seed: *modelSeed, CheckSaved: checkSaved}
+	return modeltest.Options{Operations: cmp.Or(*modelOps, long.Or(2000, 20_000)), Seed: *modelSeed, CheckSaved: checkSaved}
 }
 
 func TestHistory_Model(t *testing.T) { modeltest.Run(t, modelOptions()) }

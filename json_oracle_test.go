@@ -15,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // These structs have the shape of the JSON of messages and snapshots.
@@ -243,10 +245,7 @@ func TestMessageJSON_AsPlainStructs(t *testing.T) {
 		` { "role" : "tool" , "parts" : [ { "type" : "tool_result" , "name":"n\n","call_id":"c","is_error":true,"cleared":false,"parts":[{"type":"text","text":"x\ud83d\ude00 今"},{"type":"media","mime":"a/b","url":"u"},{"type":"opaque","format":"f","json":"{}"}]}]} `,
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	accepted, n := 0, 200_000
-	if testing.Short() {
-		n = 20_000
-	}
+	accepted, n := 0, long.Or(8000, 200_000)
 	for range n {
 		data := mutate(rng, []byte(seeds[rng.IntN(len(seeds))]))
 		var plain plainMessage
@@ -291,10 +290,7 @@ func TestSnapshotJSON_AsPlainStructs(t *testing.T) {
 	next = bytes.Replace(next, []byte(`"summary":{`), []byte(`"summary":{"model":"m","usage":{"input":9,"cache_read":1,"cache_write":2,"cache_write_long":1,"input_audio":3,"extra":4,"output":3,"reasoning":1,"output_audio":1},`), 1)
 	seeds := [][]byte{golden, small.Bytes(), next, []byte(`{"version":1,"last":0,"turn":0}`), []byte(`{"pins":[],"entries":[],"last":1,"turn":0,"key":"@bcdefgh","version":1}`)}
 	rng := rand.New(rand.NewPCG(2, 2))
-	accepted, n := 0, 40_000
-	if testing.Short() {
-		n = 4_000
-	}
+	accepted, n := 0, long.Or(2000, 40_000)
 	for range n {
 		data := mutate(rng, seeds[rng.IntN(len(seeds))])
 		var got, want Snapshot

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // pair returns two Histories of one log that holds msgs.
@@ -401,11 +402,7 @@ func TestReload_InDoubt(t *testing.T) {
 // was appended is in the archive once, in the order of its writer, and all see the
 // same conversation in the end.
 func TestReload_LosesNothing(t *testing.T) {
-	rounds := 60
-	if testing.Short() {
-		rounds = 15
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(long.Or(15, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := new(shelf)
 		var appended [3][]string
@@ -755,8 +752,9 @@ func TestReload_MadeResults(t *testing.T) {
 // One History repairs what the other saves: no message is there twice, and none of the
 // own ones is lost but those that Reload returns.
 func TestReload_RepairedLosesNothing(t *testing.T) {
+	seeds := long.Or(60, 300)
 	var reloads, repairs, refusals int
-	for seed := range uint64(300) {
+	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := new(shelf)
 		a, _ := pair(t, s, convoRelaxed(), convo.User("start"))
@@ -817,9 +815,9 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, reloads, 100)
-	assert.Greater(t, repairs, 100)
-	assert.Greater(t, refusals, 100)
+	assert.Greater(t, reloads, seeds/3)
+	assert.Greater(t, repairs, seeds/3)
+	assert.Greater(t, refusals, seeds/3)
 }
 
 func TestReload_OldSnapshots(t *testing.T) {
@@ -917,11 +915,7 @@ func TestReload_AnotherModelThanTheOneWithALimit(t *testing.T) {
 // of it comes to be stored late, when it may have been forgotten. The other saves
 // without an error. Each message of both is in the log once in the end.
 func TestReload_InDoubtForLong(t *testing.T) {
-	rounds := 300
-	if testing.Short() {
-		rounds = 60
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(long.Or(40, 300)) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
 		s := new(shelf)
 		a := &doubter{t: t, rnd: rnd, h: open(t, s, "k", convoRelaxed())}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 var toolC = convo.ToolCall{ID: "c", Name: "f", Arguments: `{}`}
@@ -438,7 +439,7 @@ func checkImport(t *testing.T, data []byte) {
 }
 
 func TestImport_IsSaved(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(long.Or(150, 500)) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		data := make([]byte, 2+rng.IntN(14))
 		for i := range data {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 func TestRollback_TakesBackWhatIsNewer(t *testing.T) {
@@ -854,7 +855,7 @@ func TestRollback_ManyOfThem(t *testing.T) {
 		require.NoError(t, err)
 	}
 	var undone, taken *convo.Snapshot
-	for i := range 3000 {
+	for i := range long.Or(1100, 3000) {
 		talk()
 		at := h.Snapshot()
 		dropAt(at.Len() - 4)

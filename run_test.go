@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // answers gives these replies in turn. It fails the test for a request with an open call,
@@ -952,10 +953,7 @@ func TestRun_AnswerWithResults(t *testing.T) {
 
 // Messages and compactions of all kinds go on while Run works. For the race detector.
 func TestTorture_Run(t *testing.T) {
-	rounds := 150
-	if testing.Short() {
-		rounds = 40
-	}
+	rounds := long.Or(40, 150)
 	opts := windowOf(3000, nil)
 	opts.Roles = convo.Relaxed()
 	opts.Background = true
@@ -1367,12 +1365,8 @@ func (m *runModel) next() {
 // Whatever models and tools do, the conversation holds what it must, each request is one
 // that may be sent, and Run ends as it must.
 func TestRun_Random(t *testing.T) {
-	rounds := 4000
-	if testing.Short() {
-		rounds = 800
-	}
 	synctest.Test(t, func(t *testing.T) {
-		for seed := range uint64(rounds / 20) {
+		for seed := range uint64(long.Or(25, 200)) {
 			m := &runModel{T: t, r: rand.New(rand.NewPCG(seed, 7)), want: []string{"user u"}}
 			m.h = historyOf(t, nil, convo.User("u"))
 			for range 20 {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -316,7 +317,7 @@ func TestSave_LogAtMostTwiceTheMessages(t *testing.T) {
 			})
 			h := open(t, s, "k", &convo.Options{Limits: limits, Strategy: convo.Summarize{With: summarizer, Window: -1}})
 			messages, compactions := 0, 0
-			for i := range 1000 {
+			for i := range long.Or(300, 1000) {
 				call := convo.ToolCall{ID: "c" + itoa(i), Name: "read", Arguments: `{"path":"main.go"}`}
 				turn := []convo.Message{convo.User(say), convo.Assistant("", call), convo.Result(call, say), convo.Assistant(say)}
 				for _, m := range turn {
@@ -987,11 +988,7 @@ func (d *doubter) archived(where string) {
 // holds the History as it is, each message once. Nobody else writes, so nothing is a
 // conflict.
 func TestSave_InDoubtForLong(t *testing.T) {
-	rounds := 300
-	if testing.Short() {
-		rounds = 60
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(long.Or(50, 300)) {
 		rnd := rand.New(rand.NewPCG(seed, 11))
 		s := &nasty{shelf: new(shelf)}
 		d := &doubter{t: t, rnd: rnd, h: open(t, s, "k", convoRelaxed())}

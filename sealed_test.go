@@ -18,6 +18,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/sealtest"
 )
 
@@ -77,10 +78,7 @@ func TestSealed_IsAStore(t *testing.T) {
 
 // Whoever can write to the Store and has no key can only go back to an earlier state.
 func TestSealed_Attacks(t *testing.T) {
-	random := 1000
-	if testing.Short() {
-		random = 150
-	}
+	random := long.Or(100, 1000)
 	t.Run("memory", func(t *testing.T) {
 		sealtest.Check(t, func() convo.Store { return new(convotest.MemStore) }, random)
 	})

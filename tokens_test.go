@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 func TestTokens_OfEachPart(t *testing.T) {
@@ -247,9 +248,7 @@ func TestTiktoken_InHistory(t *testing.T) {
 // The vocabularies are linked into programs that call Tiktoken and into no
 // others, in a compact form.
 func TestTiktoken_BinarySize(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: builds two programs")
-	}
+	long.Only(t, "builds two programs")
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		t.Skipf("builds two programs, and there is no go command: %v", err)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // A usage report for a request that was sent before a compaction does not raise
@@ -481,8 +481,6 @@ func TestSetModel_AnotherTokenizer(t *testing.T) {
 	}
 }
 
-var knowledgeSeeds = flag.Int("convo.knowledge", 300, "number of seeds of TestKnowledge for each number of writers")
-
 // A ruler is one way to count tokens.
 type ruler struct {
 	perByte float64
@@ -563,7 +561,7 @@ func TestKnowledge(t *testing.T) {
 		t.Run(fmt.Sprint(writers), func(t *testing.T) {
 			done := map[string]int{}
 			failed := 0
-			for seed := range *knowledgeSeeds {
+			for seed := range long.Or(30, 300) {
 				if err := runKnowledge(t, uint64(seed), writers, done); err != nil {
 					if failed++; failed <= 5 {
 						t.Errorf("seed %d: %v", seed, err)
@@ -914,13 +912,7 @@ func (w *usageWriters) check(u *usageWriter, what string) {
 // What was learned about tokens survives other writers, other tokenizers and every mix
 // of Save, Reload and Open.
 func TestReload_KeepsTheMeasure(t *testing.T) {
-	seeds := 300
-	if testing.Short() {
-		seeds = 60
-	}
-	if n := *usageSeeds; n > 0 {
-		seeds = n
-	}
+	seeds := long.Or(60, 300)
 	failed := 0
 	for seed := range seeds {
 		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -943,5 +935,3 @@ func TestReload_KeepsTheMeasure(t *testing.T) {
 		t.Logf("%d of %d seeds failed", failed, seeds)
 	}
 }
-
-var usageSeeds = flag.Int("convo.usageseeds", 0, "how many conversations TestReload_KeepsTheMeasure makes; 0: a few hundred")

@@ -145,7 +145,8 @@ func (d *driver) compareShown(s *convo.Snapshot, msgs []convo.Message) {
 		for range s.MessagesFrom(same, nil) {
 			n++
 		}
-		return s.Messages()[:len(s.Messages())-n]
+		all := s.Messages()
+		return all[:len(all)-n]
 	}
 	if a, b := before(s), before(prev); same > 0 && (len(a) < same || !reflect.DeepEqual(a, b)) {
 		d.fail("Same is %d for %v and %v", same, a, b)
