@@ -1,10 +1,8 @@
 package wire_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -257,61 +255,6 @@ func TestAnthropic_CheckFindsUnpairedServedBlocks(t *testing.T) {
 	require.Len(t, found, 1)
 	assert.Equal(t, "messages.1: `tool_search_tool_bm25` tool use with id `u` was found without a corresponding `tool_search_tool_result` block", found[0].Error)
 	assert.Equal(t, "u", found[0].ID)
-}
-
-// checkCutAnswer cuts a stream after each event. What came is an answer to a user and to
-// the results of an open turn, and a user goes on after it.
-func checkCutAnswer(t *testing.T, f wire.Format, events []event, unserved func(testing.TB, []byte) []string) (cut int) {
-	t.Helper()
-	s := f.(wire.Streamer).Stream()
-	for i, e := range events {
-		_, err := s.Event(e.name, []byte(e.data))
-		if !json.Valid([]byte(e.data)) {
-			break // the recording is damaged
-		}
-		require.NoError(t, err)
-		in, _ := s.Transcript()
-		if len(in.Messages) == 0 {
-			continue
-		}
-		h := relaxed(t, convo.Overheads{}, append([]convo.Message{convo.User("hi")}, in.Messages...)...)
-		check := func() {
-			r, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
-			require.Empty(t, f.Check(r.Body()), "event %d: %s", i, r.Body())
-			require.Empty(t, unserved(t, r.Body()), "event %d: %s", i, r.Body())
-		}
-		check()
-		if calls := in.Messages[len(in.Messages)-1].ToolCalls(); len(calls) > 0 {
-			for _, c := range calls {
-				_, err := h.Append(convo.Result(c, "r"))
-				require.NoError(t, err)
-			}
-			check()
-		}
-		_, err = h.Append(convo.User("go on"))
-		require.NoError(t, err)
-		check()
-		_, err = h.Append(convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("yes")}}, convo.User("and on"))
-		require.NoError(t, err)
-		check()
-		cut++
-	}
-	return cut
-}
-
-// A recorded answer that is cut off at any event does not keep the conversation from going
-// on.
-func TestAnthropic_RecordedStreamsCutAtEveryEvent(t *testing.T) {
-	cut := 0
-	recordedEvents(t, "anthropic__", streamCases["anthropic"].ends, func(t *testing.T, events []event) {
-		if !bytes.Contains(fmt.Append(nil, events), []byte("_tool_")) {
-			return
-		}
-		cut += checkCutAnswer(t, wire.Anthropic{UserLast: true}, events, unservedBlocks)
-		cut += checkCutAnswer(t, wire.Anthropic{}, events, unservedBlocks)
-	})
-	t.Logf("%d cuts", cut)
 }
 
 func FuzzAnthropic_ServedCalls(f *testing.F) {

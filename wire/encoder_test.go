@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -82,20 +83,30 @@ func (g *generator) extra() {
 	g.append(m)
 }
 
+// some returns the names of some formats, others for each seed, or all in the long form.
+func some(names []string, seed int) (list []string) {
+	for i, name := range names {
+		if long.On() || (i+seed)%6 == 0 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
 // An Encoder returns the same bytes as its Format, regardless of changes to the
 // conversation between two requests and to the bytes returned before.
 func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
-	seeds := uint64(fewer(*requests / 64))
-	var requests, long, lost int
+	var requests, messages, lost int
 	did := map[int]int{}
-	for seed := range seeds {
+	for seed := range long.Or[uint64](25, 250) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)
 		g := &generator{rng: rng, h: h, origins: origins}
 		encoders := map[string]*wire.Encoder{}
-		for _, name := range names {
+		some := some(names, int(seed))
+		for _, name := range some {
 			encoders[name] = &wire.Encoder{Format: encoderFormats[name]}
 		}
 		var kept []*convo.Snapshot
@@ -154,17 +165,19 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 				s = h.Snapshot()
 				kept = append(kept, s)
 			}
-			for _, name := range names {
+			for _, name := range some {
 				want, wantErr := encoderFormats[name].Encode(s)
 				got, err := encoders[name].Encode(s)
 				require.Equal(t, wantErr, err, "seed %d, %s", seed, name)
 				if err == nil && (string(want.Body()) != string(got.Body()) || want.NeedsTools != got.NeedsTools || want.NoThinking != got.NoThinking || len(want.Messages) != len(got.Messages)) {
 					t.Fatalf("seed %d, %s, op %d: %v %v\n%s\n%s", seed, name, op, got.NeedsTools, got.NoThinking, want.Body(), got.Body())
 				}
-				require.Equal(t, want.Lost, got.Lost, "seed %d, %s, op %d", seed, name, op)
+				if !slices.Equal(want.Lost, got.Lost) {
+					require.Equal(t, want.Lost, got.Lost, "seed %d, %s, op %d", seed, name, op)
+				}
 				lost += len(got.Lost)
 				requests++
-				long += len(got.Messages)
+				messages += len(got.Messages)
 				if err == nil && rng.IntN(3) == 0 {
 					given = append(given, got)
 					bodies = append(bodies, string(want.Body()))
@@ -189,10 +202,10 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 			require.Equal(t, bodies[i], string(r.Body()), "seed %d", seed)
 		}
 	}
-	t.Logf("%d requests, %d messages in them, operations %v", requests, long, did)
+	t.Logf("%d requests, %d messages in them, operations %v", requests, messages, did)
 	assert.Positive(t, did[-1])
 	assert.Greater(t, lost, requests)
-	assert.Greater(t, long, 4*requests)
+	assert.Greater(t, messages, 4*requests)
 }
 
 // A custom format, and a format that embeds a format of the package.
@@ -260,7 +273,7 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 		for n := range 4 {
 			wg.Go(func() {
 				rng := rand.New(rand.NewPCG(uint64(n), 1))
-				for range 30 {
+				for range long.Or(5, 30) {
 					s := list[rng.IntN(len(list))]
 					got, err := e.Encode(s)
 					want, wantErr := f.Encode(s)
@@ -330,13 +343,13 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 	require.NoError(t, err)
 	g := &generator{rng: rng, h: h, origins: origins}
 	var list []*convo.Snapshot
-	for range 250 {
+	for range long.Or(100, 250) {
 		g.step()
 		list = append(list, h.Snapshot())
 	}
 	for name, f := range encoderFormats {
 		e := &wire.Encoder{Format: f}
-		for i := range fewer(160) {
+		for i := range long.Or(6, 160) {
 			s := list[len(list)-1]
 			if i%2 == 1 {
 				s = list[rng.IntN(len(list))]

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +150,7 @@ func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 // A block of another format cannot forge a tag, alone or together with the texts before
 // and after it.
 func TestForeignBlocks_ForgeNoTags(t *testing.T) {
+	names := slices.Sorted(maps.Keys(formats))
 	quoted := func(s string) string { return jsonOf(s) }
 	for place, of := range map[string]func(a, b string) string{
 		"title": func(a, b string) string { return `{"type":"search_result","title":` + quoted(a+b) + `,"source":"s"}` },
@@ -173,11 +175,11 @@ func TestForeignBlocks_ForgeNoTags(t *testing.T) {
 				one, other := block(of(a, b)), block(of(b, a))
 				_, err := h.Append(convo.User("q"), message(convo.RoleAssistant, "", convo.Text(a), one, convo.Text(b)), message(convo.RoleUser, "", convo.Text(a), other, convo.Text("?")))
 				require.NoError(t, err)
-				for name, f := range formats {
+				for _, name := range some(names, cut/3) {
 					if strings.HasPrefix(name, "anthropic") {
 						continue
 					}
-					r, err := f.Encode(h.Snapshot())
+					r, err := formats[name].Encode(h.Snapshot())
 					require.NoError(t, err)
 					require.Zero(t, strings.Count(said(t, r.Body()), key), "%s, %s: %s", place, name, r.Body())
 				}

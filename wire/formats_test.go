@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -66,18 +66,6 @@ var formats = map[string]wire.Format{
 	"strict 3":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true, Model: "m1"},
 }
 
-var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
-
-// fewer returns n, or an eighth of it in a short run.
-func fewer(n int) int {
-	if testing.Short() {
-		return n / 8
-	}
-	return n
-}
-
-var answersCut = flag.Int("wire.answers", 2_000, "answers of each kind that TestStream_IsTheWhole cuts into events")
-
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
 	{Format: "openai-chat@h", Model: "m1"}, {Format: "mistral@h"}, {Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
@@ -97,7 +85,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
 	var entries, reduced, rewritten, assistantFirst, openCalls, stable int
-	for ; total < fewer(*requests); seed++ {
+	for ; total < long.Or(1200, 16_000); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)
@@ -220,6 +208,40 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 		return true, true
 	}
 	return false, false
+}
+
+// These formats write the same bytes again from what they read of their own requests.
+func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(formats)), func(name string) bool {
+		return slices.Contains([]string{"openai", "host", "mistral", "responses", "converse"}, strings.Fields(name)[0]) // these join texts
+	})
+	n := 0
+	for seed := range long.Or[uint64](120, 1500) {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 2)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
+		for range 1 + g.n(30) {
+			g.step()
+		}
+		for _, name := range some(names, int(seed)) {
+			f := formats[name]
+			r, err := f.Encode(h.Snapshot())
+			if errors.Is(err, wire.ErrEmpty) {
+				continue
+			}
+			require.NoError(t, err)
+			n++
+			in, err := f.Decode(r.Body())
+			require.NoError(t, err)
+			assert.Empty(t, in.Lost, name)
+			back, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+			require.NoError(t, err)
+			again, err := f.Encode(back.Snapshot())
+			require.NoError(t, err)
+			assert.Equal(t, string(r.Body()), string(again.Body()), "seed %d, %s", seed, name)
+		}
+	}
+	assert.Greater(t, n, 250)
 }
 
 // The messages of a summary request can be sent in every format.

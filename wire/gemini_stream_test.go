@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -433,7 +434,7 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 		begin := `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}`
 		s, _ := feed(t, wire.Gemini{}, chunks(begin))
 		in, out := len(begin), 0
-		for i := range 200 {
+		for i := range long.Or(40, 200) {
 			data := fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"functionCall":{"willContinue":true,"partialArgs":[{"jsonPath":"$.k%d%s","stringValue":"a"}]}}]}}]}`, i, strings.Repeat(step, 900))
 			in += len(data)
 			deltas, err := s.Event("", []byte(data))

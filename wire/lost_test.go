@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -203,41 +204,38 @@ func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.M
 	messages := func(id convo.ID, m convo.Message) {
 		for k, p := range m.Parts {
 			at := place{id, k, -1}
+			must := func(ok bool, what string) {
+				if !ok {
+					t.Fatalf("%s: %s", what, where(at, p))
+				}
+			}
 			words := told[at]
 			check(at, p)
 			if c, ok := p.(convo.ToolCall); ok && m.Role == convo.RoleAssistant {
-				require.NotEmpty(t, out.calls, where(at, p))
+				must(len(out.calls) > 0, "no call")
 				got := out.calls[0]
 				out.calls = out.calls[1:]
 				_, otherName := words["name of a tool"]
 				_, otherID := words["id of a call"]
-				if !otherName {
-					require.Equal(t, c.Name, got.Name, where(at, p))
-				}
+				must(otherName || c.Name == got.Name, "another name")
 				if out.gemma {
-					require.False(t, otherID, where(at, p))
+					must(!otherID, "an id")
 					got.ID = c.ID
 				}
-				if !otherID && !c.Minted && c.ID != "" {
-					require.Equal(t, c.ID, got.ID, where(at, p))
-				}
-				require.Equal(t, otherID, got.ID != c.ID && !c.Minted && c.ID != "", where(at, p))
+				must(otherID == (got.ID != c.ID && !c.Minted && c.ID != ""), "the id")
 			}
 			res, ok := p.(convo.ToolResult)
 			if !ok {
 				continue
 			}
-			lost := false
-			for _, g := range gone {
-				_, is := words[g]
-				lost = lost || is
-			}
+			lost := slices.ContainsFunc(gone, func(g string) bool { _, is := words[g]; return is })
 			for n, p := range res.Parts {
-				if missing, any := out.missing(p); lost {
-					require.False(t, any, "%v: %s", missing, where(at, p))
-				} else {
+				if !lost {
 					check(place{id, k, n}, p)
+					continue
 				}
+				_, any := out.missing(p)
+				must(!any, "part of a lost result")
 			}
 		}
 	}
@@ -298,10 +296,13 @@ func (g *generator) hostile(msgs []convo.Message) {
 func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
-	for seed := range uint64(fewer(*requests / 64)) {
+	for seed := range long.Or[uint64](150, 250) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
+		if seed%4 == 1 {
+			g.origins = origins[7:10] // makers that sign
+		}
 		if seed%4 == 0 {
 			own := origins[1+g.n(len(origins)-1)].Format
 			require.NoError(t, h.SetTools(convo.Tool{Name: "search"}, convo.Tool{Opaque: convo.Opaque{Format: own, JSON: fmt.Sprintf(`{"type":"<09%05d>"}`, seed)}}))
@@ -340,15 +341,12 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 		}
 		g.hostile(msgs)
 		hostile := asSent(msgs)
-		for _, name := range names {
+		for _, name := range some(names, int(seed)) {
 			checkLost(t, name, s, ephemeral, count)
 			checkLost(t, name, hostile, nil, count)
 		}
 	}
 	t.Log(count)
-	if testing.Short() {
-		return
-	}
 	for _, word := range omissionWords(t) { // each word occurs in Lost
 		assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(count)), func(key string) bool { return strings.HasSuffix(key, ": "+word) }), word)
 	}
@@ -556,7 +554,7 @@ func TestLost_CacheMarks(t *testing.T) {
 		"responses": wire.OpenAIResponses{Cache: true}, "responses, developer": wire.OpenAIResponses{Cache: true, Developer: true},
 	}
 	told, kept := 0, 0
-	for seed := range uint64(fewer(400)) {
+	for seed := range long.Or[uint64](40, 400) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -259,7 +260,7 @@ func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 // tools, and their inputs, and Encode writes them again.
 func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 	custom, other := 0, 0
-	for seed := range uint64(500) {
+	for seed := range long.Or[uint64](80, 500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)

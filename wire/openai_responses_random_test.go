@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -24,7 +25,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 		`{"type":"convo_fields","id":"msg_1","phase":"commentary","namespace":"a b"}`, `{"type":"convo_fields","id":"fc_1","namespace":"ns"}`, `{"type":"item_reference","id":"rs_1"}`}
 	reasoning := []convo.Reasoning{{ID: "rs_1", Encrypted: "e", Signature: "fc_1"}, {ID: "rs_3", Encrypted: "e", Signature: "msg_1"}, {ID: "rs_3", Encrypted: "e", Signature: "rs_3"}, {ID: "x", Text: "hm"}, {Encrypted: "e"}}
 	n := 0
-	for seed := range uint64(fewer(2000)) {
+	for seed := range long.Or[uint64](200, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	torn, wrong := 0, 0
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
-		for range 30 {
+		for range long.Or(6, 30) {
 			var body struct {
 				Input []json.RawMessage `json:"input"`
 			}

@@ -483,30 +483,11 @@ func TestResponsesStream_Errors(t *testing.T) {
 	}
 }
 
-func TestResponsesStream_Linear(t *testing.T) {
-	for name, piece := range map[string]func(i int) string{
-		"text": func(int) string { return `{"type":"response.output_text.delta","output_index":0,"delta":"a"}` },
-		"reasoning": func(i int) string {
-			return fmt.Sprintf(`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":%d,"delta":"a"}`, i/10)
-		},
-		"arguments": func(int) string {
-			return `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"a"}`
-		},
-		"items": func(i int) string {
-			return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","call_id":"c%d","name":"f"}}`, i, i)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			requireLinear(t, wire.OpenAIResponses{}, dataOf(responsesHead), func(i int) event { return event{"", piece(i)} })
-		})
-	}
-}
-
 func FuzzResponsesStream(f *testing.F) {
 	for seed := range 30 {
 		g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 5))}
 		_, events := responsesAnswer(g)
 		f.Add([]byte(framings["server-sent events"](events)))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { fuzzStream(t, wire.OpenAIResponses{}, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkStreamed(t, wire.OpenAIResponses{}, data) })
 }

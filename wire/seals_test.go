@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,10 +16,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	judge "github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-var sealRequests = flag.Int("convo.seals", 4000, "requests of each format in TestSeals_Random")
 
 // A sealedFormat is a format of models that check where signed reasoning stands.
 type sealedFormat struct {
@@ -364,10 +362,7 @@ func (r *sealRun) byHand() {
 // happens to the conversation, also while a request is under way. With the check switched
 // off, many do.
 func TestSeals_Random(t *testing.T) {
-	least := *sealRequests
-	if testing.Short() {
-		least = min(least, 1500)
-	}
+	least := long.Or(250, 4000)
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			requests, sent, would := 0, 0, 0

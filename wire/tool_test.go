@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -410,7 +411,7 @@ func TestTools_DeepSchema(t *testing.T) {
 			fine := strings.ReplaceAll(inner, "%s", "")
 			_, err := f.format.Tools(nest(32, fine))
 			assert.NoError(t, err, "%s: %s", f.name, step)
-			for _, depth := range []int{33, 2000} {
+			for _, depth := range []int{33, long.Or(200, 2000)} {
 				_, err = f.format.Tools(nest(depth, fine))
 				wrong, ok := errors.AsType[*wire.ToolError](err)
 				require.True(t, ok, "%s: %s", f.name, step)

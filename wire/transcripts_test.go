@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -56,7 +57,10 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 	eachTranscript(t, func(h *convo.History) {
 		conversations++
 		snaps := []*convo.Snapshot{h.Snapshot()}
-		for _, c := range strategies {
+		for i, c := range strategies {
+			if !long.On() && i != conversations%len(strategies) {
+				continue // each conversation has another one
+			}
 			f, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: convo.Relaxed(), Strategy: c})
 			require.NoError(t, err)
 			if r, _ := f.Compact(t.Context(), ""); r.Outcome == convo.OutcomeApplied {
@@ -65,7 +69,7 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 		}
 		for k, s := range snaps {
 			for i, name := range names {
-				if testing.Short() && (i+conversations)%8 > 0 {
+				if !long.On() && (i+conversations)%20 > 0 {
 					continue // each conversation has other formats
 				}
 				r, err := formats[name].Encode(s)
@@ -102,7 +106,7 @@ func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	n := 0
 	eachTranscript(t, func(h *convo.History) {
-		if n++; n%5 != 0 || testing.Short() && n%40 != 0 {
+		if n++; n%long.Or(80, 5) != 0 {
 			return
 		}
 		for _, name := range names {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/bpetest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -143,7 +144,7 @@ func TestRequest_WithAllocations(t *testing.T) {
 	if bpetest.RaceDetector {
 		t.Skip("under the race detector a sync.Pool drops some of its items, and json.Marshal allocates them again")
 	}
-	s := conversation()
+	s := conversationOf(long.Or(15, 150)).Snapshot()
 	params := json.RawMessage(`{"model":"m"}`)
 	marshal := testing.AllocsPerRun(10, func() { _, _ = json.Marshal(params) })
 	for name, f := range encoderFormats {
