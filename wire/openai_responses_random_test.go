@@ -25,7 +25,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 		`{"type":"convo_fields","id":"msg_1","phase":"commentary","namespace":"a b"}`, `{"type":"convo_fields","id":"fc_1","namespace":"ns"}`, `{"type":"item_reference","id":"rs_1"}`}
 	reasoning := []convo.Reasoning{{ID: "rs_1", Encrypted: "e", Signature: "fc_1"}, {ID: "rs_3", Encrypted: "e", Signature: "msg_1"}, {ID: "rs_3", Encrypted: "e", Signature: "rs_3"}, {ID: "x", Text: "hm"}, {Encrypted: "e"}}
 	n := 0
-	for seed := range long.Or[uint64](200, 2000) {
+	for seed := range long.Or[uint64](120, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)

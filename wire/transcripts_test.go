@@ -23,13 +23,14 @@ import (
 // repository; without them the tests are skipped.
 const transcripts = "../../shared/data/transcripts"
 
-// eachTranscript calls f with each real conversation. An aborted conversation
-// is repaired.
+// eachTranscript calls f with each real conversation, or with every fourth in the short
+// form. An aborted conversation is repaired.
 func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
 		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
 	}
+	n := 0
 	for _, name := range names {
 		file, err := os.Open(name)
 		require.NoError(t, err)
@@ -37,6 +38,9 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
+			if n++; n%long.Or(4, 1) != 0 {
+				continue
+			}
 			var line struct{ Messages json.RawMessage }
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 			in, err := wire.OpenAIChat{}.Decode(line.Messages)
@@ -69,7 +73,7 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 		}
 		for k, s := range snaps {
 			for i, name := range names {
-				if !long.On() && (i+conversations)%20 > 0 {
+				if !long.On() && (i+conversations)%10 > 0 {
 					continue // each conversation has other formats
 				}
 				r, err := formats[name].Encode(s)
@@ -106,7 +110,7 @@ func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	n := 0
 	eachTranscript(t, func(h *convo.History) {
-		if n++; n%long.Or(80, 5) != 0 {
+		if n++; n%long.Or(20, 5) != 0 {
 			return
 		}
 		for _, name := range names {
