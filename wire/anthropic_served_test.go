@@ -153,8 +153,7 @@ func TestAnthropic_ServedCallsArePaired(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := wire.Anthropic{}
 			h := relaxed(t, convo.Overheads{}, tt.msgs...)
-			r, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, f, h.Snapshot())
 			assert.Equal(t, tt.want, strings.TrimSuffix(strings.TrimPrefix(string(r.Body()), `{"messages":[`), `]}`))
 			var lost []string
 			for _, o := range r.Lost {
@@ -170,11 +169,9 @@ func TestAnthropic_ServedCallsArePaired(t *testing.T) {
 			for _, msg := range tt.msgs {
 				_, err := h.Append(msg)
 				require.NoError(t, err)
-				want, err := f.Encode(h.Snapshot())
-				require.NoError(t, err)
+				want := mustEncode(t, f, h.Snapshot())
 				for range 2 {
-					got, err := e.Encode(h.Snapshot())
-					require.NoError(t, err)
+					got := mustEncode(t, &e, h.Snapshot())
 					require.Equal(t, string(want.Body()), string(got.Body()))
 					require.Equal(t, want.Lost, got.Lost)
 				}
@@ -195,14 +192,12 @@ func TestAnthropic_UserLastAndServedCalls(t *testing.T) {
 		`[` + searchS + `,` + foundS + `]`:              {s, block(foundS)},
 		`[` + searchS + `]`:                             {s, signed},
 	} {
-		r, err := f.Encode(relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(parts...)).Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(parts...)).Snapshot())
 		require.Len(t, r.Messages, 2)
 		assert.Equal(t, `{"role":"assistant","content":`+want+`}`, string(r.Messages[1]))
 		assert.Empty(t, f.Check(r.Body()))
 	}
-	r, err := f.Encode(relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(s, text)).Snapshot())
-	require.NoError(t, err)
+	r := mustEncode(t, f, relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(s, text)).Snapshot())
 	require.Len(t, r.Messages, 3)
 	assert.Equal(t, `{"role":"assistant","content":[{"type":"text","text":"so"}]}`, string(r.Messages[1]))
 	assert.Contains(t, string(r.Messages[2]), "[Continue.]")
@@ -216,8 +211,7 @@ func TestAnthropic_MaxTokensInsideASearch(t *testing.T) {
 		`{"type":"text","text":"so"},` + searchS + `,` + foundS + `,` + searchU + `]}`))
 	require.NoError(t, err)
 	h := relaxed(t, convo.Overheads{}, append(append([]convo.Message{convo.User("hi")}, in.Messages...), convo.User("go on"))...)
-	r, err := wire.Anthropic{}.Encode(h.Snapshot())
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Anthropic{}, h.Snapshot())
 	assert.NotContains(t, string(r.Body()), `"u"`)
 	assert.Contains(t, string(r.Body()), foundS)
 	assert.Empty(t, wire.Anthropic{}.Check(r.Body()))
@@ -302,10 +296,8 @@ func checkServedCalls(t *testing.T, blocks []byte, cuts uint64) {
 			_, err = h.Append(users(block(`{"role":"system","content":"now"}`)))
 		}
 		require.NoError(t, err)
-		want, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
-		got, err := e.Encode(h.Snapshot())
-		require.NoError(t, err)
+		want := mustEncode(t, f, h.Snapshot())
+		got := mustEncode(t, &e, h.Snapshot())
 		require.Equal(t, string(want.Body()), string(got.Body()))
 		require.Empty(t, unservedRules(f.Check(want.Body())), "%s", want.Body())
 		require.Empty(t, unservedBlocks(t, want.Body()), "%s", want.Body())
@@ -333,13 +325,11 @@ func TestAnthropic_ModelsThatWantTheUserLast(t *testing.T) {
 	} {
 		f := wire.Anthropic{Model: model}
 		h := relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(convo.Text("so")))
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		assert.Equal(t, want, strings.Contains(string(r.Body()), "[Continue.]"), model)
 		assert.Empty(t, f.Check(r.Body()), model)
 
-		bare, err := wire.Anthropic{}.Encode(h.Snapshot())
-		require.NoError(t, err)
+		bare := mustEncode(t, wire.Anthropic{}, h.Snapshot())
 		named := []byte(`{"model":` + jsonOf(model) + `,` + string(bare.Body())[1:])
 		for _, found := range [][]wire.Finding{f.Check(bare.Body()), wire.Anthropic{}.Check(named)} {
 			if want {
@@ -351,7 +341,7 @@ func TestAnthropic_ModelsThatWantTheUserLast(t *testing.T) {
 		}
 
 		paused := relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(block(searchS)))
-		r, err = f.Encode(paused.Snapshot())
+		r, err := f.Encode(paused.Snapshot())
 		require.NoError(t, err)
 		assert.Len(t, r.Messages, 2, model)
 		assert.Empty(t, f.Check(r.Body()), model)
@@ -362,10 +352,7 @@ func TestAnthropic_ModelsThatWantTheUserLast(t *testing.T) {
 func TestAnthropic_DoGoesOnAfterAPause(t *testing.T) {
 	f := wire.Anthropic{Model: "claude-opus-5"}
 	e := wire.Encoder{Format: f}
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.User("hi"))
-	require.NoError(t, err)
+	h := historyOf(t, convo.User("hi"))
 	answers := []string{
 		`{"role":"assistant","model":"claude-opus-5","stop_reason":"pause_turn","usage":{"input_tokens":10,"output_tokens":1},"content":[{"type":"text","text":"so"},` + searchS + `]}`,
 		`{"role":"assistant","model":"claude-opus-5","stop_reason":"pause_turn","usage":{"input_tokens":20,"output_tokens":2},"content":[` + foundS + `,` + searchU + `]}`,
@@ -373,8 +360,7 @@ func TestAnthropic_DoGoesOnAfterAPause(t *testing.T) {
 	}
 	var last string
 	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
-		r, err := e.Encode(s)
-		require.NoError(t, err)
+		r := mustEncode(t, &e, s)
 		last = string(r.Body())
 		assert.NotContains(t, last, "[Continue.]")
 		assert.Empty(t, r.Lost)
@@ -392,8 +378,7 @@ func TestAnthropic_DoGoesOnAfterAPause(t *testing.T) {
 	assert.True(t, strings.HasSuffix(last, `{"role":"assistant","content":[{"type":"text","text":"so"},`+searchS+`]},{"role":"assistant","content":[`+foundS+`,`+searchU+`]}]}`), last)
 	_, err = h.Append(convo.User("and?"))
 	require.NoError(t, err)
-	r, err := e.Encode(h.Snapshot())
-	require.NoError(t, err)
+	r := mustEncode(t, &e, h.Snapshot())
 	assert.Empty(t, r.Lost)
 	assert.Empty(t, f.Check(r.Body()))
 }

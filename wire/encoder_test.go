@@ -218,20 +218,16 @@ func (f shout) Encode(s *convo.Snapshot) (wire.Request, error) {
 }
 
 func TestEncoder_OtherFormats(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.User("hello"))
-	require.NoError(t, err)
+	h := historyOf(t, convo.User("hello"))
 
 	var none wire.Encoder
-	_, err = none.Encode(h.Snapshot())
+	_, err := none.Encode(h.Snapshot())
 	var wrong *convo.ValueError
 	require.ErrorAs(t, err, &wrong)
 	assert.Equal(t, "Encoder.Format", wrong.Name)
 
 	for _, f := range []wire.Format{shout{}, &shout{}} {
-		r, err := (&wire.Encoder{Format: f}).Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, (&wire.Encoder{Format: f}), h.Snapshot())
 		assert.Equal(t, `"LOUD"`, string(r.System))
 	}
 	for name, f := range formats {
@@ -248,10 +244,8 @@ func TestEncoder_OtherFormats(t *testing.T) {
 	e := &wire.Encoder{Format: wire.OpenAIChat{}}
 	for _, f := range []wire.Format{wire.OpenAIChat{}, wire.Anthropic{}, &wire.Gemini{}, wire.OpenAIChat{Developer: true}, shout{}, wire.OpenAIChat{}} {
 		e.Format = f
-		want, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
-		got, err := e.Encode(h.Snapshot())
-		require.NoError(t, err)
+		want := mustEncode(t, f, h.Snapshot())
+		got := mustEncode(t, e, h.Snapshot())
 		assert.Equal(t, want, got, "%T", f)
 	}
 }
@@ -305,10 +299,8 @@ func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 		long := h.Snapshot()
 		e := &wire.Encoder{Format: f}
 		for _, s := range []*convo.Snapshot{long, short, long, short} {
-			want, err := f.Encode(s)
-			require.NoError(t, err)
-			got, err := e.Encode(s)
-			require.NoError(t, err)
+			want := mustEncode(t, f, s)
+			got := mustEncode(t, e, s)
 			require.Equal(t, string(want.Body()), string(got.Body()), name)
 		}
 	}
@@ -317,18 +309,13 @@ func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 // An Encoder goes back to the message after a summary.
 func TestEncoder_GoesBackToASummary(t *testing.T) {
 	for name, f := range encoderFormats {
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
-		require.NoError(t, err)
-		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
+		h := historyOf(t, convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
 		require.NoError(t, err)
 		e := &wire.Encoder{Format: f}
 		for _, text := range []string{"first", "second", "third"} {
-			want, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
-			got, err := e.Encode(h.Snapshot())
-			require.NoError(t, err)
+			want := mustEncode(t, f, h.Snapshot())
+			got := mustEncode(t, e, h.Snapshot())
 			require.Equal(t, string(want.Body()), string(got.Body()), name)
 			_, err = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
 			require.NoError(t, err)
@@ -365,21 +352,15 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 // A pointer to a format of this package counts as the format, even after the format has
 // changed.
 func TestEncoder_Pointers(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v"))
-	require.NoError(t, err)
+	h := historyOf(t, convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v"))
 	first := h.Snapshot()
-	_, err = h.Append(convo.Assistant("b"), convo.User("w"))
+	_, err := h.Append(convo.Assistant("b"), convo.User("w"))
 	require.NoError(t, err)
 	for _, f := range []wire.Format{&wire.Anthropic{}, &wire.Converse{}, &wire.Gemini{}, &wire.OpenAIChat{}, &wire.OpenAIResponses{}} {
 		e := &wire.Encoder{Format: f}
-		a, err := e.Encode(first)
-		require.NoError(t, err)
-		b, err := e.Encode(h.Snapshot())
-		require.NoError(t, err)
-		want, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		a := mustEncode(t, e, first)
+		b := mustEncode(t, e, h.Snapshot())
+		want := mustEncode(t, f, h.Snapshot())
 		assert.Equal(t, string(want.Body()), string(b.Body()), "%T", f)
 		i := len(a.Messages) - 3 // the first message that is not system text
 		assert.Same(t, &a.Messages[i][0], &b.Messages[i][0], "%T: encoded again", f)
@@ -387,13 +368,10 @@ func TestEncoder_Pointers(t *testing.T) {
 
 	f := &wire.OpenAIChat{}
 	e := &wire.Encoder{Format: f}
-	before, err := e.Encode(first)
-	require.NoError(t, err)
+	before := mustEncode(t, e, first)
 	f.Developer = true
-	after, err := e.Encode(first)
-	require.NoError(t, err)
-	want, err := f.Encode(first)
-	require.NoError(t, err)
+	after := mustEncode(t, e, first)
+	want := mustEncode(t, f, first)
 	assert.Equal(t, string(want.Body()), string(after.Body()))
 	assert.NotEqual(t, string(before.Body()), string(after.Body()))
 
@@ -416,8 +394,7 @@ func TestEncoder_Pointers(t *testing.T) {
 func TestEncoder_Memory(t *testing.T) {
 	for name, f := range formats {
 		s := conversationOf(10).Snapshot()
-		req, err := f.Encode(s)
-		require.NoError(t, err)
+		req := mustEncode(t, f, s)
 		body := len(req.Body())
 		assert.InDelta(t, 21_000, body, 6_000, name)
 		req = wire.Request{}
@@ -428,8 +405,7 @@ func TestEncoder_Memory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		for i := range list {
 			list[i] = &wire.Encoder{Format: f}
-			_, err := list[i].Encode(s)
-			require.NoError(t, err)
+			mustEncode(t, list[i], s)
 		}
 		runtime.GC()
 		runtime.GC()

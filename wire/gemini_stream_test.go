@@ -154,10 +154,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		}
 		assert.Equal(t, got.Messages[0].Text(), text)
 		assert.Equal(t, thoughts.String(), reasoning)
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("x"), got.Messages[0])
-		require.NoError(t, err)
+		historyOf(t, convo.User("x"), got.Messages[0])
 
 		_, name, _ := strings.Cut(t.Name(), "google__")
 		name = strings.TrimSuffix(name, "_0")
@@ -189,8 +186,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		for _, e := range events {
 			list = append(list, e.data)
 		}
-		whole, err := wire.Gemini{}.Decode([]byte("[" + strings.Join(list, ",") + "]"))
-		require.NoError(t, err)
+		whole := mustDecode(t, wire.Gemini{}, []byte("["+strings.Join(list, ",")+"]"))
 		requireSame(t, got, whole)
 	})
 }
@@ -376,10 +372,8 @@ func TestGemini_DecodeChunks(t *testing.T) {
 		for _, e := range events {
 			list = append(list, e.data)
 		}
-		want, err := wire.Gemini{}.Decode([]byte(whole))
-		require.NoError(t, err)
-		got, err := wire.Gemini{}.Decode([]byte("[" + strings.Join(list, ",") + "]"))
-		require.NoError(t, err)
+		want := mustDecode(t, wire.Gemini{}, []byte(whole))
+		got := mustDecode(t, wire.Gemini{}, []byte("["+strings.Join(list, ",")+"]"))
 		requireSame(t, want, got)
 	}
 	for input, want := range map[string]string{

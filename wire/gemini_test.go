@@ -15,8 +15,7 @@ import (
 
 func geminiLines(t testing.TB, f wire.Gemini, msgs ...convo.Message) string {
 	t.Helper()
-	r, err := f.Encode(convo.NewSnapshot(msgs))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(msgs))
 	assert.Empty(t, f.Check(r.Body()))
 	var lines []string
 	if r.System != nil {
@@ -130,8 +129,7 @@ func TestGemini_EncodeReturnsSignaturesWithTheirCalls(t *testing.T) {
 				msgs = append(msgs, geminiAnswer("m", tt.parts...), convo.Result(a, "1"), convo.Result(b, "2"), convo.Result(c, "3"))
 			}
 			var got []string
-			r, err := tt.f.Encode(convo.NewSnapshot(msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, convo.NewSnapshot(msgs))
 			for _, m := range r.Messages {
 				var content map[string]any
 				require.NoError(t, json.Unmarshal(m, &content))
@@ -164,10 +162,8 @@ func TestGemini_DecodeReturnsWhatWasEncoded(t *testing.T) {
 		convo.User("And?"),
 	}
 	f := wire.Gemini{Model: "gemini-3-pro"}
-	r, err := f.Encode(convo.NewSnapshot(msgs))
-	require.NoError(t, err)
-	in, err := f.Decode(r.Body())
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(msgs))
+	in := mustDecode(t, f, r.Body())
 	assert.Equal(t, msgs, in.Messages)
 	assert.Empty(t, in.Lost)
 }

@@ -170,8 +170,7 @@ func TestLost_IsBounded(t *testing.T) {
 		}
 		for k, doc := range tt.whole {
 			t.Run(fmt.Sprintf("%s, document %d", name, k), func(t *testing.T) {
-				in, err := tt.format.(wire.Format).Decode([]byte(repeated(doc, count)))
-				require.NoError(t, err)
+				in := mustDecode(t, tt.format.(wire.Format), []byte(repeated(doc, count)))
 				assert.Len(t, in.Lost, 65)
 				bounded(t, in)
 			})

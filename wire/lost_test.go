@@ -36,8 +36,7 @@ type output struct {
 
 func outputOf(t testing.TB, f wire.Format, r wire.Request) *output {
 	t.Helper()
-	in, err := f.Decode(r.Body())
-	require.NoError(t, err)
+	in := mustDecode(t, f, r.Body())
 	_, unsigned := f.(wire.OpenAIResponses)
 	chat, _ := f.(wire.OpenAIChat)
 	o := &output{unsigned: unsigned, ollama: chat.Dialect == wire.Ollama, gemma: chat.Dialect == wire.Gemma, body: string(r.Body()), proofs: map[string]bool{}, media: map[string]convo.Media{}}
@@ -446,8 +445,7 @@ func TestLost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := asSent(tt.msgs)
-			r, err := tt.format.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, tt.format, s)
 			var got []string
 			for _, l := range r.Lost {
 				got = append(got, l.String())
@@ -461,8 +459,7 @@ func TestLost(t *testing.T) {
 			for n := range len(tt.msgs) {
 				_, _ = e.Encode(asSent(tt.msgs[:n]))
 			}
-			same, err := e.Encode(s)
-			require.NoError(t, err)
+			same := mustEncode(t, &e, s)
 			assert.Equal(t, r.Lost, same.Lost)
 		})
 	}
@@ -472,17 +469,13 @@ func TestLost(t *testing.T) {
 // entries of later losses.
 func TestLost_EphemeralMessages(t *testing.T) {
 	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
-	require.NoError(t, err)
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
+	h := historyOf(t, convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
 	require.NoError(t, err)
 	require.NoError(t, h.SetEphemeral(convo.User("now", wav), convo.User("here", convo.Text("x"), wav)))
 	e := wire.Encoder{Format: wire.Anthropic{}}
 	for range 2 {
-		r, err := e.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, &e, h.Snapshot())
 		assert.Equal(t, []wire.Omission{{Entry: 4, Part: 1, Inside: -1, What: "media"}, {Entry: 6, Part: 1, Inside: -1, What: "media"}, {Part: 1, Inside: -1, What: "media"}, {Part: 2, Inside: -1, What: "media"}, {Entry: 7, Part: 1, Inside: -1, What: "media"}}, r.Lost)
 		assert.Equal(t, "an ephemeral message, part 1: media", r.Lost[2].String())
 		r.Lost[0] = wire.Omission{} // the caller owns the slice
@@ -500,8 +493,7 @@ func TestCitations_NotOfATag(t *testing.T) {
 		m := convo.Message{Role: convo.RoleAssistant, Author: "Eve", Origin: convo.Origin{Format: format}, Parts: []convo.Part{convo.Opaque{Format: format, JSON: raw}, convo.Text("hi")}}
 		s := asSent([]convo.Message{convo.User("q"), m, convo.User("z")})
 		for name, f := range encoderFormats {
-			r, err := f.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, f, s)
 			assert.NotRegexp(t, `"(citations|annotations|citationsContent)":[^[]*\[\{|Source: `, string(r.Body()), name)
 			assert.Len(t, r.Lost, 1, name)
 		}
@@ -665,8 +657,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		s := asSent(msgs)
 		e := wire.Encoder{Format: tt.format}
 		for range 3 { // losses do not accumulate
-			r, err := e.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, &e, s)
 			var got []string
 			for _, l := range r.Lost {
 				got = append(got, l.String())
@@ -674,8 +665,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
 		}
 	}
-	r, err := wire.Converse{}.Encode(asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Converse{}, asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
 	require.Len(t, r.Lost, 1, "nothing stands before the document")
 	assert.Equal(t, "cache mark", r.Lost[0].What)
 }

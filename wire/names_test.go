@@ -92,8 +92,7 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 		require.True(t, ok, "%s: %q", tt.name, name)
 		require.Equal(t, name, tool.Name)
 
-		in, err := tt.format.Decode(body)
-		require.NoError(t, err)
+		in := mustDecode(t, tt.format, body)
 		got := in.Messages[1].ToolCalls()[0].Name
 		if !isCutName.MatchString(sent[i]) {
 			require.Equal(t, name, got, "%s: %q", tt.name, sent[i])
@@ -104,8 +103,7 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 			}
 		}
 		// A decoded name is sent as before, whether it could be restored or not.
-		again, err := tt.format.Encode(convo.NewSnapshot(in.Messages))
-		require.NoError(t, err)
+		again := mustEncode(t, tt.format, convo.NewSnapshot(in.Messages))
 		for _, n := range sentAs(t, tt.format, again.Body()) {
 			require.Equal(t, sent[i], n, tt.name)
 		}
@@ -171,12 +169,10 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 // A call without a name, which a History refuses, gets a name.
 func TestNames_EmptyName(t *testing.T) {
 	for _, tt := range nameFormats {
-		req, err := tt.format.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "abcdefgh1"}), convo.User("and")}))
-		require.NoError(t, err)
+		req := mustEncode(t, tt.format, convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "abcdefgh1"}), convo.User("and")}))
 		require.Empty(t, tt.format.Check(req.Body()))
 		require.Len(t, req.Lost, 1)
-		in, err := tt.format.Decode(req.Body())
-		require.NoError(t, err)
+		in := mustDecode(t, tt.format, req.Body())
 		assert.Equal(t, req.Lost[0].Sent, in.Messages[1].ToolCalls()[0].Name)
 	}
 }

@@ -619,10 +619,7 @@ func TestChatStream_Recorded(t *testing.T) {
 					assert.Equal(t, c, calls[i])
 				}
 				assert.NotEmpty(t, text+reasoning+fmt.Sprint(made))
-				h, err := convo.New(nil)
-				require.NoError(t, err)
-				_, err = h.Append(append([]convo.Message{convo.User("x")}, got.Messages...)...)
-				require.NoError(t, err)
+				historyOf(t, append([]convo.Message{convo.User("x")}, got.Messages...)...)
 			}
 		})
 	}

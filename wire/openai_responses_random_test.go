@@ -64,15 +64,13 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 			if found := f.Check(r.Body()); len(found) > 0 {
 				t.Fatalf("seed %d, %+v: %v\n%s", seed, f, found, r.Body())
 			}
-			in, err := f.Decode(r.Body())
-			require.NoError(t, err)
+			in := mustDecode(t, f, r.Body())
 			restored, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 			require.NoError(t, err, "seed %d: %s", seed, r.Body())
 			if f.Model != "" {
 				continue // Decode does not know the model
 			}
-			again, err := f.Encode(restored.Snapshot())
-			require.NoError(t, err)
+			again := mustEncode(t, f, restored.Snapshot())
 			if plain {
 				require.Equal(t, string(r.Body()), string(again.Body()), "seed %d %+v", seed, f)
 				continue
@@ -80,8 +78,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 			// Opaque texts have become texts, and stay texts.
 			in, err = f.Decode(again.Body())
 			require.NoError(t, err)
-			third, err := f.Encode(convo.NewSnapshot(in.Messages))
-			require.NoError(t, err)
+			third := mustEncode(t, f, convo.NewSnapshot(in.Messages))
 			require.Equal(t, string(again.Body()), string(third.Body()), "seed %d %+v", seed, f)
 		}
 	}
@@ -119,8 +116,7 @@ func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 			if len(f.Check(data)) > 0 {
 				wrong++
 			}
-			in, err := f.Decode(data)
-			require.NoError(t, err)
+			in := mustDecode(t, f, data)
 			out, err := f.Encode(restored(t, in))
 			if err != nil {
 				require.ErrorIs(t, err, wire.ErrEmpty)

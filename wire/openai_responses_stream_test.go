@@ -231,18 +231,14 @@ func TestResponsesStream_Recorded(t *testing.T) {
 				}
 				last.Response["output"] = json.RawMessage(jsonOf(items))
 			}
-			want, err := f.Decode([]byte(jsonOf(last.Response)))
-			require.NoError(t, err)
+			want := mustDecode(t, f, []byte(jsonOf(last.Response)))
 			require.Equal(t, want, got)
 
 			before := []convo.Message{convo.User("x")}
 			if got.Messages[0].Role == convo.RoleUser { // the output of a program that the model wrote in the previous answer
 				before = append(before, convo.Assistant("y"))
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(append(before, got.Messages...)...)
-			require.NoError(t, err)
+			historyOf(t, append(before, got.Messages...)...)
 			text, reasoning, calls := shown(deltas)
 			var said, thought strings.Builder
 			var made []convo.ToolCall

@@ -30,18 +30,15 @@ func TestPrefixShare_ComparesAllContent(t *testing.T) {
 		{wire.OpenAIChat{}, image("x"), image("y")},
 		{wire.OpenAIChat{Dialect: wire.DeepSeek, Reasoning: convo.ReplayAll}, thought("x"), thought("y")},
 	} {
-		a, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), tt.a}))
-		require.NoError(t, err)
-		b, err := tt.f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), tt.b}))
-		require.NoError(t, err)
+		a := mustEncode(t, tt.f, convo.NewSnapshot([]convo.Message{convo.User("q"), tt.a}))
+		b := mustEncode(t, tt.f, convo.NewSnapshot([]convo.Message{convo.User("q"), tt.b}))
 		assert.Less(t, wire.PrefixShare(a, b), 1.0)
 		assert.Equal(t, 1.0, wire.PrefixShare(a, a))
 	}
 }
 
 func TestPrefixShare_OfNothing(t *testing.T) {
-	r, err := wire.Anthropic{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q")}))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Anthropic{}, convo.NewSnapshot([]convo.Message{convo.User("q")}))
 	assert.Equal(t, 1.0, wire.PrefixShare(wire.Request{}, r))
 	assert.Equal(t, 0.0, wire.PrefixShare(r, wire.Request{}))
 }
@@ -54,8 +51,7 @@ func TestPrefix_SystemText(t *testing.T) {
 			continue // sends system text in the first user message
 		}
 		encode := func(msgs ...convo.Message) wire.Request {
-			r, err := f.Encode(convo.NewSnapshot(msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, f, convo.NewSnapshot(msgs))
 			return r
 		}
 		a := encode(convo.System("You are A."), convo.User("q"))
@@ -167,8 +163,7 @@ func TestPrefixDiff_SeesAnyChange(t *testing.T) {
 			g.extra()
 		}
 		for _, name := range some(names, int(seed)) {
-			a, err := encoderFormats[name].Encode(h.Snapshot())
-			require.NoError(t, err)
+			a := mustEncode(t, encoderFormats[name], h.Snapshot())
 			require.Empty(t, wire.PrefixDiff(a, a))
 			for range 4 {
 				b := a

@@ -160,8 +160,7 @@ func TestFormats_NoTextForgesTags(t *testing.T) {
 				require.NoError(t, err)
 				for _, name := range some(names, cut) {
 					f := formats[name]
-					r, err := f.Encode(h.Snapshot())
-					require.NoError(t, err)
+					r := mustEncode(t, f, h.Snapshot())
 					body := r.Body()
 					text := said(t, body)
 					if place == "name of a tool" { // the name of a tool is not text, but it must hold no bracket
@@ -232,8 +231,7 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 			_, err = h.Append(message(convo.RoleUser, author(), append(texts(), convo.Text("?"))...))
 			require.NoError(t, err)
 			for _, name := range some(names, int(seed)) {
-				r, err := formats[name].Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, formats[name], h.Snapshot())
 				body := r.Body()
 				want := tags
 				if namesAuthors(formats[name]) {

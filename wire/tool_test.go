@@ -83,8 +83,7 @@ func TestTools(t *testing.T) {
 			call := convo.ToolCall{ID: "call_0001", Name: "city", Arguments: `{"city":"Rome"}`}
 			_, err = h.Append(convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
 			require.NoError(t, err)
-			req, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			req := mustEncode(t, f, h.Snapshot())
 			before, alone := req.Prefix(), req
 			require.True(t, req.NeedsTools)
 			req.Tools = got
@@ -447,8 +446,7 @@ func TestPrefixDiff(t *testing.T) {
 				msgs = append(msgs, convo.Assistant(text))
 			}
 		}
-		req, err := wire.Anthropic{Cache: true}.Encode(convo.NewSnapshot(msgs))
-		require.NoError(t, err)
+		req := mustEncode(t, wire.Anthropic{Cache: true}, convo.NewSnapshot(msgs))
 		return req
 	}
 	with := func(r wire.Request, tools json.RawMessage) wire.Request { r.Tools = tools; return r }

@@ -76,8 +76,7 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 				if !long.On() && (i+conversations)%10 > 0 {
 					continue // each conversation has other formats
 				}
-				r, err := formats[name].Encode(s)
-				require.NoError(t, err)
+				r := mustEncode(t, formats[name], s)
 				total++
 				if found := formats[name].Check(r.Body()); len(found) > 0 {
 					t.Fatalf("conversation %d, %s: %v", conversations, name, found[0])
@@ -119,10 +118,8 @@ func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			in, err := formats[name].Decode(r.Body())
-			require.NoError(t, err)
-			again, err := formats[name].Encode(convo.NewSnapshot(in.Messages))
-			require.NoError(t, err)
+			in := mustDecode(t, formats[name], r.Body())
+			again := mustEncode(t, formats[name], convo.NewSnapshot(in.Messages))
 			require.Equal(t, string(r.Body()), string(again.Body()), name)
 		}
 	})

@@ -181,10 +181,7 @@ func TestDecode_Usage(t *testing.T) {
 			if tt.total > 0 {
 				assert.Equal(t, tt.total, got.Input+got.Output, "the rule of the total")
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(convo.User(strings.Repeat("many words ", 50_000)))
-			require.NoError(t, err)
+			h := historyOf(t, convo.User(strings.Repeat("many words ", 50_000)))
 			require.NoError(t, h.RecordUsage(h.Snapshot(), got))
 		})
 	}
