@@ -210,10 +210,10 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	return false, false
 }
 
-// These formats write the same bytes again from what they read of their own requests.
+// Anthropic and Gemini write the same bytes again from what they read of their own requests.
 func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(formats)), func(name string) bool {
-		return slices.Contains([]string{"openai", "host", "mistral", "responses", "converse"}, strings.Fields(name)[0]) // these join texts
+		return !strings.HasPrefix(name, "anthropic") && !strings.HasPrefix(name, "gemini")
 	})
 	n := 0
 	for seed := range long.Or[uint64](120, 1500) {
@@ -239,7 +239,7 @@ func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 			assert.Equal(t, string(r.Body()), string(again.Body()), "seed %d, %s", seed, name)
 		}
 	}
-	assert.Greater(t, n, 250)
+	assert.Greater(t, n, 100)
 }
 
 // The messages of a summary request can be sent in every format.
