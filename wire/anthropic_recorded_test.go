@@ -344,6 +344,9 @@ func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
 	rules := slices.Sorted(maps.Keys(anthropicMutants))
 	for _, rule := range rules {
 		for _, r := range good {
+			if c.enough(rule) {
+				break
+			}
 			m := &mutable{all: readJSON(t, r.Request)}
 			for _, msg := range m.all["messages"].([]any) {
 				m.msgs = append(m.msgs, msg.(map[string]any))

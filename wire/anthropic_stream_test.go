@@ -144,10 +144,7 @@ func TestAnthropicStream_Recorded(t *testing.T) {
 				assert.True(t, c.Valid(), c.Arguments)
 			}
 		}
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(append([]convo.Message{convo.User("x")}, got.Messages...)...)
-		require.NoError(t, err)
+		historyOf(t, append([]convo.Message{convo.User("x")}, got.Messages...)...)
 		text, _, _ := shown(deltas)
 		assert.NotEmpty(t, got.Messages[0].Parts)
 		for _, d := range deltas {

@@ -59,26 +59,19 @@ func TestCitations_GoBackInTheirFormat(t *testing.T) {
 		{wire.Converse{}, converseCited, "As the report says: \nsales rose.",
 			`{"role":"assistant","content":[{"text":"As the report says: "},{"citationsContent":{"content":[{"text":"sales rose."}],"citations":[{"title":"Report","source":"r.pdf","location":{"documentPage":{"documentIndex":0,"start":1,"end":2}},"sourceContent":[{"text":"Sales rose by 3 %."}]},{"title":"A page","location":{"web":{"url":"https://a","domain":"a"}}}]}}]}`},
 	} {
-		in, err := tt.f.Decode([]byte(tt.answer))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.answer))
 		assert.Empty(t, in.Lost)
 		require.Len(t, in.Messages, 1)
 		assert.Equal(t, tt.text, in.Messages[0].Text())
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("q"), in.Messages[0], convo.User("and?"))
-		require.NoError(t, err)
-		r, err := tt.f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		h := historyOf(t, convo.User("q"), in.Messages[0], convo.User("and?"))
+		r := mustEncode(t, tt.f, h.Snapshot())
 		assert.Empty(t, tt.f.Check(r.Body()))
 		assert.Equal(t, tt.want, string(r.Messages[len(r.Messages)-2]))
-		again, err := tt.f.Decode(r.Body())
-		require.NoError(t, err)
+		again := mustDecode(t, tt.f, r.Body())
 		assert.Empty(t, again.Lost)
-		_, err = h.Append(convo.Assistant("so"), convo.User("x"))
+		_, err := h.Append(convo.Assistant("so"), convo.User("x"))
 		require.NoError(t, err)
-		next, err := tt.f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		next := mustEncode(t, tt.f, h.Snapshot())
 		assert.Equal(t, 1.0, wire.PrefixShare(r, next))
 	}
 }
@@ -95,11 +88,9 @@ func TestCitations_AreTextInOtherFormats(t *testing.T) {
 		{wire.OpenAIResponses{}, responsesCited, []string{"[Web search: news]", "On March 6, 2025, several news.", "[Source: News..., https://example.com/news; deep_research_blog.pdf]"}},
 		{wire.Converse{}, converseCited, []string{"As the report says: ", "sales rose.", "[Source: Report, r.pdf; A page, https://a]"}},
 	} {
-		in, err := tt.from.Decode([]byte(tt.answer))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.from, []byte(tt.answer))
 		msgs := append([]convo.Message{convo.User("q")}, append(in.Messages, convo.User("and?"))...)
-		r, err := wire.Gemini{}.Encode(convo.NewSnapshot(msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, wire.Gemini{}, convo.NewSnapshot(msgs))
 		var content struct{ Parts []struct{ Text string } }
 		require.NoError(t, json.Unmarshal(r.Messages[1], &content))
 		var texts []string
@@ -108,8 +99,7 @@ func TestCitations_AreTextInOtherFormats(t *testing.T) {
 		}
 		assert.Equal(t, tt.want, texts)
 		for name, f := range formats {
-			r, err := f.Encode(convo.NewSnapshot(msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, f, convo.NewSnapshot(msgs))
 			assert.Empty(t, f.Check(r.Body()), "%s: %s", name, r.Body())
 			own := strings.Contains(string(r.Body()), `"citations"`) || strings.Contains(string(r.Body()), `"url_citation"`)
 			assert.NotEqual(t, own, strings.Contains(string(r.Body()), "[Source: "), "%s: %s", name, r.Body())
@@ -161,8 +151,7 @@ func TestCitations_ThatDoNotFitAreLeftOut(t *testing.T) {
 			if len(m.ToolCalls()) > 0 {
 				msgs = append(msgs, convo.Result(call, "r"))
 			}
-			r, err := tt.f.Encode(convo.NewSnapshot(append(msgs, convo.User("u"))))
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, convo.NewSnapshot(append(msgs, convo.User("u"))))
 			assert.Empty(t, tt.f.Check(r.Body()))
 			assert.Equal(t, tt.want, string(r.Messages[1]))
 		})
@@ -177,12 +166,10 @@ func TestCitations_DecodeTellsWhatItLoses(t *testing.T) {
 		`{"system":[{"type":"text","text":"x","citations":[{}]}],"messages":[]}`:                                                                                                                                               "system[0].citations",
 		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x","citations":[{}]}]}]}]}`: "messages[1].content[0].content[0].citations",
 	} {
-		in, err := wire.Anthropic{}.Decode([]byte(body))
-		require.NoError(t, err)
+		in := mustDecode(t, wire.Anthropic{}, []byte(body))
 		assert.Equal(t, []string{want + ": the citations of a text"}, lossStrings(in.Lost))
 	}
-	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"x","\u0061nnotations":[{}]}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"","annotations":[{}]}]}]}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"x","\u0061nnotations":[{}]}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"","annotations":[{}]}]}]}`))
 	assert.Equal(t, []string{"input[0].content[0].annotations: the citations of a text", "input[1].content[0].annotations: the citations of a text"}, lossStrings(in.Lost))
 }
 
@@ -214,8 +201,7 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 				assert.NotContains(t, l.What, "citations")
 			}
 			msgs := append([]convo.Message{convo.User("q")}, append(got.Messages, convo.User("u"))...)
-			r, err := tt.f.Encode(convo.NewSnapshot(msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, convo.NewSnapshot(msgs))
 			assert.Equal(t, notes, strings.Count(string(r.Body()), tt.key))
 			assert.Empty(t, tt.f.Check(r.Body()))
 			r, err = wire.OpenAIChat{}.Encode(convo.NewSnapshot(msgs))
@@ -252,13 +238,11 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		{wire.Converse{}, converse(`{"json":{"a": 1.0}},{"text":"and"},{"json":{}}`), `"content":[{"json":{"a":1.0}},{"text":"and"},{"json":{}}]`, "{\"a\":1.0}\nand\n{}"},
 		{wire.Converse{}, converse(`{"text":"{}"}`), `"content":[{"text":"{}"}]`, "{}"},
 	} {
-		in, err := tt.f.Decode([]byte(tt.body))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.body))
 		assert.Empty(t, in.Lost)
 		h, err := convo.Restore(convo.NewSnapshot(in.Messages), nil)
 		require.NoError(t, err)
-		r, err := tt.f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, h.Snapshot())
 		assert.Empty(t, tt.f.Check(r.Body()))
 		assert.Contains(t, string(r.Messages[2]), tt.want)
 		r, err = wire.OpenAIChat{}.Encode(h.Snapshot())
@@ -286,10 +270,9 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 	} {
 		call := convo.ToolCall{ID: "a", Name: "f"}
 		s := convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: tt.parts, IsError: tt.isError})})
-		r, err := wire.Gemini{}.Encode(s)
-		require.NoError(t, err)
+		r := mustEncode(t, wire.Gemini{}, s)
 		assert.Contains(t, string(r.Messages[2]), tt.gemini)
-		r, err = wire.Converse{}.Encode(s)
+		r, err := wire.Converse{}.Encode(s)
 		require.NoError(t, err)
 		assert.Contains(t, string(r.Messages[2]), `"content":`+tt.converse)
 		assert.Empty(t, wire.Converse{}.Check(r.Body()))

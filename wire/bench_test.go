@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -91,9 +92,9 @@ func BenchmarkEncoder(b *testing.B) {
 // The allocations of a request after two new messages do not depend on the length of the
 // conversation.
 func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
+	few, many := pairs(100, 42), pairs(long.Or(1_000, 2_000), 42)
 	for name, f := range formats {
-		allocs := func(messages int) float64 {
-			list := pairs(messages, 42)
+		allocs := func(list []*convo.Snapshot) float64 {
 			e := &wire.Encoder{Format: f}
 			for _, s := range list[:20] {
 				_, _ = e.Encode(s)
@@ -104,8 +105,8 @@ func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
 				_, _ = e.Encode(list[i])
 			})
 		}
-		short, long := allocs(100), allocs(2_000)
-		assert.LessOrEqual(t, long, short+10, "%s: %v allocations after 100 messages", name, short)
+		short, grown := allocs(few), allocs(many)
+		assert.LessOrEqual(t, grown, short+10, "%s: %v allocations after 100 messages", name, short)
 		assert.Less(t, short, 80.0, name)
 	}
 }

@@ -18,11 +18,9 @@ import (
 func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
 	s := asSent(msgs)
-	r, err := f.Encode(s)
-	require.NoError(t, err)
+	r := mustEncode(t, f, s)
 	assert.Empty(t, f.Check(r.Body()))
-	got, err := (&wire.Encoder{Format: f}).Encode(s)
-	require.NoError(t, err)
+	got := mustEncode(t, (&wire.Encoder{Format: f}), s)
 	assert.Equal(t, string(r.Body()), string(got.Body()))
 	lines := []string{}
 	if r.System != nil {
@@ -180,16 +178,14 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 		{wire.Converse{}, `{"messages":[{"role":"user","content":[{"cachePoint":{"type":"default"}},{"text":"u"},{"cachePoint":{"type":"new","ttl":"2h"}}]}]}`,
 			[]convo.Message{convo.User("u")}, []string{"messages[0].content[0]: a cache mark", "messages[0].content[2]: a cache mark"}},
 	} {
-		in, err := tt.f.Decode([]byte(tt.request))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.request))
 		assert.Equal(t, tt.lost, lossStrings(in.Lost), tt.request)
 		if tt.want != nil {
 			assert.Equal(t, tt.want, in.Messages)
 		}
 		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
-		r, err := tt.f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, h.Snapshot())
 		if tt.lost == nil {
 			assert.JSONEq(t, strings.ReplaceAll(tt.request, `,"ttl":"5m"`, ""), string(r.Body()))
 		}
@@ -291,8 +287,7 @@ func TestTools_EndWithACacheMark(t *testing.T) {
 		tools, err := tt.f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
 		require.NoError(t, err)
 		assert.Equal(t, tt.want, string(tools))
-		r, err := tt.f.Encode(asSent([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, asSent([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
 		r.Tools = tools
 		assert.Empty(t, tt.f.Check(r.Body()))
 
@@ -326,8 +321,7 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 	for _, f := range []wire.Format{wire.Anthropic{}, wire.Anthropic{Cache: true}, wire.Converse{}} {
 		var list []wire.Request
 		for _, msgs := range [][]convo.Message{talk(), talk(wire.CacheMark(0)), talk(wire.CacheMark(time.Hour))} {
-			r, err := f.Encode(asSent(msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, f, asSent(msgs))
 			list = append(list, r)
 		}
 		assert.NotEqual(t, string(list[0].Body()), string(list[1].Body()))
@@ -341,8 +335,7 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 		}
 		other := talk(wire.CacheMark(0))
 		other[1].Parts[0] = convo.Text("w")
-		r, err := f.Encode(asSent(other))
-		require.NoError(t, err)
+		r := mustEncode(t, f, asSent(other))
 		assert.Equal(t, "block 0 of message 0 has changed", wire.PrefixDiff(list[0], r))
 	}
 }
@@ -367,10 +360,8 @@ func TestCacheMark_TwoInOnePlace(t *testing.T) {
 		require.NoError(t, err)
 		e := &wire.Encoder{Format: f}
 		for _, s := range []*convo.Snapshot{one, h.Snapshot(), one} {
-			want, err := f.Encode(s)
-			require.NoError(t, err)
-			got, err := e.Encode(s)
-			require.NoError(t, err)
+			want := mustEncode(t, f, s)
+			got := mustEncode(t, e, s)
 			assert.Equal(t, string(want.Body()), string(got.Body()))
 			assert.Equal(t, s != one && name == "anthropic", strings.Contains(string(got.Body()), `"ttl":"1h"`), string(got.Body()))
 		}

@@ -31,6 +31,8 @@ func TestCheck_Sizes(t *testing.T) {
 		}
 		return all.String() + `{"text":"q"}]}`
 	}
+	assert.Equal(t, 50<<20, wire.OpenAITotal(3<<10))
+	defer wire.OpenAITotal(50 << 20)
 	inMessages := func(model, m string) string { return `{"model":"` + model + `","messages":[` + m + `]}` }
 	for _, tt := range []struct {
 		name       string
@@ -51,8 +53,8 @@ func TestCheck_Sizes(t *testing.T) {
 		{"500 images", wire.OpenAIChat{}, inMessages("gpt-5", chat(500, 4)), "", ""},
 		{"501 images", wire.OpenAIChat{}, inMessages("gpt-5", chat(501, 4)), "media-count", "messages[0].content[500]"},
 		{"501 images, another host", wire.OpenAIChat{Host: "openrouter"}, inMessages("x", chat(501, 4)), "", ""},
-		{"50 MB", wire.OpenAIChat{}, inMessages("gpt-5", chat(1, 50<<20/3*4)), "", ""},
-		{"more than 50 MB", wire.OpenAIChat{}, inMessages("gpt-5", chat(2, 34<<20)), "media-total", "messages[0].content[1]"},
+		{"3 kB", wire.OpenAIChat{}, inMessages("gpt-5", chat(2, 2<<10)), "", ""},
+		{"more than 3 kB", wire.OpenAIChat{}, inMessages("gpt-5", chat(2, 2<<10+4)), "media-total", "messages[0].content[1]"},
 		{"501 images in a response", wire.OpenAIResponses{}, `{"model":"gpt-5","input":[` + strings.Replace(responses(501, 4), `{"type":"text","text":"q"}`, `{"type":"input_text","text":"q"}`, 1) + `]}`, "media-count", "input[0].content[500]"},
 		{"501 images for a plain server", wire.OpenAIResponses{Plain: true}, `{"model":"m","input":[` + strings.Replace(responses(501, 4), `{"type":"text","text":"q"}`, `{"type":"input_text","text":"q"}`, 1) + `]}`, "", ""},
 		{"5 documents", wire.Converse{}, `{"messages":[` + converse(5) + `]}`, "", ""},

@@ -12,8 +12,7 @@ import (
 // What the provider cleared from a request is read, in a whole answer and in a stream.
 func TestAnthropic_AppliedEdits(t *testing.T) {
 	const edits = `{"applied_edits":[{"type":"clear_tool_uses_20250919","cleared_tool_uses":8,"cleared_input_tokens":50000},{"type":"clear_thinking_20251015","cleared_thinking_turns":3,"cleared_input_tokens":"1500"},{"type":"new"},5]}`
-	in, err := wire.Anthropic{}.Decode([]byte(`{"type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":1},"context_management":` + edits + `}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.Anthropic{}, []byte(`{"type":"message","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":1},"context_management":`+edits+`}`))
 	assert.Equal(t, 51_500, in.Cleared)
 	assert.Equal(t, 9, in.Usage.Input)
 	require.Len(t, in.Lost, 1)

@@ -75,8 +75,7 @@ func TestNative_Encode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tt.h.Snapshot()
-			r, err := tt.f.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, s)
 			body := string(r.Body())
 			assert.Empty(t, tt.f.Check(r.Body()), body)
 			assert.Equal(t, !tt.native, strings.Contains(body, "in other words"), body)
@@ -98,10 +97,9 @@ func TestNative_Encode(t *testing.T) {
 					_, _ = enc.Encode(b)
 				}
 			}
-			again, err := enc.Encode(s)
-			require.NoError(t, err)
+			again := mustEncode(t, &enc, s)
 			assert.Equal(t, body, string(again.Body()))
-			_, err = tt.h.Append(convo.Assistant("a3"))
+			_, err := tt.h.Append(convo.Assistant("a3"))
 			require.NoError(t, err)
 			again, err = enc.Encode(tt.h.Snapshot())
 			require.NoError(t, err)

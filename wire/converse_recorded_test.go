@@ -298,6 +298,9 @@ func TestConverse_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachRecording(t, "bedrock", func(r recording) {
 		for _, m := range converseMutants {
+			if c.enough(m.rule) {
+				continue
+			}
 			var body converseBody
 			require.NoError(t, json.Unmarshal(r.Request, &body))
 			if r.Status != 200 || len(m.f.Check(r.Request)) > 0 || !m.spoil(body) {

@@ -157,10 +157,7 @@ func TestConverseStream_Recorded(t *testing.T) {
 			assert.True(t, ok)
 			assert.Len(t, r.Signature, 388)
 		}
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("x"), got.Messages[0])
-		require.NoError(t, err)
+		historyOf(t, convo.User("x"), got.Messages[0])
 	})
 }
 

@@ -118,8 +118,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := asSent(tt.msgs)
-			r, err := tt.f.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, s)
 			got := make([]string, len(r.Messages))
 			for i, m := range r.Messages {
 				got[i] = string(m)
@@ -129,8 +128,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			assert.Equal(t, tt.needsTools, r.NeedsTools, "NeedsTools")
 			assert.Equal(t, tt.noThinking, r.NoThinking, "NoThinking")
 			assert.Empty(t, tt.f.Check(r.Body()))
-			again, err := tt.f.Encode(s)
-			require.NoError(t, err)
+			again := mustEncode(t, tt.f, s)
 			assert.Equal(t, r.Body(), again.Body())
 		})
 	}
@@ -166,8 +164,7 @@ func TestConverse_EncodeReportsLostThinking(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s := h.Snapshot()
-	r, err := wire.Converse{}.Encode(s)
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Converse{}, s)
 	assert.False(t, r.NoThinking)
 	_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3}})
 	require.NoError(t, err)
@@ -190,10 +187,8 @@ func TestConverse_DecodeReturnsWhatWasEncoded(t *testing.T) {
 			convo.ToolResult{CallID: "c2", Name: "g", Parts: []convo.Part{convo.Text("no")}, IsError: true}}},
 		convo.User("So?", convo.Opaque{Format: "converse", JSON: `{"guardContent":{}}`}),
 	}
-	r, err := wire.Converse{Model: "m"}.Encode(asSent(msgs))
-	require.NoError(t, err)
-	in, err := wire.Converse{Model: "m"}.Decode(r.Body())
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Converse{Model: "m"}, asSent(msgs))
+	in := mustDecode(t, wire.Converse{Model: "m"}, r.Body())
 	assert.Equal(t, msgs, in.Messages)
 }
 
@@ -385,10 +380,9 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 			msgs = []convo.Message{convo.User("q"), convo.Assistant("", call), m}
 		}
 		f := wire.Converse{}
-		r, err := f.Encode(asSent(msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, f, asSent(msgs))
 		assert.Empty(t, f.Check(r.Body()), "%s: %s", tt.name, r.Body())
-		_, err = f.Decode(r.Body())
+		_, err := f.Decode(r.Body())
 		assert.NoError(t, err, tt.name)
 		var lost []int
 		for _, l := range r.Lost {
@@ -399,8 +393,7 @@ func TestConverse_BlocksThatAreLeftOut(t *testing.T) {
 	}
 
 	last := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("a"), convo.Opaque{Format: wire.FormatConverse, JSON: thought}}}
-	r, err := wire.Converse{}.Encode(asSent([]convo.Message{convo.User("q"), last, convo.User("z")}))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Converse{}, asSent([]convo.Message{convo.User("q"), last, convo.User("z")}))
 	assert.Empty(t, wire.Converse{}.Check(r.Body()))
 	assert.Len(t, r.Lost, 1, "reasoning at the end")
 }

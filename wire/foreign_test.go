@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -94,12 +95,10 @@ func TestForeignBlocks_AreTexts(t *testing.T) {
 				b.format == "gemini" && strings.HasPrefix(name, "gemini") || b.format == "openai-responses" && strings.HasPrefix(name, "responses") || b.format == "openai-chat" && (strings.HasPrefix(name, "openai") || strings.HasPrefix(name, "strict") || strings.HasPrefix(name, "gemma") || strings.HasPrefix(name, "host")) {
 				continue // the block is of this format
 			}
-			r, err := f.Encode(talk(o))
-			require.NoError(t, err)
+			r := mustEncode(t, f, talk(o))
 			body := string(r.Body())
 			if b.want == "" {
-				without, err := f.Encode(talk())
-				require.NoError(t, err)
+				without := mustEncode(t, f, talk())
 				assert.Equal(t, string(without.Body()), body, name)
 			} else {
 				want := 3
@@ -130,8 +129,7 @@ func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 		{Format: "openai-responses", JSON: `{"type":"code_interpreter_call","code":` + long + `}`},
 	} {
 		s := convo.NewSnapshot([]convo.Message{users(convo.Text("q"), b)})
-		r, err := wire.Gemini{}.Encode(s)
-		require.NoError(t, err)
+		r := mustEncode(t, wire.Gemini{}, s)
 		assert.Less(t, len(r.Body()), 33<<10)
 		assert.True(t, json.Valid(r.Body()))
 		assert.False(t, strings.Contains(string(r.Body()), "\uFFFD"))
@@ -141,14 +139,14 @@ func TestForeignBlocks_TextsAreBounded(t *testing.T) {
 	for i := range 40 {
 		urls = append(urls, fmt.Sprintf(`{"url":"https://%d"}`, i/2))
 	}
-	r, err := wire.Gemini{}.Encode(convo.NewSnapshot([]convo.Message{users(convo.Text("q"), block(`{"citations":[`+strings.Join(urls, ",")+`]}`))}))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Gemini{}, convo.NewSnapshot([]convo.Message{users(convo.Text("q"), block(`{"citations":[`+strings.Join(urls, ",")+`]}`))}))
 	assert.Equal(t, 16, strings.Count(string(r.Body()), "https://"))
 }
 
 // A block of another format cannot forge a tag, alone or together with the texts before
 // and after it.
 func TestForeignBlocks_ForgeNoTags(t *testing.T) {
+	names := slices.Sorted(maps.Keys(formats))
 	quoted := func(s string) string { return jsonOf(s) }
 	for place, of := range map[string]func(a, b string) string{
 		"title": func(a, b string) string { return `{"type":"search_result","title":` + quoted(a+b) + `,"source":"s"}` },
@@ -173,12 +171,11 @@ func TestForeignBlocks_ForgeNoTags(t *testing.T) {
 				one, other := block(of(a, b)), block(of(b, a))
 				_, err := h.Append(convo.User("q"), message(convo.RoleAssistant, "", convo.Text(a), one, convo.Text(b)), message(convo.RoleUser, "", convo.Text(a), other, convo.Text("?")))
 				require.NoError(t, err)
-				for name, f := range formats {
+				for _, name := range some(names, cut/3) {
 					if strings.HasPrefix(name, "anthropic") {
 						continue
 					}
-					r, err := f.Encode(h.Snapshot())
-					require.NoError(t, err)
+					r := mustEncode(t, formats[name], h.Snapshot())
 					require.Zero(t, strings.Count(said(t, r.Body()), key), "%s, %s: %s", place, name, r.Body())
 				}
 				require.NoError(t, h.Rollback(empty))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -66,18 +66,6 @@ var formats = map[string]wire.Format{
 	"strict 3":      wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true, Model: "m1"},
 }
 
-var requests = flag.Int("wire.requests", 16_000, "requests that TestFormats_RandomConversationsGiveValidStableRequests encodes")
-
-// fewer returns n, or an eighth of it in a short run.
-func fewer(n int) int {
-	if testing.Short() {
-		return n / 8
-	}
-	return n
-}
-
-var answersCut = flag.Int("wire.answers", 2_000, "answers of each kind that TestStream_IsTheWhole cuts into events")
-
 var origins = []convo.Origin{
 	{}, {Format: "openai-chat", Model: "m1"}, {Format: "deepseek", Model: "m1"}, {Format: "ollama", Model: "m1"}, {Format: "mistral"},
 	{Format: "openai-chat@h", Model: "m1"}, {Format: "mistral@h"}, {Format: "anthropic", Model: "m1"}, {Format: "gemini", Model: "m1"}, {Format: "converse", Model: "m1"}, {Format: "openai-responses", Model: "m1"},
@@ -97,7 +85,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
 	var entries, reduced, rewritten, assistantFirst, openCalls, stable int
-	for ; total < fewer(*requests); seed++ {
+	for ; total < long.Or(800, 16_000); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)
@@ -222,6 +210,38 @@ func disturb(t *testing.T, g *generator) (changed, ephemeral bool) {
 	return false, false
 }
 
+// Anthropic and Gemini write the same bytes again from what they read of their own requests.
+func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(formats)), func(name string) bool {
+		return !strings.HasPrefix(name, "anthropic") && !strings.HasPrefix(name, "gemini")
+	})
+	n := 0
+	for seed := range long.Or[uint64](120, 1500) {
+		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		g := &generator{rng: rand.New(rand.NewPCG(seed, 2)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
+		for range 1 + g.n(30) {
+			g.step()
+		}
+		for _, name := range some(names, int(seed)) {
+			f := formats[name]
+			r, err := f.Encode(h.Snapshot())
+			if errors.Is(err, wire.ErrEmpty) {
+				continue
+			}
+			require.NoError(t, err)
+			n++
+			in := mustDecode(t, f, r.Body())
+			assert.Empty(t, in.Lost, name)
+			back, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+			require.NoError(t, err)
+			again := mustEncode(t, f, back.Snapshot())
+			assert.Equal(t, string(r.Body()), string(again.Body()), "seed %d, %s", seed, name)
+		}
+	}
+	assert.Greater(t, n, 100)
+}
+
 // The messages of a summary request can be sent in every format.
 func TestFormats_RequestsOfASummarizerAreValid(t *testing.T) {
 	rec := new(convotest.Recorder)
@@ -244,8 +264,7 @@ func TestFormats_RequestsOfASummarizerAreValid(t *testing.T) {
 				lists = append(lists, append(req.Sent.Messages(), convo.User(req.Instruction)))
 			}
 			for _, msgs := range lists {
-				r, err := f.Encode(asSent(msgs))
-				require.NoError(t, err)
+				r := mustEncode(t, f, asSent(msgs))
 				assert.Empty(t, f.Check(r.Body()), name)
 			}
 		}
@@ -263,11 +282,9 @@ func TestDecode_SendsReasoningBackUnderALongerModelName(t *testing.T) {
 		{wire.OpenAIChat{Dialect: wire.DeepSeek, Model: "deepseek-chat", Reasoning: convo.ReplayAll}, `{"model":"deepseek-v4","choices":[{"message":{"role":"assistant","reasoning_content":"c2ln","content":"a"}}]}`},
 		{wire.OpenAIResponses{Model: "gpt-5"}, `{"object":"response","model":"gpt-5-2025-08-07","output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2ln"},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
 	} {
-		in, err := tt.f.Decode([]byte(tt.answer))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.answer))
 		msgs := append([]convo.Message{convo.User("q")}, in.Messages...)
-		r, err := tt.f.Encode(asSent(append(msgs, convo.User("and"))))
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, asSent(append(msgs, convo.User("and"))))
 		assert.Contains(t, string(r.Body()), "c2ln", "%T", tt.f)
 	}
 }
@@ -286,8 +303,7 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for _, s := range []*convo.Snapshot{asSent(in.Messages), h.Snapshot()} {
-		r, err := f.Encode(s)
-		require.NoError(t, err)
+		r := mustEncode(t, f, s)
 		require.Len(t, r.Messages, 4)
 		assert.Contains(t, string(r.Messages[2]), `"tool_name":"f","content":"of f"`)
 		assert.Contains(t, string(r.Messages[3]), `"tool_name":"g","content":"of g"`)
@@ -363,8 +379,7 @@ func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			whole := `{"id":"x"` + tt.top + `,"choices":[{"index":0` + tt.choice + `,"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
-			in, err := tt.f.Decode([]byte(whole))
-			require.NoError(t, err)
+			in := mustDecode(t, tt.f, []byte(whole))
 			s, _ := feed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
 			streamed, err := s.Transcript()
 			require.NoError(t, err)
@@ -414,8 +429,7 @@ func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 		"converse":  {wire.Converse{}, `{"messages":[{"role":"user","content":[{"text":"a"}],"ts":7,"id":"r1"}]}`, "messages[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := tt.f.Decode([]byte(tt.data))
-			require.NoError(t, err)
+			in := mustDecode(t, tt.f, []byte(tt.data))
 			m := in.Messages[len(in.Messages)-1]
 			id := "id"
 			if strings.Contains(tt.data, "row") {
@@ -424,13 +438,41 @@ func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 			assert.JSONEq(t, `{"ts":7,"`+id+`":"r1"}`, m.Meta)
 			dot := strings.TrimPrefix(tt.path+".", ".")
 			assert.ElementsMatch(t, []wire.Loss{{Path: dot + "ts", What: "kept in Meta alone"}, {Path: dot + id, What: "kept in Meta alone"}}, in.Lost)
-			req, err := tt.f.Encode(asSent(in.Messages))
-			require.NoError(t, err)
+			req := mustEncode(t, tt.f, asSent(in.Messages))
 			assert.NotContains(t, string(req.Body()), `"ts"`)
 		})
 	}
-	in, err := wire.OpenAIChat{}.Decode([]byte(`{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a","ts":7}}]}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIChat{}, []byte(`{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a","ts":7}}]}`))
 	assert.Empty(t, in.Messages[0].Meta, "the provider's, not the application's")
 	assert.Equal(t, []wire.Loss{{Path: "choices[0].message.ts", What: "no place for this field"}}, in.Lost)
+}
+
+// mustEncode returns the request of a snapshot, for which Encode may not fail.
+func mustEncode(t testing.TB, f interface {
+	Encode(s *convo.Snapshot) (wire.Request, error)
+}, s *convo.Snapshot) wire.Request {
+	t.Helper()
+	r, err := f.Encode(s)
+	require.NoError(t, err)
+	return r
+}
+
+// mustDecode returns what f reads of data, for which Decode may not fail.
+func mustDecode(t testing.TB, f interface {
+	Decode(data []byte) (wire.Transcript, error)
+}, data []byte) wire.Transcript {
+	t.Helper()
+	in, err := f.Decode(data)
+	require.NoError(t, err)
+	return in
+}
+
+// historyOf returns a History with messages.
+func historyOf(t testing.TB, msgs ...convo.Message) *convo.History {
+	t.Helper()
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(msgs...)
+	require.NoError(t, err)
+	return h
 }

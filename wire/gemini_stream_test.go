@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -153,10 +154,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		}
 		assert.Equal(t, got.Messages[0].Text(), text)
 		assert.Equal(t, thoughts.String(), reasoning)
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("x"), got.Messages[0])
-		require.NoError(t, err)
+		historyOf(t, convo.User("x"), got.Messages[0])
 
 		_, name, _ := strings.Cut(t.Name(), "google__")
 		name = strings.TrimSuffix(name, "_0")
@@ -188,8 +186,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		for _, e := range events {
 			list = append(list, e.data)
 		}
-		whole, err := wire.Gemini{}.Decode([]byte("[" + strings.Join(list, ",") + "]"))
-		require.NoError(t, err)
+		whole := mustDecode(t, wire.Gemini{}, []byte("["+strings.Join(list, ",")+"]"))
 		requireSame(t, got, whole)
 	})
 }
@@ -375,10 +372,8 @@ func TestGemini_DecodeChunks(t *testing.T) {
 		for _, e := range events {
 			list = append(list, e.data)
 		}
-		want, err := wire.Gemini{}.Decode([]byte(whole))
-		require.NoError(t, err)
-		got, err := wire.Gemini{}.Decode([]byte("[" + strings.Join(list, ",") + "]"))
-		require.NoError(t, err)
+		want := mustDecode(t, wire.Gemini{}, []byte(whole))
+		got := mustDecode(t, wire.Gemini{}, []byte("["+strings.Join(list, ",")+"]"))
 		requireSame(t, want, got)
 	}
 	for input, want := range map[string]string{
@@ -433,7 +428,7 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 		begin := `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}`
 		s, _ := feed(t, wire.Gemini{}, chunks(begin))
 		in, out := len(begin), 0
-		for i := range 200 {
+		for i := range long.Or(40, 200) {
 			data := fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"functionCall":{"willContinue":true,"partialArgs":[{"jsonPath":"$.k%d%s","stringValue":"a"}]}}]}}]}`, i, strings.Repeat(step, 900))
 			in += len(data)
 			deltas, err := s.Event("", []byte(data))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -91,7 +92,7 @@ func TestCheckHistory_RandomConversations(t *testing.T) {
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			broken := 0
-			for seed := range uint64(12) {
+			for seed := range long.Or[uint64](2, 12) {
 				r := newSealRun(t, f, seed)
 				r.keep = true
 				for range 40 {

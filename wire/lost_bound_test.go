@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -112,7 +113,7 @@ var unknownEvents = map[string]struct {
 
 // The losses are bounded, even if a server sends many new names at any level.
 func TestLost_IsBounded(t *testing.T) {
-	const count = 10_000
+	count := long.Or(300, 10_000)
 	bounded := func(t *testing.T, in wire.Transcript) {
 		t.Helper()
 		require.LessOrEqual(t, len(in.Lost), 65)
@@ -137,12 +138,13 @@ func TestLost_IsBounded(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		stream := func(t *testing.T, each []event, count int) {
+		// stream sends each count times, with so many different numbers.
+		stream := func(t *testing.T, each []event, count, numbers int) []wire.Loss {
 			t.Helper()
 			s := tt.format.Stream()
 			send(t, s, tt.begin, "")
 			for i := range count {
-				send(t, s, each, fmt.Sprint(i+1))
+				send(t, s, each, fmt.Sprint(i%numbers+1))
 			}
 			in, _ := s.Transcript()
 			bounded(t, in)
@@ -151,19 +153,24 @@ func TestLost_IsBounded(t *testing.T) {
 			bounded(t, in)
 			again, _ := s.Transcript()
 			assert.Equal(t, in.Lost, again.Lost)
+			return in.Lost
 		}
 		t.Run(name+", a stream", func(t *testing.T) {
-			stream(t, tt.each, count)
+			stream(t, tt.each, count, count)
 		})
 		for k, e := range tt.each {
 			t.Run(fmt.Sprintf("%s, events %d", name, k), func(t *testing.T) {
-				stream(t, []event{e}, 200)
+				stream(t, []event{e}, 200, 200)
+				if e.name == "odd#" || strings.HasPrefix(e.data, `{"type":"odd#"`) || strings.HasPrefix(e.data, `{"type":"response.odd#"`) {
+					assert.Len(t, stream(t, []event{e}, 20, 2), 1+len(stream(t, []event{e}, 20, 1)), "each kind is listed once")
+					many := strings.Repeat("x", 3_000) + "#"
+					stream(t, []event{{strings.ReplaceAll(e.name, "#", many), strings.ReplaceAll(e.data, "#", many)}}, 200, 200)
+				}
 			})
 		}
 		for k, doc := range tt.whole {
 			t.Run(fmt.Sprintf("%s, document %d", name, k), func(t *testing.T) {
-				in, err := tt.format.(wire.Format).Decode([]byte(repeated(doc, count)))
-				require.NoError(t, err)
+				in := mustDecode(t, tt.format.(wire.Format), []byte(repeated(doc, count)))
 				assert.Len(t, in.Lost, 65)
 				bounded(t, in)
 			})
@@ -191,10 +198,10 @@ func TestLost_CallsComeFirst(t *testing.T) {
 
 // Long names are cut in Lost.
 func TestLost_LongNames(t *testing.T) {
-	long := strings.Repeat("é", 5_000)
+	odd := strings.Repeat("é", 5_000)
 	for name, tt := range unknownEvents {
 		for k, doc := range tt.whole {
-			in, err := tt.format.(wire.Format).Decode([]byte(strings.ReplaceAll(repeated(doc, 1), "odd1", long)))
+			in, err := tt.format.(wire.Format).Decode([]byte(strings.ReplaceAll(repeated(doc, 1), "odd1", odd)))
 			require.NoError(t, err, name)
 			require.NotEmpty(t, in.Lost, "%s, document %d", name, k)
 			for _, l := range in.Lost {

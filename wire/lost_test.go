@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -35,8 +36,7 @@ type output struct {
 
 func outputOf(t testing.TB, f wire.Format, r wire.Request) *output {
 	t.Helper()
-	in, err := f.Decode(r.Body())
-	require.NoError(t, err)
+	in := mustDecode(t, f, r.Body())
 	_, unsigned := f.(wire.OpenAIResponses)
 	chat, _ := f.(wire.OpenAIChat)
 	o := &output{unsigned: unsigned, ollama: chat.Dialect == wire.Ollama, gemma: chat.Dialect == wire.Gemma, body: string(r.Body()), proofs: map[string]bool{}, media: map[string]convo.Media{}}
@@ -203,41 +203,38 @@ func checkLost(t testing.TB, name string, s *convo.Snapshot, ephemeral []convo.M
 	messages := func(id convo.ID, m convo.Message) {
 		for k, p := range m.Parts {
 			at := place{id, k, -1}
+			must := func(ok bool, what string) {
+				if !ok {
+					t.Fatalf("%s: %s", what, where(at, p))
+				}
+			}
 			words := told[at]
 			check(at, p)
 			if c, ok := p.(convo.ToolCall); ok && m.Role == convo.RoleAssistant {
-				require.NotEmpty(t, out.calls, where(at, p))
+				must(len(out.calls) > 0, "no call")
 				got := out.calls[0]
 				out.calls = out.calls[1:]
 				_, otherName := words["name of a tool"]
 				_, otherID := words["id of a call"]
-				if !otherName {
-					require.Equal(t, c.Name, got.Name, where(at, p))
-				}
+				must(otherName || c.Name == got.Name, "another name")
 				if out.gemma {
-					require.False(t, otherID, where(at, p))
+					must(!otherID, "an id")
 					got.ID = c.ID
 				}
-				if !otherID && !c.Minted && c.ID != "" {
-					require.Equal(t, c.ID, got.ID, where(at, p))
-				}
-				require.Equal(t, otherID, got.ID != c.ID && !c.Minted && c.ID != "", where(at, p))
+				must(otherID == (got.ID != c.ID && !c.Minted && c.ID != ""), "the id")
 			}
 			res, ok := p.(convo.ToolResult)
 			if !ok {
 				continue
 			}
-			lost := false
-			for _, g := range gone {
-				_, is := words[g]
-				lost = lost || is
-			}
+			lost := slices.ContainsFunc(gone, func(g string) bool { _, is := words[g]; return is })
 			for n, p := range res.Parts {
-				if missing, any := out.missing(p); lost {
-					require.False(t, any, "%v: %s", missing, where(at, p))
-				} else {
+				if !lost {
 					check(place{id, k, n}, p)
+					continue
 				}
+				_, any := out.missing(p)
+				must(!any, "part of a lost result")
 			}
 		}
 	}
@@ -298,10 +295,13 @@ func (g *generator) hostile(msgs []convo.Message) {
 func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
-	for seed := range uint64(fewer(*requests / 64)) {
+	for seed := range long.Or[uint64](100, 250) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
+		if seed%4 == 1 {
+			g.origins = origins[7:10] // makers that sign
+		}
 		if seed%4 == 0 {
 			own := origins[1+g.n(len(origins)-1)].Format
 			require.NoError(t, h.SetTools(convo.Tool{Name: "search"}, convo.Tool{Opaque: convo.Opaque{Format: own, JSON: fmt.Sprintf(`{"type":"<09%05d>"}`, seed)}}))
@@ -340,15 +340,12 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 		}
 		g.hostile(msgs)
 		hostile := asSent(msgs)
-		for _, name := range names {
+		for _, name := range some(names, int(seed)) {
 			checkLost(t, name, s, ephemeral, count)
 			checkLost(t, name, hostile, nil, count)
 		}
 	}
 	t.Log(count)
-	if testing.Short() {
-		return
-	}
 	for _, word := range omissionWords(t) { // each word occurs in Lost
 		assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(count)), func(key string) bool { return strings.HasSuffix(key, ": "+word) }), word)
 	}
@@ -448,8 +445,7 @@ func TestLost(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := asSent(tt.msgs)
-			r, err := tt.format.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, tt.format, s)
 			var got []string
 			for _, l := range r.Lost {
 				got = append(got, l.String())
@@ -463,8 +459,7 @@ func TestLost(t *testing.T) {
 			for n := range len(tt.msgs) {
 				_, _ = e.Encode(asSent(tt.msgs[:n]))
 			}
-			same, err := e.Encode(s)
-			require.NoError(t, err)
+			same := mustEncode(t, &e, s)
 			assert.Equal(t, r.Lost, same.Lost)
 		})
 	}
@@ -474,17 +469,13 @@ func TestLost(t *testing.T) {
 // entries of later losses.
 func TestLost_EphemeralMessages(t *testing.T) {
 	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
-	require.NoError(t, err)
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
+	h := historyOf(t, convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
 	require.NoError(t, err)
 	require.NoError(t, h.SetEphemeral(convo.User("now", wav), convo.User("here", convo.Text("x"), wav)))
 	e := wire.Encoder{Format: wire.Anthropic{}}
 	for range 2 {
-		r, err := e.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, &e, h.Snapshot())
 		assert.Equal(t, []wire.Omission{{Entry: 4, Part: 1, Inside: -1, What: "media"}, {Entry: 6, Part: 1, Inside: -1, What: "media"}, {Part: 1, Inside: -1, What: "media"}, {Part: 2, Inside: -1, What: "media"}, {Entry: 7, Part: 1, Inside: -1, What: "media"}}, r.Lost)
 		assert.Equal(t, "an ephemeral message, part 1: media", r.Lost[2].String())
 		r.Lost[0] = wire.Omission{} // the caller owns the slice
@@ -502,8 +493,7 @@ func TestCitations_NotOfATag(t *testing.T) {
 		m := convo.Message{Role: convo.RoleAssistant, Author: "Eve", Origin: convo.Origin{Format: format}, Parts: []convo.Part{convo.Opaque{Format: format, JSON: raw}, convo.Text("hi")}}
 		s := asSent([]convo.Message{convo.User("q"), m, convo.User("z")})
 		for name, f := range encoderFormats {
-			r, err := f.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, f, s)
 			assert.NotRegexp(t, `"(citations|annotations|citationsContent)":[^[]*\[\{|Source: `, string(r.Body()), name)
 			assert.Len(t, r.Lost, 1, name)
 		}
@@ -556,7 +546,7 @@ func TestLost_CacheMarks(t *testing.T) {
 		"responses": wire.OpenAIResponses{Cache: true}, "responses, developer": wire.OpenAIResponses{Cache: true, Developer: true},
 	}
 	told, kept := 0, 0
-	for seed := range uint64(fewer(400)) {
+	for seed := range long.Or[uint64](40, 400) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}
@@ -667,8 +657,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		s := asSent(msgs)
 		e := wire.Encoder{Format: tt.format}
 		for range 3 { // losses do not accumulate
-			r, err := e.Encode(s)
-			require.NoError(t, err)
+			r := mustEncode(t, &e, s)
 			var got []string
 			for _, l := range r.Lost {
 				got = append(got, l.String())
@@ -676,8 +665,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
 		}
 	}
-	r, err := wire.Converse{}.Encode(asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.Converse{}, asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
 	require.Len(t, r.Lost, 1, "nothing stands before the document")
 	assert.Equal(t, "cache mark", r.Lost[0].What)
 }

@@ -49,8 +49,7 @@ func TestEncode_NamesOfOneModel(t *testing.T) {
 		m.Origin = convo.Origin{Format: "anthropic", Model: tt.made}
 		_, err = h.Append(convo.User("q"), m, convo.User("next"))
 		require.NoError(t, err)
-		req, err := wire.Anthropic{Model: tt.asked}.Encode(h.Snapshot())
-		require.NoError(t, err)
+		req := mustEncode(t, wire.Anthropic{Model: tt.asked}, h.Snapshot())
 		if tt.same {
 			assert.Contains(t, string(req.Body()), "because", "%s %s", tt.made, tt.asked)
 		} else {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -91,8 +92,7 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 		require.True(t, ok, "%s: %q", tt.name, name)
 		require.Equal(t, name, tool.Name)
 
-		in, err := tt.format.Decode(body)
-		require.NoError(t, err)
+		in := mustDecode(t, tt.format, body)
 		got := in.Messages[1].ToolCalls()[0].Name
 		if !isCutName.MatchString(sent[i]) {
 			require.Equal(t, name, got, "%s: %q", tt.name, sent[i])
@@ -103,8 +103,7 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 			}
 		}
 		// A decoded name is sent as before, whether it could be restored or not.
-		again, err := tt.format.Encode(convo.NewSnapshot(in.Messages))
-		require.NoError(t, err)
+		again := mustEncode(t, tt.format, convo.NewSnapshot(in.Messages))
 		for _, n := range sentAs(t, tt.format, again.Body()) {
 			require.Equal(t, sent[i], n, tt.name)
 		}
@@ -126,7 +125,7 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	list := append([]string(nil), hostileNames...)
 	letters := []string{"a", "b", "_", "-", ".", ":", "2", "e", "_2e", "_5f", "_x", "_h", " ", "日", "\xff", "\x00", "Z"}
-	for len(list) < fewer(700) {
+	for len(list) < long.Or(60, 700) {
 		var b strings.Builder
 		for range 1 + rng.IntN(1+rng.IntN(1+rng.IntN(300))) {
 			b.WriteString(letters[rng.IntN(len(letters))])
@@ -157,25 +156,23 @@ func TestNames_AreMappedBackAndNeverMixedUp(t *testing.T) {
 			if isCut {
 				cut++
 			}
-			if sent != name && i < 1200 { // names that are the sent forms of others
+			if sent != name && i < long.Or(60, 1200) { // names that are the sent forms of others
 				again++
 				list = append(list, sent, sent[:len(sent)-1]+"0", "x"+sent, sent+"0", sent+".")
 			}
 		}
 	}
-	assert.Greater(t, cut, 100)
-	assert.Greater(t, again, 1000)
+	assert.Greater(t, cut, long.Or(20, 100))
+	assert.Greater(t, again, long.Or(100, 1000))
 }
 
 // A call without a name, which a History refuses, gets a name.
 func TestNames_EmptyName(t *testing.T) {
 	for _, tt := range nameFormats {
-		req, err := tt.format.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "abcdefgh1"}), convo.User("and")}))
-		require.NoError(t, err)
+		req := mustEncode(t, tt.format, convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "abcdefgh1"}), convo.User("and")}))
 		require.Empty(t, tt.format.Check(req.Body()))
 		require.Len(t, req.Lost, 1)
-		in, err := tt.format.Decode(req.Body())
-		require.NoError(t, err)
+		in := mustDecode(t, tt.format, req.Body())
 		assert.Equal(t, req.Lost[0].Sent, in.Messages[1].ToolCalls()[0].Name)
 	}
 }

@@ -60,8 +60,7 @@ func TestNotes(t *testing.T) {
 		{wire.Gemini{}, []string{`{"text":"q"},` + texts("noon"), `"functionResponse"`, texts("one"), `{"text":"u"},` + texts("two") + `,` + texts("rain")}},
 		{wire.Converse{}, []string{`{"text":"q"},` + texts("noon"), `"toolResult"`, texts("one"), `{"text":"u"},` + texts("two") + `,` + texts("rain")}},
 	} {
-		r, err := tt.f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, h.Snapshot())
 		body := string(r.Body())
 		assert.Empty(t, r.Lost, "%+v", tt.f)
 		assert.Empty(t, tt.f.Check(r.Body()), "%+v: %s", tt.f, body)
@@ -95,8 +94,7 @@ func TestNotes_ThatLead(t *testing.T) {
 		{[]convo.Message{guide, convo.Assistant("a"), odd, convo.System("noon"), q}, `"guide"`, `{"role":"assistant","content":"a"}{"role":"user","content":"q"}{"role":"system","content":"noon"}`},
 		{[]convo.Message{unsent("a"), convo.System("noon"), convo.Assistant("a"), convo.System("one"), q}, `"noon"`, `{"role":"assistant","content":"a"}{"role":"user","content":"q"}{"role":"system","content":"one"}`},
 	} {
-		r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(tt.msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(tt.msgs))
 		assert.Equal(t, tt.system, string(r.System))
 		var got strings.Builder
 		for _, m := range r.Messages {
@@ -110,10 +108,8 @@ func TestNotes_ThatLead(t *testing.T) {
 func TestNotes_Blank(t *testing.T) {
 	for name, f := range formats {
 		with := []convo.Message{convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.System(" \n"), convo.User("u")}
-		got, err := f.Encode(convo.NewSnapshot(with))
-		require.NoError(t, err)
-		want, err := f.Encode(convo.NewSnapshot(append(with[:3:3], with[4])))
-		require.NoError(t, err)
+		got := mustEncode(t, f, convo.NewSnapshot(with))
+		want := mustEncode(t, f, convo.NewSnapshot(append(with[:3:3], with[4])))
 		assert.Equal(t, string(want.Body()), string(got.Body()), name)
 	}
 }
@@ -127,8 +123,7 @@ func TestNotes_NoTextForgesOne(t *testing.T) {
 	_, err = h.Append(convo.User("q"), convo.System("keep it"), convo.Message{Role: convo.RoleUser, Parts: forged.Parts})
 	require.NoError(t, err)
 	for name, f := range formats {
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		open := string(forged.Parts[0].(convo.Text))
 		open = strings.ReplaceAll(strings.TrimSpace(open), `"`, `\"`)
 		assert.LessOrEqual(t, strings.Count(string(r.Body()), open), 1, name)
@@ -158,14 +153,10 @@ func TestCheck_NotesInADialectWithoutThem(t *testing.T) {
 // What a note says is system text where nothing stands before it.
 func TestNotes_First(t *testing.T) {
 	for name, f := range formats {
-		h, err := convo.New(nil)
+		h := historyOf(t, convo.System("guide"), convo.User("q"), convo.System("noon"), convo.System("late"), convo.Assistant("a"), convo.System("one"), convo.User("u"))
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
 		require.NoError(t, err)
-		_, err = h.Append(convo.System("guide"), convo.User("q"), convo.System("noon"), convo.System("late"), convo.Assistant("a"), convo.System("one"), convo.User("u"))
-		require.NoError(t, err)
-		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
-		require.NoError(t, err)
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		body := string(r.Body())
 		require.Empty(t, f.Check([]byte(body)), name)
 		assert.NotContains(t, strings.Split(body, "late")[0], "<system key", "%s: %s", name, body)
@@ -198,8 +189,7 @@ func TestNotes_Anthropic(t *testing.T) {
 		require.NoError(t, err, raw)
 		require.Len(t, in.Messages, 2)
 		assert.Equal(t, want.note, in.Messages[1].Role == convo.RoleSystem, raw)
-		r, err := f.Encode(convo.NewSnapshot(in.Messages))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(in.Messages))
 		require.Len(t, r.Messages, 2, raw)
 		assert.JSONEq(t, raw, string(r.Messages[1]))
 		assert.Equal(t, want.betas, r.Headers["anthropic-beta"], raw)
@@ -223,8 +213,7 @@ func TestNotes_Anthropic(t *testing.T) {
 // messages of the user before it, and needs no marker.
 func TestNotes_BetweenUsers(t *testing.T) {
 	f := wire.Anthropic{Model: "claude-opus-5-5"}
-	r, err := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.System("noon"), convo.User("u"), convo.Assistant("a"), convo.System("one"), convo.System("two")}))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot([]convo.Message{convo.User("q"), convo.System("noon"), convo.User("u"), convo.Assistant("a"), convo.System("one"), convo.System("two")}))
 	body := string(r.Body())
 	assert.Empty(t, f.Check([]byte(body)))
 	text := func(role, texts string) string { return `{"role":"` + role + `","content":[` + texts + `]}` }

@@ -173,8 +173,7 @@ func TestOpenAIChat_CheckLooksIntoMessages(t *testing.T) {
 func TestOpenAIChat_EncodeLeavesOutBlocksThatAreRefused(t *testing.T) {
 	for _, dialect := range []wire.Dialect{wire.OpenAI, wire.DeepSeek, wire.Mistral, wire.Ollama, wire.StrictAlternation} {
 		f := wire.OpenAIChat{Dialect: dialect}
-		in, err := f.Decode([]byte(`{"role":"user","content":"x"}`))
-		require.NoError(t, err)
+		in := mustDecode(t, f, []byte(`{"role":"user","content":"x"}`))
 		format := map[wire.Dialect]string{wire.DeepSeek: "deepseek", wire.Mistral: "mistral", wire.Ollama: "ollama"}[dialect]
 		if format == "" {
 			format = "openai-chat"
@@ -185,8 +184,7 @@ func TestOpenAIChat_EncodeLeavesOutBlocksThatAreRefused(t *testing.T) {
 			`{"type":"file","file":{"file_id":"f"}}`, `{"type":"thinking","thinking":"hm"}`, `{"type":"convo_fields"}`, `{"type":7}`, `[]`} {
 			for _, role := range []convo.Role{convo.RoleSystem, convo.RoleUser, convo.RoleAssistant} {
 				block := convo.Message{Role: role, Parts: []convo.Part{convo.Opaque{Format: format, JSON: part}}}
-				r, err := f.Encode(convo.NewSnapshot(append([]convo.Message{block}, in.Messages...)))
-				require.NoError(t, err)
+				r := mustEncode(t, f, convo.NewSnapshot(append([]convo.Message{block}, in.Messages...)))
 				assert.Empty(t, f.Check(r.Body()), "dialect %d: %s", dialect, r.Body())
 				if strings.Contains(string(r.Body()), part) {
 					sent++

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -106,8 +108,7 @@ func TestOpenAIChat_ReasoningGoesBackToItsHost(t *testing.T) {
 	for _, tt := range hostAnswers {
 		t.Run(tt.name, func(t *testing.T) {
 			f := wire.OpenAIChat{Host: "openrouter"}
-			in, err := f.Decode([]byte(`{"model":"` + model + `","choices":[{"message":` + tt.message + `}]}`))
-			require.NoError(t, err)
+			in := mustDecode(t, f, []byte(`{"model":"`+model+`","choices":[{"message":`+tt.message+`}]}`))
 			assert.Empty(t, in.Lost)
 			m := in.Messages[0]
 			assert.Equal(t, convo.Origin{Format: "openai-chat@openrouter", Model: model}, m.Origin)
@@ -132,14 +133,12 @@ func TestOpenAIChat_ReasoningGoesBackToItsHost(t *testing.T) {
 				{wire.OpenAIChat{Model: model}, plain},
 				{wire.OpenAIChat{}, plain},
 			} {
-				r, err := to.f.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, to.f, h.Snapshot())
 				assert.JSONEq(t, to.want, string(r.Messages[1]), "%+v", to.f)
 				assert.Empty(t, to.f.Check(r.Body()))
 			}
 			for _, other := range []wire.Format{wire.Anthropic{}, wire.Gemini{}, wire.Converse{}, wire.OpenAIResponses{}, wire.OpenAIChat{Dialect: wire.DeepSeek}, wire.OpenAIChat{Dialect: wire.Mistral, Host: "openrouter"}} {
-				r, err := other.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, other, h.Snapshot())
 				for _, secret := range []string{"c2ln", "ZW5j", "eyJl", "Two", "hm"} {
 					assert.NotContains(t, string(r.Body()), secret, "%T", other)
 				}
@@ -165,15 +164,13 @@ func withoutReasoning(t *testing.T, message string) string {
 // Without a Host, the same model gets its reasoning back.
 func TestOpenAIChat_ReasoningGoesBackToItsModel(t *testing.T) {
 	for _, tt := range hostAnswers {
-		in, err := wire.OpenAIChat{Model: "m-2026-09-01"}.Decode([]byte(tt.message))
-		require.NoError(t, err)
+		in := mustDecode(t, wire.OpenAIChat{Model: "m-2026-09-01"}, []byte(tt.message))
 		back := tt.back
 		if back == "" {
 			back = tt.message
 		}
 		for model, want := range map[string]string{"m": back, "": withoutReasoning(t, back), "m2": withoutReasoning(t, back)} {
-			r, err := wire.OpenAIChat{Model: model}.Encode(convo.NewSnapshot(asked(in.Messages[0])))
-			require.NoError(t, err)
+			r := mustEncode(t, wire.OpenAIChat{Model: model}, convo.NewSnapshot(asked(in.Messages[0])))
 			assert.JSONEq(t, want, string(r.Messages[1]), "%s, model %q", tt.name, model)
 		}
 	}
@@ -197,8 +194,7 @@ func TestOpenAIChat_UnknownReasoningIsLeftOut(t *testing.T) {
 		{convo.Text("a"), call, signed},
 	} {
 		m := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-chat@h"}, Parts: parts}
-		r, err := f.Encode(convo.NewSnapshot(asked(m)))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(asked(m)))
 		assert.JSONEq(t, `{"role":"assistant","content":"a","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, string(r.Messages[1]))
 	}
 }
@@ -223,8 +219,7 @@ func TestOpenAIChat_JoinedMessagesKeepTheirSignatures(t *testing.T) {
 		{[]convo.Message{text, said("openai-chat", "aaaaaaaaa")}, ``},
 		{[]convo.Message{other, said("openai-chat", "aaaaaaaaa")}, ``},
 	} {
-		r, err := f.Encode(convo.NewSnapshot(append([]convo.Message{convo.User("q")}, tt.msgs...)))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(append([]convo.Message{convo.User("q")}, tt.msgs...)))
 		assert.Equal(t, `{"role":"assistant","content":[{"type":"text","text":"a"}],"tool_calls":[{"id":"aaaaaaaaa","type":"function","function":{"name":"f","arguments":"{}"}`+tt.want+`}]}`, string(r.Messages[1]))
 	}
 }
@@ -234,11 +229,9 @@ func TestOpenAIChat_JoinedMessagesKeepTheirSignatures(t *testing.T) {
 func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 	f := wire.OpenAIChat{Host: "h"}
 	const custom = `{"role":"assistant","content":"a","tool_calls":[{"id":"c1","type":"custom","custom":{"name":"f","input":"x"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}`
-	in, err := f.Decode([]byte(custom))
-	require.NoError(t, err)
+	in := mustDecode(t, f, []byte(custom))
 	assert.Empty(t, in.Lost)
-	r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 	assert.JSONEq(t, custom, string(r.Messages[1]))
 
 	for _, kind := range []string{`"function":{"name":"f","arguments":"{\"n"}`, `"custom":{"name":"f","input":"x"}`} {
@@ -246,8 +239,7 @@ func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 		s, _ := feed(t, f, dataOf(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
 		cut, err := s.Transcript()
 		require.Error(t, err)
-		whole, err := f.Decode([]byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[` + call + `]},"finish_reason":"length"}]}`))
-		require.NoError(t, err)
+		whole := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[`+call+`]},"finish_reason":"length"}]}`))
 		for _, got := range []wire.Transcript{cut, whole} {
 			require.NotNil(t, got.CutOff, kind)
 			assert.Equal(t, []convo.Part{convo.Text("a")}, got.Messages[0].Parts, kind)
@@ -261,16 +253,14 @@ func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 		"tool_calls":[{"id":"c1","function":{"name":"f","arguments":"{}"},"extra_content":{"a":1}}]}`
 	for _, d := range []wire.Dialect{wire.DeepSeek, wire.Ollama} {
 		f := wire.OpenAIChat{Dialect: d}
-		in, err := f.Decode([]byte(message))
-		require.NoError(t, err)
+		in := mustDecode(t, f, []byte(message))
 		assert.Equal(t, convo.Reasoning{Text: "hm"}, in.Messages[0].Parts[0])
 		var lost []string
 		for _, l := range in.Lost {
 			lost = append(lost, l.Path)
 		}
 		assert.Equal(t, []string{"tool_calls[0].extra_content", "extra_content", "reasoning_details"}, lost)
-		r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 		assert.Equal(t, 1, strings.Count(string(r.Body()), "hm"))
 	}
 }
@@ -303,8 +293,7 @@ func TestChatStream_ReasoningDetails(t *testing.T) {
 		s, _ := feed(t, f, chatDeltas(tt.deltas...))
 		got, err := s.Transcript()
 		require.NoError(t, err)
-		want, err := f.Decode([]byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":` + tt.want + `},"finish_reason":"stop"}]}`))
-		require.NoError(t, err)
+		want := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":`+tt.want+`},"finish_reason":"stop"}]}`))
 		assert.Equal(t, want, got, name)
 	}
 }
@@ -335,8 +324,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 		{`[{"type":"thinking","thinking":[{"type":"reference","reference_ids":[1]}]},{"type":"text","text":"4"}]`,
 			[]convo.Part{convo.Opaque{Format: "mistral", JSON: `{"type":"thinking","thinking":[{"type":"reference","reference_ids":[1]}]}`}, convo.Text("4")}, ""},
 	} {
-		in, err := f.Decode([]byte(`{"model":"magistral-medium-2509","choices":[{"message":{"role":"assistant","content":` + tt.content + `}}]}`))
-		require.NoError(t, err)
+		in := mustDecode(t, f, []byte(`{"model":"magistral-medium-2509","choices":[{"message":{"role":"assistant","content":`+tt.content+`}}]}`))
 		assert.Empty(t, in.Lost)
 		assert.Equal(t, tt.parts, in.Messages[0].Parts)
 		h := relaxed(t, convo.Overheads{}, asked(in.Messages[0])...)
@@ -344,22 +332,19 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 		if back == "" {
 			back = tt.content
 		}
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		assert.JSONEq(t, `{"role":"assistant","content":`+back+`}`, string(r.Messages[1]))
 		assert.Empty(t, f.Check(r.Body()))
 		if _, ok := tt.parts[0].(convo.Opaque); ok {
 			continue
 		}
 		for _, other := range []wire.OpenAIChat{{Dialect: wire.Mistral, Model: "mistral-large"}, {Dialect: wire.Mistral, Reasoning: convo.ReplayNone}, {Dialect: wire.Mistral, Host: "h"}, {Host: "h"}} {
-			r, err := other.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, other, h.Snapshot())
 			assert.NotContains(t, string(r.Messages[1]), "thinking")
 		}
 	}
 	// In other dialects it is a part like any other.
-	in, err := wire.OpenAIChat{}.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[]}]}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIChat{}, []byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[]}]}`))
 	assert.Equal(t, []convo.Part{convo.Opaque{Format: "openai-chat", JSON: `{"type":"thinking","thinking":[]}`}}, in.Messages[0].Parts)
 	// Fields that Mistral does not have are for hosts.
 	m := convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: "mistral", Model: "m"}, Parts: []convo.Part{
@@ -371,10 +356,9 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 	assert.Contains(t, lines(t, wire.OpenAIChat{Dialect: wire.Mistral, Model: "m"}, asked(m)...),
 		`{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"id":"rs","text":"ha","type":"thinking"}],`+calls+`,"extra_content":{}}]}`)
 	// With calls and without a text, the thought is the whole content.
-	in, err = f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
+	in, err := f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
 	require.NoError(t, err)
-	r, err := f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 	assert.JSONEq(t, `{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}}]}`, string(r.Messages[1]))
 }
 
@@ -391,8 +375,7 @@ func TestMistral_RecordedThinking(t *testing.T) {
 		_, reasoning, _ := shown(deltas)
 		assert.Equal(t, reasoning, thought.Text)
 		assert.NotEmpty(t, thought.Text)
-		r, err := f.Encode(convo.NewSnapshot(asked(got.Messages[0])))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(asked(got.Messages[0])))
 		assert.Contains(t, string(r.Messages[1]), `"content":[{"thinking":[{"type":"text","text":`+jsonOf(thought.Text))
 	})
 }
@@ -400,8 +383,7 @@ func TestMistral_RecordedThinking(t *testing.T) {
 // lines returns the messages of a request, one per line.
 func lines(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
-	r, err := f.Encode(convo.NewSnapshot(msgs))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(msgs))
 	assert.Empty(t, f.Check(r.Body()), "%+v", f)
 	var list []string
 	for _, m := range r.Messages {
@@ -498,8 +480,7 @@ func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 			g.step()
 		}
 		for _, f := range []wire.OpenAIChat{split, gemma} {
-			r, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, f, h.Snapshot())
 			for i, role := range templateRoles(t, r.Body()) {
 				require.Equal(t, []string{"user", "assistant"}[i%2], role, "%s", r.Body())
 			}
@@ -552,8 +533,7 @@ func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 			`{"role":"user","content":[{"type":"text","text":"q"}]}`, "entry 1, part 0: block"},
 	} {
 		f := wire.OpenAIChat{Dialect: wire.Gemma}
-		r, err := f.Encode(convo.NewSnapshot(tt.msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(tt.msgs))
 		assert.Equal(t, tt.want, lines(t, f, tt.msgs...))
 		var lost []string
 		for _, o := range r.Lost {
@@ -566,27 +546,25 @@ func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 // Different calls are sent with different ids, even if one has the id that another was
 // replaced by, and a result has the id of its call.
 func TestMistral_IDsStayDifferent(t *testing.T) {
-	f := wire.OpenAIChat{Dialect: wire.Mistral}
+	f, nine := wire.OpenAIChat{Dialect: wire.Mistral}, regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 	own := []string{"", "c1", "call_0123456789", "toolu_01", "abcdefghi", "ABCDEFGHI", "abcdefgh", "abcdefghij", "日本語日本語日本語", "a-b_c.d:e"}
-	for i := range 2000 {
+	for i := range long.Or(300, 2000) {
 		own = append(own, fmt.Sprintf("call_%d", i), fmt.Sprintf("%09d", i))
 	}
-	for range 4 { // other calls have the ids that replace these
+	for range long.Or(3, 4) { // other calls have the ids that replace these
 		var msgs []convo.Message
 		for i, id := range own {
 			call := convo.ToolCall{ID: id, Name: "f", Arguments: "{}"}
 			msgs = append(msgs, convo.Assistant("", call), convo.Result(call, fmt.Sprint("of ", i)))
 		}
-		r, err := f.Encode(convo.NewSnapshot(msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(msgs))
 		require.Empty(t, f.Check(r.Body()))
-		in, err := f.Decode(r.Body())
-		require.NoError(t, err)
+		in := mustDecode(t, f, r.Body())
 		seen := map[string]bool{}
 		n := 0
 		for k, m := range in.Messages {
 			for _, c := range m.ToolCalls() {
-				require.Regexp(t, `^[a-zA-Z0-9]{9}$`, c.ID)
+				require.True(t, nine.MatchString(c.ID), c.ID)
 				require.False(t, seen[c.ID], c.ID)
 				seen[c.ID] = true
 				answer := in.Messages[k+1].ToolResults()[0]
@@ -620,8 +598,7 @@ func TestRefusal_EmptyIsNothing(t *testing.T) {
 		{wire.OpenAIResponses{}, `{"object":"response","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"refusal","refusal":""}]}]}`, []convo.Part{convo.Text("a")}},
 		{wire.OpenAIResponses{}, `{"object":"response","output":[{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]}`, []convo.Part{convo.Opaque{Format: "openai-responses", JSON: `{"type":"refusal","refusal":"no"}`}}},
 	} {
-		in, err := tt.f.Decode([]byte(tt.body))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.body))
 		assert.Empty(t, in.Lost, tt.body)
 		if tt.want == nil {
 			assert.Empty(t, in.Messages)
@@ -629,8 +606,7 @@ func TestRefusal_EmptyIsNothing(t *testing.T) {
 		}
 		require.Len(t, in.Messages, 1, tt.body)
 		assert.Equal(t, tt.want, in.Messages[0].Parts, tt.body)
-		r, err := tt.f.Encode(convo.NewSnapshot(asked(in.Messages[0])))
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, convo.NewSnapshot(asked(in.Messages[0])))
 		assert.Equal(t, strings.Contains(tt.body, `"no"`), strings.Contains(string(r.Body()), "refusal"))
 	}
 	// A stored empty refusal is not sent.

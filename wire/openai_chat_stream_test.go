@@ -1,16 +1,12 @@
 package wire_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -623,107 +619,11 @@ func TestChatStream_Recorded(t *testing.T) {
 					assert.Equal(t, c, calls[i])
 				}
 				assert.NotEmpty(t, text+reasoning+fmt.Sprint(made))
-				h, err := convo.New(nil)
-				require.NoError(t, err)
-				_, err = h.Append(append([]convo.Message{convo.User("x")}, got.Messages...)...)
-				require.NoError(t, err)
+				historyOf(t, append([]convo.Message{convo.User("x")}, got.Messages...)...)
 			}
 		})
 	}
 	t.Logf("%d answers", n)
-}
-
-// requireLinear fails the test unless the allocations of a stream grow linearly with the
-// number of events: the second half costs as much as the first.
-func requireLinear(t *testing.T, f wire.Format, head []event, piece func(i int) event) {
-	t.Helper()
-	n := 50_000
-	if testing.Short() {
-		n = 5_000
-	}
-	s, _ := feed(t, f, head)
-	var counts, sizes [2]uint64
-	for half := range 2 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for i := range n {
-			e := piece(half*n + i)
-			if _, err := s.Event(e.name, []byte(e.data)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		runtime.ReadMemStats(&after)
-		counts[half], sizes[half] = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc
-	}
-	t.Logf("an event: %d allocations and %d bytes, then %d and %d", counts[0]/uint64(n), sizes[0]/uint64(n), counts[1]/uint64(n), sizes[1]/uint64(n))
-	assert.Less(t, counts[1], counts[0]+counts[0]/5)
-	assert.Less(t, sizes[1], sizes[0]+sizes[0]/2)
-	assert.Less(t, sizes[1]/uint64(n), uint64(10_000))
-	_, _ = s.Transcript()
-}
-
-func TestChatStream_Linear(t *testing.T) {
-	for name, piece := range map[string]func(i int) string{
-		"text":      func(int) string { return `{"content":"a"}` },
-		"reasoning": func(int) string { return `{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0}]}` },
-		"parts":     func(int) string { return `{"content":[{"type":"text","text":"a"}]}` },
-		"arguments": func(int) string {
-			return `{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"a"}}]}`
-		},
-		"a name": func(int) string { return `{"tool_calls":[{"index":0,"function":{"name":"f"}}]}` },
-		"calls": func(i int) string {
-			return fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"f"}}]}`, i, i)
-		},
-		"details": func(i int) string {
-			return fmt.Sprintf(`{"reasoning_details":[{"type":"x","data":"a","index":%d}]}`, i)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			requireLinear(t, wire.OpenAIChat{}, nil, func(i int) event {
-				return event{"", `{"id":"c","choices":[{"index":0,"delta":` + piece(i) + `}]}`}
-			})
-		})
-	}
-}
-
-// fuzzStream checks what holds for any bytes: a reader of single bytes gives the same
-// result, the Transcript may be taken at any time and stays the same, and Append accepts
-// the Transcript of an answer without an error.
-func fuzzStream(t *testing.T, f wire.Format, data []byte) {
-	read := func(r io.Reader) (wire.Stream, []wire.Delta, error) {
-		s := f.(wire.Streamer).Stream()
-		var all []wire.Delta
-		var last error
-		for d, err := range wire.Read(r, s) {
-			if err != nil {
-				last = err
-				break
-			}
-			all = append(all, d)
-		}
-		return s, all, last
-	}
-	s, deltas, err := read(bytes.NewReader(data))
-	got, failed := s.Transcript()
-	if err == nil && failed != nil { // Decode would also refuse the whole answer
-		require.ErrorAs(t, failed, new(*wire.DecodeError))
-	}
-	again, failedAgain := s.Transcript()
-	require.Equal(t, got, again)
-	require.Equal(t, failed, failedAgain)
-
-	s2, deltas2, err2 := read(iotest.OneByteReader(bytes.NewReader(data)))
-	require.Equal(t, err == nil, err2 == nil)
-	require.Equal(t, deltas, deltas2)
-	got2, _ := s2.Transcript()
-	require.Equal(t, withoutMinted(t, got.Messages), withoutMinted(t, got2.Messages))
-
-	if msgs := got.Reply().Messages; failed == nil && len(msgs) > 0 {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
-		_, err = h.Append(append([]convo.Message{convo.User("x")}, msgs...)...)
-		require.NoError(t, err, "%v", msgs)
-	}
 }
 
 func FuzzChatStream(f *testing.F) {
@@ -741,7 +641,7 @@ func FuzzChatStream(f *testing.F) {
 		if dialect&64 != 0 {
 			f.Host = "h"
 		}
-		fuzzStream(t, f, data)
+		checkStreamed(t, f, data)
 	})
 }
 

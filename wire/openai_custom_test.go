@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -46,8 +47,7 @@ func TestCustomCalls_GoBackAsTheyCame(t *testing.T) {
 		request string
 	}{{wire.OpenAIChat{}, customChat}, {wire.OpenAIResponses{}, customResponses}} {
 		assert.Empty(t, tt.f.Check([]byte(tt.request)))
-		in, err := tt.f.Decode([]byte(tt.request))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.request))
 		assert.Empty(t, in.Lost)
 		require.Len(t, in.Messages, 5)
 		var calls []convo.ToolCall
@@ -63,8 +63,7 @@ func TestCustomCalls_GoBackAsTheyCame(t *testing.T) {
 			r := in.Messages[2+i].ToolResults()[0]
 			assert.Equal(t, convo.ToolResult{CallID: calls[i].ID, Name: calls[i].Name, Parts: []convo.Part{convo.Text(text)}}, r)
 		}
-		r, err := tt.f.Encode(restored(t, in))
-		require.NoError(t, err)
+		r := mustEncode(t, tt.f, restored(t, in))
 		assert.Equal(t, tt.request, string(r.Body()))
 	}
 }
@@ -79,8 +78,7 @@ func TestCustomCalls_AreFunctionCallsElsewhere(t *testing.T) {
 	}
 	for name, f := range formats {
 		for _, format := range []string{"openai-chat", "openai-responses", "deepseek", "mistral", "ollama"} {
-			r, err := f.Encode(convo.NewSnapshot(msgs(format)))
-			require.NoError(t, err)
+			r := mustEncode(t, f, convo.NewSnapshot(msgs(format)))
 			body := string(r.Body())
 			assert.Empty(t, f.Check(r.Body()), name)
 			assert.NotContains(t, body, "convo_fields", name)
@@ -92,11 +90,9 @@ func TestCustomCalls_AreFunctionCallsElsewhere(t *testing.T) {
 		}
 	}
 	for _, f := range []wire.OpenAIChat{{}, {Dialect: wire.DeepSeek}, {Dialect: wire.StrictAlternation}} {
-		in, err := f.Decode([]byte(customChat))
-		require.NoError(t, err)
+		in := mustDecode(t, f, []byte(customChat))
 		for _, other := range []wire.Format{wire.OpenAIChat{Dialect: wire.StrictAlternation}, wire.OpenAIResponses{}} {
-			r, err := other.Encode(restored(t, in))
-			require.NoError(t, err)
+			r := mustEncode(t, other, restored(t, in))
 			assert.Contains(t, string(r.Body()), `{\"invalid_arguments\":\"print(\\\"hello world\\\")\"}`)
 		}
 	}
@@ -121,8 +117,7 @@ func TestCustomCalls_NeedTheBlockDirectlyBefore(t *testing.T) {
 			{[]convo.Part{call, customFields(f.name)}, 0},
 			{[]convo.Part{customFields("elsewhere"), call}, 0},
 		} {
-			r, err := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), {Role: convo.RoleAssistant, Parts: tt.parts}}))
-			require.NoError(t, err)
+			r := mustEncode(t, f, convo.NewSnapshot([]convo.Message{convo.User("q"), {Role: convo.RoleAssistant, Parts: tt.parts}}))
 			assert.Empty(t, f.Check(r.Body()))
 			assert.Equal(t, tt.want, strings.Count(string(r.Body()), `"input":"x"`), "%s", r.Body())
 		}
@@ -144,8 +139,7 @@ func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 		{wire.OpenAIResponses{}, `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"So:"}]},{"type":"custom_tool_call","call_id":"c1","name":"sql","input":"{}"}]}`, true},
 		{wire.OpenAIResponses{}, `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"So:"}]},{"type":"custom_tool_call","status":"completed","call_id":"c1","name":"sql","input":"{}"}]}`, false},
 	} {
-		in, err := tt.f.Decode([]byte(tt.answer))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.f, []byte(tt.answer))
 		require.Len(t, in.Messages, 1)
 		if tt.cut {
 			assert.Equal(t, cut, in.CutOff)
@@ -195,8 +189,7 @@ func TestCustomCalls_InRecordedStreams(t *testing.T) {
 	assert.Equal(t, want, in.Reply().OpenCalls())
 	_, _, calls := shown(deltas)
 	assert.Equal(t, want, calls)
-	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(append(in.Messages, convo.Result(want[0], "none"))))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(append(in.Messages, convo.Result(want[0], "none"))))
 	assert.Equal(t, `{"input":[{"type":"custom_tool_call","call_id":"call_custom_sql_001","name":"write_sql","input":"SELECT * FROM users WHERE age > 25"},`+
 		`{"type":"custom_tool_call_output","call_id":"call_custom_sql_001","output":"none"}]}`, string(r.Body()))
 
@@ -219,10 +212,9 @@ func TestCustomCalls_BesideThoseOfXSearch(t *testing.T) {
 	const body = `{"id":"r","status":"completed","tools":[{"type":"x_search"},{"type":"custom","name":"sql"}],"output":[` +
 		`{"type":"custom_tool_call","id":"ctc_1","call_id":"xs_1","name":"x_keyword_search","input":"{}","status":"completed"},` +
 		`{"type":"custom_tool_call","id":"ctc_2","call_id":"c1","name":"sql","input":"SELECT 1","status":"completed"}]}`
-	in, err := wire.OpenAIResponses{}.Decode([]byte(body))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 	assert.Equal(t, []convo.ToolCall{{ID: "c1", Name: "sql", Arguments: "SELECT 1"}}, in.Reply().OpenCalls())
-	in, err = wire.OpenAIResponses{}.Decode([]byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
+	in, err := wire.OpenAIResponses{}.Decode([]byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
 	require.NoError(t, err)
 	assert.Len(t, in.Reply().OpenCalls(), 2)
 }
@@ -247,8 +239,7 @@ func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 		{[]convo.Message{call, output, call, output}, 2},
 	} {
 		f := wire.OpenAIResponses{}
-		r, err := f.Encode(convo.NewSnapshot(tt.msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, f, convo.NewSnapshot(tt.msgs))
 		assert.Empty(t, f.Check(r.Body()), "%s", r.Body())
 		assert.Equal(t, tt.blocks, strings.Count(string(r.Body()), `"block"`), "%s", r.Body())
 		assert.Equal(t, strings.Count(string(r.Body()), `"custom_tool_call"`), strings.Count(string(r.Body()), `"custom_tool_call_output"`))
@@ -259,7 +250,7 @@ func TestCustomCalls_InBlocksHaveIDsOfTheirOwn(t *testing.T) {
 // tools, and their inputs, and Encode writes them again.
 func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 	custom, other := 0, 0
-	for seed := range uint64(500) {
+	for seed := range long.Or[uint64](80, 500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
@@ -273,10 +264,8 @@ func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 				require.ErrorIs(t, err, wire.ErrEmpty)
 				continue
 			}
-			in, err := f.Decode(r.Body())
-			require.NoError(t, err)
-			again, err := f.Encode(restored(t, in))
-			require.NoError(t, err)
+			in := mustDecode(t, f, r.Body())
+			again := mustEncode(t, f, restored(t, in))
 			inputs := inputsOf(t, r.Body())
 			require.Equal(t, inputs, inputsOf(t, again.Body()), "seed %d: %s", seed, r.Body())
 			for _, in := range inputs {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -24,7 +25,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 		`{"type":"convo_fields","id":"msg_1","phase":"commentary","namespace":"a b"}`, `{"type":"convo_fields","id":"fc_1","namespace":"ns"}`, `{"type":"item_reference","id":"rs_1"}`}
 	reasoning := []convo.Reasoning{{ID: "rs_1", Encrypted: "e", Signature: "fc_1"}, {ID: "rs_3", Encrypted: "e", Signature: "msg_1"}, {ID: "rs_3", Encrypted: "e", Signature: "rs_3"}, {ID: "x", Text: "hm"}, {Encrypted: "e"}}
 	n := 0
-	for seed := range uint64(fewer(2000)) {
+	for seed := range long.Or[uint64](120, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
@@ -63,15 +64,13 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 			if found := f.Check(r.Body()); len(found) > 0 {
 				t.Fatalf("seed %d, %+v: %v\n%s", seed, f, found, r.Body())
 			}
-			in, err := f.Decode(r.Body())
-			require.NoError(t, err)
+			in := mustDecode(t, f, r.Body())
 			restored, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 			require.NoError(t, err, "seed %d: %s", seed, r.Body())
 			if f.Model != "" {
 				continue // Decode does not know the model
 			}
-			again, err := f.Encode(restored.Snapshot())
-			require.NoError(t, err)
+			again := mustEncode(t, f, restored.Snapshot())
 			if plain {
 				require.Equal(t, string(r.Body()), string(again.Body()), "seed %d %+v", seed, f)
 				continue
@@ -79,8 +78,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 			// Opaque texts have become texts, and stay texts.
 			in, err = f.Decode(again.Body())
 			require.NoError(t, err)
-			third, err := f.Encode(convo.NewSnapshot(in.Messages))
-			require.NoError(t, err)
+			third := mustEncode(t, f, convo.NewSnapshot(in.Messages))
 			require.Equal(t, string(again.Body()), string(third.Body()), "seed %d %+v", seed, f)
 		}
 	}
@@ -93,7 +91,7 @@ func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	torn, wrong := 0, 0
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
-		for range 30 {
+		for range long.Or(6, 30) {
 			var body struct {
 				Input []json.RawMessage `json:"input"`
 			}
@@ -118,8 +116,7 @@ func TestOpenAIResponses_DamagedRequestsAreMended(t *testing.T) {
 			if len(f.Check(data)) > 0 {
 				wrong++
 			}
-			in, err := f.Decode(data)
-			require.NoError(t, err)
+			in := mustDecode(t, f, data)
 			out, err := f.Encode(restored(t, in))
 			if err != nil {
 				require.ErrorIs(t, err, wire.ErrEmpty)

@@ -231,18 +231,14 @@ func TestResponsesStream_Recorded(t *testing.T) {
 				}
 				last.Response["output"] = json.RawMessage(jsonOf(items))
 			}
-			want, err := f.Decode([]byte(jsonOf(last.Response)))
-			require.NoError(t, err)
+			want := mustDecode(t, f, []byte(jsonOf(last.Response)))
 			require.Equal(t, want, got)
 
 			before := []convo.Message{convo.User("x")}
 			if got.Messages[0].Role == convo.RoleUser { // the output of a program that the model wrote in the previous answer
 				before = append(before, convo.Assistant("y"))
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(append(before, got.Messages...)...)
-			require.NoError(t, err)
+			historyOf(t, append(before, got.Messages...)...)
 			text, reasoning, calls := shown(deltas)
 			var said, thought strings.Builder
 			var made []convo.ToolCall
@@ -483,30 +479,11 @@ func TestResponsesStream_Errors(t *testing.T) {
 	}
 }
 
-func TestResponsesStream_Linear(t *testing.T) {
-	for name, piece := range map[string]func(i int) string{
-		"text": func(int) string { return `{"type":"response.output_text.delta","output_index":0,"delta":"a"}` },
-		"reasoning": func(i int) string {
-			return fmt.Sprintf(`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":%d,"delta":"a"}`, i/10)
-		},
-		"arguments": func(int) string {
-			return `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"a"}`
-		},
-		"items": func(i int) string {
-			return fmt.Sprintf(`{"type":"response.output_item.added","output_index":%d,"item":{"type":"function_call","call_id":"c%d","name":"f"}}`, i, i)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			requireLinear(t, wire.OpenAIResponses{}, dataOf(responsesHead), func(i int) event { return event{"", piece(i)} })
-		})
-	}
-}
-
 func FuzzResponsesStream(f *testing.F) {
 	for seed := range 30 {
 		g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 5))}
 		_, events := responsesAnswer(g)
 		f.Add([]byte(framings["server-sent events"](events)))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { fuzzStream(t, wire.OpenAIResponses{}, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkStreamed(t, wire.OpenAIResponses{}, data) })
 }

@@ -282,6 +282,9 @@ func TestOpenAIResponses_CheckNamesTheBrokenRule(t *testing.T) {
 	c := tally{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
 		for _, m := range responsesMutants {
+			if c.enough(m.rule) {
+				continue
+			}
 			var body map[string]any
 			require.NoError(t, json.Unmarshal(r.Request, &body))
 			items, ok := m.spoil(body["input"].([]any), body)
@@ -405,8 +408,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			`{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := tt.f.Encode(convo.NewSnapshot(tt.msgs))
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, convo.NewSnapshot(tt.msgs))
 			var lines []string
 			if r.System != nil {
 				lines = append(lines, string(r.System))
@@ -437,17 +439,14 @@ func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 		item(`{"type":"web_search_call","id":"ws_1","action":{"n":1.0}}`),
 		item(`{"type":"convo_fields","namespace":"ns"}`), convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"n":1.0}`})
 	for _, body := range []string{response, `{"type":"response.completed","response":` + response + `}`} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
-		require.NoError(t, err)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 		assert.Equal(t, []convo.Message{want}, in.Messages)
 		assert.Equal(t, convo.Usage{Input: 120, CacheRead: 64, Output: 6}, in.Usage)
 		require.Len(t, in.Lost, 1)
 		assert.Contains(t, in.Lost[0].Path, "output[3].caller")
 	}
-	in, err := wire.OpenAIResponses{}.Decode([]byte(response))
-	require.NoError(t, err)
-	r, err := wire.OpenAIResponses{Model: "gpt-5"}.Encode(convo.NewSnapshot(in.Messages))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIResponses{}, []byte(response))
+	r := mustEncode(t, wire.OpenAIResponses{Model: "gpt-5"}, convo.NewSnapshot(in.Messages))
 	assert.Equal(t, `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"e1"}`, string(r.Messages[0]))
 	assert.Equal(t, `{"type":"message","id":"msg_1","role":"assistant","phase":"commentary","content":[{"type":"output_text","text":"I look.","annotations":[]}],"status":"completed"}`, string(r.Messages[1]))
 	assert.Equal(t, `{"type":"function_call","call_id":"c1","name":"f","namespace":"ns","arguments":"{\"n\":1.0}"}`, string(r.Messages[3]))
@@ -493,8 +492,7 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[2]"}, lost)
 	_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 	require.NoError(t, err)
-	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(in.Messages))
-	require.NoError(t, err)
+	r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(in.Messages))
 	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
 }
 
@@ -583,8 +581,7 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 		{[]convo.Message{convo.User("q"), call, convo.User("r")}, 3},
 		{[]convo.Message{convo.User("q"), output, call}, 3},
 	} {
-		r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot(tt.msgs))
-		require.NoError(t, err)
+		r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(tt.msgs))
 		assert.Len(t, r.Messages, tt.items, "%s", r.Body())
 	}
 }
@@ -619,8 +616,7 @@ func TestResponses_ResultsInOddPlaces(t *testing.T) {
 		{"two after two calls", []string{said("q"), call, said("p"), call, output, output}, "user assistant tool user assistant tool", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[` + strings.Join(tt.items, ",") + `]}`))
-			require.NoError(t, err)
+			in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[`+strings.Join(tt.items, ",")+`]}`))
 			var roles, lost []string
 			for _, m := range in.Messages {
 				roles = append(roles, string(m.Role))
@@ -636,8 +632,7 @@ func TestResponses_ResultsInOddPlaces(t *testing.T) {
 
 func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	const items = `[{"type":"program_output","id":"po_1","call_id":"c1","result":"3"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"three","annotations":[]}]}]`
-	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":` + items + `}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":`+items+`}`))
 	require.Len(t, in.Messages, 1)
 	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
 	assert.Equal(t, "three", in.Messages[0].Text())
@@ -650,8 +645,7 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
 	require.NoError(t, err, "a paid answer is not lost")
-	req, err := wire.OpenAIResponses{}.Encode(h.Snapshot())
-	require.NoError(t, err)
+	req := mustEncode(t, wire.OpenAIResponses{}, h.Snapshot())
 	assert.Empty(t, req.Lost)
 	require.Len(t, req.Messages, 6)
 	assert.Contains(t, string(req.Messages[4]), `"program_output"`, "it goes back where it was")
@@ -747,10 +741,8 @@ func TestResponses_ServedToolsArePaired(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := wire.OpenAIResponses{}
-			in, err := f.Decode([]byte(`{"input":[` + strings.Join(tt.items, ",") + `]}`))
-			require.NoError(t, err)
-			r, err := f.Encode(relaxed(t, convo.Overheads{}, in.Messages...).Snapshot())
-			require.NoError(t, err)
+			in := mustDecode(t, f, []byte(`{"input":[`+strings.Join(tt.items, ",")+`]}`))
+			r := mustEncode(t, f, relaxed(t, convo.Overheads{}, in.Messages...).Snapshot())
 			assert.Equal(t, tt.want, responsesItems(t, r.Body()))
 			var lost []string
 			for _, o := range r.Lost {
@@ -823,29 +815,4 @@ func unservedItems(t testing.TB, request []byte, led map[string]string) (bad []s
 		bad = append(bad, kind+" without an output")
 	}
 	return bad
-}
-
-func TestResponses_RecordedStreamsCutAtEveryEvent(t *testing.T) {
-	cut := 0
-	ends := streamCases["responses"].ends
-	for _, prefix := range []string{"openai__responses", "xai__responses"} {
-		recordedEvents(t, prefix, ends, func(t *testing.T, events []event) {
-			led, before := map[string]string{}, ""
-			for _, e := range events {
-				var all map[string]any
-				_ = json.Unmarshal([]byte(e.data), &all)
-				if it, ok := all["item"].(map[string]any); ok && all["type"] == "response.output_item.done" {
-					if before != "" && it["type"] != "message" && it["type"] != "reasoning" {
-						led[it["id"].(string)] = before
-					}
-					before = ""
-					if it["type"] == "reasoning" {
-						before = it["id"].(string)
-					}
-				}
-			}
-			cut += checkCutAnswer(t, wire.OpenAIResponses{}, events, func(t testing.TB, request []byte) []string { return unservedItems(t, request, led) })
-		})
-	}
-	t.Logf("%d cuts", cut)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // Names are checked without regular expressions, because compiling one in a package
@@ -30,18 +32,21 @@ func TestNames_AgreeWithPatterns(t *testing.T) {
 			alphabet := []string{"a", "Z", "0", "9", "_", "-", ".", ":", " ", "  ", "\t", "\v", "\n", "\u00a0", "\u2028", "é", "中", "٣", "Ⅻ", "²", "\u0301", "(", ")", "[", "]", "<", ">", "|", "\\", "/", "\xff", "😀", ""}
 			r := rand.New(rand.NewPCG(1, 8))
 			valid := 0
-			for range 100_000 {
+			for range long.Or(8_000, 100_000) {
 				var s strings.Builder
 				letters := alphabet[:1+r.IntN(len(alphabet))]
 				for range []int{0, 1, 2, 3, 8, 62, 64, 65, 127, 129, 199, 200, 201}[r.IntN(13)] {
 					s.WriteString(letters[r.IntN(len(letters))])
 				}
-				require.Equal(t, tt.pattern(s.String()), tt.check(s.String()), "%q", s.String())
-				if tt.check(s.String()) {
+				ok := tt.check(s.String())
+				if ok != tt.pattern(s.String()) {
+					t.Fatalf("%v for %q", ok, s.String())
+				}
+				if ok {
 					valid++
 				}
 			}
-			require.Greater(t, valid, 2000, "too few are valid")
+			require.Greater(t, valid, long.Or(160, 2000), "too few are valid")
 		})
 	}
 }

@@ -206,12 +206,10 @@ func TestDecode_EventOfStream(t *testing.T) {
 		})
 	}
 	for _, kind := range []string{"completed", "incomplete", "cancelled", "done"} { // these hold the whole response
-		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"type":"response.` + kind + `","response":{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`))
-		require.NoError(t, err)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"type":"response.`+kind+`","response":{"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`))
 		assert.Equal(t, "a", in.Messages[0].Text())
 	}
 	// The last line of an answer by Ollama also holds the whole answer.
-	in, err := wire.OpenAIChat{Dialect: wire.Ollama}.Decode([]byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop"}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.OpenAIChat{Dialect: wire.Ollama}, []byte(`{"message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop"}`))
 	assert.Equal(t, "a", in.Messages[0].Text())
 }

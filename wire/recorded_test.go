@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -46,6 +47,9 @@ func eachRecording(t *testing.T, name string, f func(recording)) {
 // A tally counts, for each rule, the mutants that break it, those for which
 // Check names the rule, and those for which it names no other.
 type tally map[string]*struct{ made, named, alone int }
+
+// enough reports whether a rule was broken often enough for the short form.
+func (c tally) enough(rule string) bool { return !long.On() && c[rule] != nil && c[rule].made >= 15 }
 
 // look checks a recorded request in which one rule was broken.
 func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {

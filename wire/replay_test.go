@@ -80,8 +80,7 @@ func TestReplay_CountsAreOfWhatIsSent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			msgs := thinking(tt.maker)
 			h := relaxed(t, wire.OverheadsFor(tt.f, ""), msgs...)
-			r, err := tt.f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, tt.f, h.Snapshot())
 			assert.Empty(t, tt.f.Check(r.Body()))
 			var sent strings.Builder
 			for _, digit := range []string{"1", "2", "3", "4", "5"} {
@@ -104,8 +103,7 @@ func TestReplay_CountsAreOfWhatIsSent(t *testing.T) {
 // of all its answers is sent back, also in later turns.
 func TestReplay_DeepSeekGetsBackTheReasoningOfTurnsWithCalls(t *testing.T) {
 	f := wire.OpenAIChat{Dialect: wire.DeepSeek}
-	r, err := f.Encode(convo.NewSnapshot(thinking("deepseek")))
-	require.NoError(t, err)
+	r := mustEncode(t, f, convo.NewSnapshot(thinking("deepseek")))
 	assert.Equal(t, `{"role":"assistant","content":"1","reasoning_content":""}`, string(r.Messages[1]))
 	assert.Equal(t, `{"role":"assistant","content":null,"reasoning_content":"thought 3","tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]}`, string(r.Messages[4]))
 	assert.Equal(t, `{"role":"assistant","content":"4","reasoning_content":"thought 4"}`, string(r.Messages[6]))

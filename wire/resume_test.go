@@ -3,7 +3,6 @@ package wire_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -15,10 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-var resumeRounds = flag.Int("convo.resumes", 150, "histories of TestResume_Random")
 
 // resumeFormats are formats for which everything that is bound is sent.
 var resumeFormats = map[string]wire.Format{
@@ -358,15 +356,8 @@ func (r *rowHost) same(h *convo.History, measured bool) {
 // Whatever has happened to a conversation, Resume makes one of the host's rows and of the
 // decisions that goes on with the same requests.
 func TestResume_Random(t *testing.T) {
-	if testing.Short() {
-		t.Log("fewer histories with -short")
-	}
-	rounds := *resumeRounds
-	if testing.Short() {
-		rounds /= 5
-	}
 	resumed, open := 0, 0
-	for seed := range rounds {
+	for seed := range long.Or(8, 150) {
 		r := newRowHost(t, uint64(seed))
 		for step := range 120 {
 			r.act()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,10 +16,9 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	judge "github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-var sealRequests = flag.Int("convo.seals", 4000, "requests of each format in TestSeals_Random")
 
 // A sealedFormat is a format of models that check where signed reasoning stands.
 type sealedFormat struct {
@@ -229,12 +227,10 @@ func (r *sealRun) checks() bool { return r.model != sealModels[len(sealModels)-1
 // request is the provider: it judges the request and answers it.
 func (r *sealRun) request(s *convo.Snapshot) convo.Reply {
 	t := r.t
-	req, err := r.encoder[r.model].Encode(s)
-	require.NoError(t, err)
+	req := mustEncode(t, r.encoder[r.model], s)
 	body := r.body(req)
 	if r.keep {
-		off, err := r.f.make(r.model, wire.SealsUnchecked).Encode(s)
-		require.NoError(t, err)
+		off := mustEncode(t, r.f.make(r.model, wire.SealsUnchecked), s)
 		r.history, r.unchecked = append(r.history, body), append(r.unchecked, r.body(off))
 	}
 	sent, refused, err := r.f.judge.Check(body)
@@ -245,11 +241,9 @@ func (r *sealRun) request(s *convo.Snapshot) convo.Reply {
 		r.requests, r.sent = r.requests+1, r.sent+sent
 	}
 	if r.requests%4 == 0 { // the rule switched off, and what an Encoder keeps
-		plain, err := r.encoder[r.model].Format.Encode(s)
-		require.NoError(t, err)
+		plain := mustEncode(t, r.encoder[r.model].Format, s)
 		require.Equal(t, string(body), string(r.body(plain)))
-		off, err := r.f.make(r.model, wire.SealsUnchecked).Encode(s)
-		require.NoError(t, err)
+		off := mustEncode(t, r.f.make(r.model, wire.SealsUnchecked), s)
 		if _, refused, err = r.f.judge.Check(r.body(off)); len(refused) > 0 && r.checks() {
 			r.would++
 		}
@@ -258,8 +252,7 @@ func (r *sealRun) request(s *convo.Snapshot) convo.Reply {
 	blocks, stop := r.answer(req.Messages[len(req.Messages)-1])
 	signed, err := r.f.judge.Sign(body, []byte(r.f.answer(blocks, r.model, stop)))
 	require.NoError(t, err)
-	in, err := r.encoder[r.model].Format.Decode(signed)
-	require.NoError(t, err)
+	in := mustDecode(t, r.encoder[r.model].Format, signed)
 	for i := range in.Messages {
 		in.Messages[i].Origin.Model = r.model // Converse does not say it
 		if r.rng.IntN(20) == 0 {
@@ -364,10 +357,7 @@ func (r *sealRun) byHand() {
 // happens to the conversation, also while a request is under way. With the check switched
 // off, many do.
 func TestSeals_Random(t *testing.T) {
-	least := *sealRequests
-	if testing.Short() {
-		least = min(least, 1500)
-	}
+	least := long.Or(200, 4000)
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			requests, sent, would := 0, 0, 0
@@ -405,10 +395,8 @@ func TestSeals_Release(t *testing.T) {
 			require.NoError(t, err)
 			enc := wire.Encoder{Format: format}
 			count := func() int {
-				r, err := enc.Encode(h.Snapshot())
-				require.NoError(t, err)
-				plain, err := format.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, &enc, h.Snapshot())
+				plain := mustEncode(t, format, h.Snapshot())
 				require.Equal(t, string(plain.Body()), string(r.Body()))
 				lost := 0
 				for _, l := range r.Lost {
@@ -440,8 +428,7 @@ func TestSealCheck_Models(t *testing.T) {
 		_, err = h.Append(convo.User("q"), m, convo.User("q"))
 		require.NoError(t, err)
 		h.Release()
-		r, err := wire.Anthropic{Model: model}.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, wire.Anthropic{Model: model}, h.Snapshot())
 		return !strings.Contains(string(r.Body()), "c2ln")
 	}
 	for _, model := range []string{
@@ -473,8 +460,7 @@ func TestSealCheck_Override(t *testing.T) {
 			_, err := h.Append(convo.User("q"), m, convo.User("q"))
 			require.NoError(t, err)
 			h.Release()
-			r, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, f, h.Snapshot())
 			if !yield(strings.Count(string(r.Body()), "c2ln")) {
 				return
 			}
@@ -504,12 +490,10 @@ func TestSeals_TwoAnswers(t *testing.T) {
 			_, err = h.Append(convo.User("q"))
 			require.NoError(t, err)
 			for _, blocks := range []string{tt.first, f.think + "," + say + "," + f.think + "," + say} {
-				r, err := format.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, format, h.Snapshot())
 				signed, err := f.judge.Sign(r.Body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
 				require.NoError(t, err)
-				in, err := format.Decode(signed)
-				require.NoError(t, err)
+				in := mustDecode(t, format, signed)
 				_, err = h.Append(in.Messages...)
 				require.NoError(t, err)
 				_, err = h.AnswerOpenCalls("no")
@@ -517,8 +501,7 @@ func TestSeals_TwoAnswers(t *testing.T) {
 			}
 			_, err = h.Append(convo.User("q"))
 			require.NoError(t, err)
-			r, err := format.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, format, h.Snapshot())
 			sent, refused, err := f.judge.Check(r.Body())
 			require.NoError(t, err)
 			assert.Empty(t, refused)
@@ -543,18 +526,13 @@ func TestSeals_AfterAnEmptyText(t *testing.T) {
 			{[]string{f.think, empty, say}, 1, 1},
 		} {
 			t.Run(fmt.Sprint(name, tt.blocks), func(t *testing.T) {
-				h, err := convo.New(nil)
-				require.NoError(t, err)
-				_, err = h.Append(convo.User("q"))
-				require.NoError(t, err)
-				r, err := format.Encode(h.Snapshot())
-				require.NoError(t, err)
+				h := historyOf(t, convo.User("q"))
+				r := mustEncode(t, format, h.Snapshot())
 				body, err := r.With(map[string]string{f.model: sealModels[0]})
 				require.NoError(t, err)
 				signed, err := f.judge.Sign(body, []byte(f.answer(strings.Join(tt.blocks, ","), sealModels[0], "end_turn")))
 				require.NoError(t, err)
-				in, err := format.Decode(signed)
-				require.NoError(t, err)
+				in := mustDecode(t, format, signed)
 				texts := 0
 				for _, p := range in.Messages[0].Parts {
 					if _, ok := p.(convo.Text); ok {
@@ -608,8 +586,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 			h, err := convo.New(nil)
 			require.NoError(t, err)
 			body := func() []byte {
-				r, err := format.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, format, h.Snapshot())
 				b, err := r.With(map[string]string{f.model: sealModels[0]})
 				require.NoError(t, err)
 				return b
@@ -619,8 +596,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 				require.NoError(t, err)
 				signed, err := f.judge.Sign(body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
 				require.NoError(t, err)
-				in, err := format.Decode(signed)
-				require.NoError(t, err)
+				in := mustDecode(t, format, signed)
 				_, err = h.Append(in.Messages...)
 				require.NoError(t, err)
 				_, err = h.AnswerOpenCalls("no")
@@ -648,18 +624,15 @@ func TestSeals_AfterAMarker(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.SetSystem(convo.System("rules")))
 	for range 2 {
-		r, err := format.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, format, h.Snapshot())
 		assert.Contains(t, string(r.Body()), "[Continue.]")
 		signed, err := f.judge.Sign(r.Body(), []byte(f.answer(f.think+`,{"type":"text","text":"a"}`, sealModels[0], "end_turn")))
 		require.NoError(t, err)
-		in, err := format.Decode(signed)
-		require.NoError(t, err)
+		in := mustDecode(t, format, signed)
 		_, err = h.Append(in.Messages...)
 		require.NoError(t, err)
 	}
-	r, err := format.Encode(h.Snapshot())
-	require.NoError(t, err)
+	r := mustEncode(t, format, h.Snapshot())
 	sent, refused, err := f.judge.Check(r.Body())
 	require.NoError(t, err)
 	assert.Empty(t, refused)
@@ -677,19 +650,14 @@ func asSent(msgs []convo.Message, _ ...*convo.Options) *convo.Snapshot {
 func TestSeals_ReasoningDetails(t *testing.T) {
 	for model, want := range map[string]bool{"anthropic/claude-opus-5.5": false, "anthropic/claude-opus-4.5": true, "openai/gpt-5.5": true} {
 		f := wire.OpenAIChat{Host: "openrouter", Model: model}
-		in, err := f.Decode([]byte(`{"model":"` + model + `","choices":[{"message":{"role":"assistant","content":"an answer","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"c2lnbmVk","format":"anthropic-claude-v1","index":0}]},"finish_reason":"stop"}]}`))
-		require.NoError(t, err)
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("q"))
-		require.NoError(t, err)
-		_, err = h.Append(in.Messages...)
+		in := mustDecode(t, f, []byte(`{"model":"`+model+`","choices":[{"message":{"role":"assistant","content":"an answer","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"c2lnbmVk","format":"anthropic-claude-v1","index":0}]},"finish_reason":"stop"}]}`))
+		h := historyOf(t, convo.User("q"))
+		_, err := h.Append(in.Messages...)
 		require.NoError(t, err)
 		_, err = h.Append(convo.User("r"))
 		require.NoError(t, err)
 		sent := func() bool {
-			r, err := f.Encode(h.Snapshot())
-			require.NoError(t, err)
+			r := mustEncode(t, f, h.Snapshot())
 			assert.Contains(t, string(r.Body()), "an answer")
 			return strings.Contains(string(r.Body()), "c2lnbmVk")
 		}

@@ -69,8 +69,7 @@ func TestDecode_Stop(t *testing.T) {
 				if a.text {
 					args = fmt.Sprintf("%q", args)
 				}
-				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
-				require.NoError(t, err)
+				in := mustDecode(t, a.format, []byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				assert.Equal(t, want, in.Stop)
 				if reason == "null" && name == "responses" {
 					reason = `"incomplete"` // this is the status
@@ -130,8 +129,7 @@ func TestStopOf(t *testing.T) {
 // answer.
 func TestDecode_StopReasons(t *testing.T) {
 	for reason, want := range map[string]convo.Stop{"pause_turn": convo.StopPause, "compaction": convo.StopDone} {
-		in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"` + reason + `","content":[{"type":"text","text":"So far."},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]}`))
-		require.NoError(t, err)
+		in := mustDecode(t, wire.Anthropic{}, []byte(`{"role":"assistant","stop_reason":"`+reason+`","content":[{"type":"text","text":"So far."},{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}]}`))
 		assert.Equal(t, want, in.Stop)
 		assert.Equal(t, reason, in.StopReason)
 		assert.Len(t, in.Messages[0].Parts, 2)
@@ -150,8 +148,7 @@ func TestDecode_Answer(t *testing.T) {
 		{wire.Gemini{Model: "own"}, `{"responseId":"r1","modelVersion":"m-2026","candidates":[{"finishReason":"STOP","content":{"role":"model","parts":[{"text":"a"}]}}]}`},
 	} {
 		t.Run(fmt.Sprintf("%T", tt.format), func(t *testing.T) {
-			in, err := tt.format.Decode([]byte(tt.body))
-			require.NoError(t, err)
+			in := mustDecode(t, tt.format, []byte(tt.body))
 			assert.Equal(t, "r1", in.ID)
 			assert.Equal(t, "m-2026", in.Model)
 			assert.Equal(t, "own", in.Messages[0].Origin.Model)
@@ -177,8 +174,7 @@ func TestDecode_Cut(t *testing.T) {
 		}
 		for args, want := range cut {
 			for _, reason := range reasons[0] {
-				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
-				require.NoError(t, err)
+				in := mustDecode(t, a.format, []byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				require.NotNil(t, in.CutOff)
 				assert.Equal(t, convo.ToolCall{ID: "c1", Name: "delete_all", Arguments: want}, *in.CutOff)
 				assert.Empty(t, in.Lost, "nothing of it is in the messages")
@@ -190,8 +186,7 @@ func TestDecode_Cut(t *testing.T) {
 				assert.NotEqual(t, convo.StopToolCall, in.Stop)
 			}
 			for _, reason := range reasons[1] { // the same call in an answer that was finished
-				in, err := a.format.Decode([]byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
-				require.NoError(t, err)
+				in := mustDecode(t, a.format, []byte(strings.NewReplacer("STOP", reason, "ARGS", args).Replace(a.body)))
 				assert.Nil(t, in.CutOff)
 				assert.Len(t, in.Messages[0].ToolCalls(), 1)
 			}
@@ -213,8 +208,7 @@ func TestDecode_EndedCall(t *testing.T) {
 		"it is in a request":       {wire.Anthropic{}, `{"messages":[{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"now","input":{}}]}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, err := tt.format.Decode([]byte(tt.body))
-			require.NoError(t, err)
+			in := mustDecode(t, tt.format, []byte(tt.body))
 			assert.Nil(t, in.CutOff)
 			assert.Len(t, in.Messages[0].ToolCalls(), 1)
 		})
@@ -273,8 +267,7 @@ func TestGemini_MalformedCall(t *testing.T) {
 			assert.Equal(t, in.CutOff, in.Reply().CutOff)
 		}
 		t.Run(name, func(t *testing.T) {
-			in, err := wire.Gemini{}.Decode([]byte(answer(tt.reason, tt.parts)))
-			require.NoError(t, err)
+			in := mustDecode(t, wire.Gemini{}, []byte(answer(tt.reason, tt.parts)))
 			check(t, in)
 		})
 		t.Run(name+", streamed", func(t *testing.T) {
@@ -314,8 +307,7 @@ func TestGemini_MalformedCall(t *testing.T) {
 }
 
 func TestDecode_CutLeavesNothing(t *testing.T) {
-	in, err := wire.Anthropic{}.Decode([]byte(`{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"delete_all","input":{}}]}`))
-	require.NoError(t, err)
+	in := mustDecode(t, wire.Anthropic{}, []byte(`{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"tool_use","id":"c1","name":"delete_all","input":{}}]}`))
 	assert.Empty(t, in.Messages)
 	assert.Equal(t, "delete_all", in.CutOff.Name)
 }
@@ -407,8 +399,7 @@ func TestDecode_AnswersWithoutMessage(t *testing.T) {
 		{wire.Converse{}, `{"stopReason":"guardrail_intervened","usage":{"inputTokens":7}}`, convo.StopRefused, "guardrail_intervened"},
 	} {
 		t.Run(tt.answer, func(t *testing.T) {
-			got, err := tt.format.Decode([]byte(tt.answer))
-			require.NoError(t, err)
+			got := mustDecode(t, tt.format, []byte(tt.answer))
 			assert.Empty(t, got.Messages)
 			assert.Equal(t, 7, got.Usage.Input)
 			assert.Equal(t, tt.stop, got.Stop)
@@ -422,14 +413,11 @@ func TestDecode_AnswersWithoutMessage(t *testing.T) {
 func TestAnthropic_CutInAListOfOne(t *testing.T) {
 	for reason, cut := range map[string]bool{`"max_tokens"`: true, `null`: true, `"tool_use"`: false, `"end_turn"`: false} {
 		message := `{"id":"m","role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"n","input":{}}],"stop_reason":` + reason + `}`
-		alone, err := wire.Anthropic{}.Decode([]byte(message))
-		require.NoError(t, err)
+		alone := mustDecode(t, wire.Anthropic{}, []byte(message))
 		assert.Equal(t, cut, alone.CutOff != nil, reason)
-		listed, err := wire.Anthropic{}.Decode([]byte("[" + message + "]"))
-		require.NoError(t, err)
+		listed := mustDecode(t, wire.Anthropic{}, []byte("["+message+"]"))
 		assert.Equal(t, alone, listed, reason)
-		history, err := wire.Anthropic{}.Decode([]byte(`[{"role":"user","content":"q"},` + message + "]"))
-		require.NoError(t, err)
+		history := mustDecode(t, wire.Anthropic{}, []byte(`[{"role":"user","content":"q"},`+message+"]"))
 		assert.Nil(t, history.CutOff, "the messages of a request, which wait for the result")
 	}
 }

@@ -90,16 +90,14 @@ func TestSystemSummary_StandsAtTheEndOfTheSystemText(t *testing.T) {
 				h    *convo.History
 				want string
 			}{{summarised(t, "Be brief."), tt.want}, {summarised(t), tt.bare}} {
-				r, err := tt.f.Encode(c.h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, tt.f, c.h.Snapshot())
 				sum := quoted(t, c.h)
 				want := strings.ReplaceAll(c.want, "SUM", sum)
 				want = strings.ReplaceAll(want, "INNER", sum[1:len(sum)-1])
 				assert.JSONEq(t, want, string(r.Body()))
 				assert.Empty(t, tt.f.Check(r.Body()))
 
-				in, err := tt.f.Decode(r.Body())
-				require.NoError(t, err)
+				in := mustDecode(t, tt.f, r.Body())
 				var text strings.Builder
 				for _, m := range in.Messages {
 					if m.Role == convo.RoleSystem {
@@ -120,11 +118,9 @@ func TestSystemSummary_IsAUserMessageByDefault(t *testing.T) {
 	for name, f := range map[string]wire.Format{
 		"chat": wire.OpenAIChat{}, "responses": wire.OpenAIResponses{}, "anthropic": wire.Anthropic{}, "gemini": wire.Gemini{}, "converse": wire.Converse{},
 	} {
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		assert.NotContains(t, string(r.System), "They spoke", name)
-		in, err := f.Decode(r.Body())
-		require.NoError(t, err)
+		in := mustDecode(t, f, r.Body())
 		assert.Equal(t, convo.RoleUser, in.Messages[1].Role, name)
 		assert.Contains(t, in.Messages[1].Text(), "They spoke", name)
 	}
@@ -133,18 +129,14 @@ func TestSystemSummary_IsAUserMessageByDefault(t *testing.T) {
 // If a summary preceded an assistant message, the user message that some providers need
 // first replaces it.
 func TestSystemSummary_BeforeAnAssistantMessage(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.User("old"), convo.Assistant("kept"), convo.User("new"))
-	require.NoError(t, err)
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
+	h := historyOf(t, convo.User("old"), convo.Assistant("kept"), convo.User("new"))
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
 	require.NoError(t, err)
 	for _, f := range []wire.Format{
 		wire.OpenAIChat{SystemSummary: true, Dialect: wire.StrictAlternation}, wire.Anthropic{SystemSummary: true},
 		wire.Gemini{SystemSummary: true}, wire.Converse{SystemSummary: true},
 	} {
-		r, err := f.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r := mustEncode(t, f, h.Snapshot())
 		assert.Contains(t, string(r.Body()), "[The earlier part of this conversation is not shown.]", "%T", f)
 		assert.Empty(t, f.Check(r.Body()), "%T", f)
 	}

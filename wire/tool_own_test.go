@@ -35,17 +35,12 @@ func TestEncode_Tools(t *testing.T) {
 		"converse":  {wire.Converse{}, own(wire.FormatConverse, `{"systemTool":{"name":"nova_grounding"}}`), `{"tools":[{"systemTool":{"name":"nova_grounding"}}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			h := historyOf(t, convo.User("q"))
 			enc := wire.Encoder{Format: tt.f}
 			encode := func(tools ...convo.Tool) wire.Request {
 				require.NoError(t, h.SetTools(tools...))
-				r, err := tt.f.Encode(h.Snapshot())
-				require.NoError(t, err)
-				again, err := enc.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, tt.f, h.Snapshot())
+				again := mustEncode(t, &enc, h.Snapshot())
 				require.Equal(t, string(r.Body()), string(again.Body()))
 				require.Equal(t, r.Lost, again.Lost)
 				require.True(t, len(r.Tools) == 0 || json.Valid(r.Tools), string(r.Tools))
@@ -144,8 +139,7 @@ func TestEncode_OwnToolWithMark(t *testing.T) {
 			_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)))
 			require.NoError(t, err)
 			for range 2 { // without tools there is room for all four
-				r, err := tt.f.Encode(h.Snapshot())
-				require.NoError(t, err)
+				r := mustEncode(t, tt.f, h.Snapshot())
 				said := string(bytes.Join(append([][]byte{r.System}, toBytes(r.Messages)...), nil))
 				marks, hours := strings.Count(said, `"cache_control"`)+strings.Count(said, `"cachePoint"`), strings.Count(said, `"1h"`)
 				if len(h.Snapshot().Tools()) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -22,13 +23,14 @@ import (
 // repository; without them the tests are skipped.
 const transcripts = "../../shared/data/transcripts"
 
-// eachTranscript calls f with each real conversation. An aborted conversation
-// is repaired.
+// eachTranscript calls f with each real conversation, or with every fourth in the short
+// form. An aborted conversation is repaired.
 func eachTranscript(t testing.TB, f func(h *convo.History)) {
 	names, _ := filepath.Glob(filepath.Join(transcripts, "*.jsonl"))
 	if len(names) == 0 {
 		t.Skipf("no recorded conversations in %s: they are not part of the repository", transcripts)
 	}
+	n := 0
 	for _, name := range names {
 		file, err := os.Open(name)
 		require.NoError(t, err)
@@ -36,6 +38,9 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
+			if n++; n%long.Or(4, 1) != 0 {
+				continue
+			}
 			var line struct{ Messages json.RawMessage }
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 			in, err := wire.OpenAIChat{}.Decode(line.Messages)
@@ -56,7 +61,10 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 	eachTranscript(t, func(h *convo.History) {
 		conversations++
 		snaps := []*convo.Snapshot{h.Snapshot()}
-		for _, c := range strategies {
+		for i, c := range strategies {
+			if !long.On() && i != conversations%len(strategies) {
+				continue // each conversation has another one
+			}
 			f, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: convo.Relaxed(), Strategy: c})
 			require.NoError(t, err)
 			if r, _ := f.Compact(t.Context(), ""); r.Outcome == convo.OutcomeApplied {
@@ -65,11 +73,10 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 		}
 		for k, s := range snaps {
 			for i, name := range names {
-				if testing.Short() && (i+conversations)%8 > 0 {
+				if !long.On() && (i+conversations)%10 > 0 {
 					continue // each conversation has other formats
 				}
-				r, err := formats[name].Encode(s)
-				require.NoError(t, err)
+				r := mustEncode(t, formats[name], s)
 				total++
 				if found := formats[name].Check(r.Body()); len(found) > 0 {
 					t.Fatalf("conversation %d, %s: %v", conversations, name, found[0])
@@ -102,7 +109,7 @@ func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	n := 0
 	eachTranscript(t, func(h *convo.History) {
-		if n++; n%5 != 0 || testing.Short() && n%40 != 0 {
+		if n++; n%long.Or(20, 5) != 0 {
 			return
 		}
 		for _, name := range names {
@@ -111,10 +118,8 @@ func TestFormats_TranscriptsEncodeTheSameAfterDecode(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			in, err := formats[name].Decode(r.Body())
-			require.NoError(t, err)
-			again, err := formats[name].Encode(convo.NewSnapshot(in.Messages))
-			require.NoError(t, err)
+			in := mustDecode(t, formats[name], r.Body())
+			again := mustEncode(t, formats[name], convo.NewSnapshot(in.Messages))
 			require.Equal(t, string(r.Body()), string(again.Body()), name)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -180,10 +181,7 @@ func TestDecode_Usage(t *testing.T) {
 			if tt.total > 0 {
 				assert.Equal(t, tt.total, got.Input+got.Output, "the rule of the total")
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(convo.User(strings.Repeat("many words ", 50_000)))
-			require.NoError(t, err)
+			h := historyOf(t, convo.User(strings.Repeat("many words ", 50_000)))
 			require.NoError(t, h.RecordUsage(h.Snapshot(), got))
 		})
 	}
@@ -243,7 +241,7 @@ func TestDecode_UsageOfOtherTypes(t *testing.T) {
 func TestDecode_UsageOfAnyShape(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	values := []string{"0", "7", "-3", "true", `"9"`, "1.5", "1e3", "[]", "{}", "9223372036854775807", "-9223372036854775808", "99999999999999999999"}
-	for range fewer(20_000) {
+	for range long.Or(2_500, 20_000) {
 		tt := usages[rng.IntN(len(usages))]
 		var all any
 		require.NoError(t, json.Unmarshal([]byte(tt.usage), &all))

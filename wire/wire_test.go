@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/bpetest"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -34,8 +35,7 @@ func TestFormatNames(t *testing.T) {
 		{wire.Converse{}, wire.FormatConverse, "converse", `{"role":"assistant","content":[{"text":"a"}]}`},
 	} {
 		assert.Equal(t, tt.want, tt.name)
-		in, err := tt.format.Decode([]byte(tt.message))
-		require.NoError(t, err)
+		in := mustDecode(t, tt.format, []byte(tt.message))
 		require.Len(t, in.Messages, 1)
 		assert.Equal(t, convo.Origin{Format: tt.want}, in.Messages[0].Origin)
 	}
@@ -111,8 +111,7 @@ func TestRequest_With(t *testing.T) {
 func TestRequest_WithRefuses(t *testing.T) {
 	snap := convo.NewSnapshot([]convo.Message{convo.User("q")})
 	for name, f := range encoderFormats {
-		req, err := f.Encode(snap)
-		require.NoError(t, err)
+		req := mustEncode(t, f, snap)
 		for _, params := range []string{`{"a":1,"a":2}`, `{"a":1,"b":[{},"]"],"\u0061":2}`, `{ "a" : {"x":1} , "a" : null }`} {
 			buf := []byte("before")
 			got, err := req.AppendWith(buf, json.RawMessage(params))
@@ -122,7 +121,7 @@ func TestRequest_WithRefuses(t *testing.T) {
 			assert.Contains(t, wrong.Error(), "the field a twice")
 			assert.Equal(t, buf, got, "as it was")
 		}
-		_, err = req.With(json.RawMessage(`{"a":{"b":1},"b":[{"a":1},{"a":2}]}`))
+		_, err := req.With(json.RawMessage(`{"a":{"b":1},"b":[{"a":1},{"a":2}]}`))
 		require.NoError(t, err, "in different objects, a name may come again")
 		for _, tools := range []string{"[", "x", " ", `[{"a":1}] [`, `{"a":1}}`} {
 			req.Tools = json.RawMessage(tools)
@@ -143,12 +142,11 @@ func TestRequest_WithAllocations(t *testing.T) {
 	if bpetest.RaceDetector {
 		t.Skip("under the race detector a sync.Pool drops some of its items, and json.Marshal allocates them again")
 	}
-	s := conversation()
+	s := conversationOf(long.Or(15, 150)).Snapshot()
 	params := json.RawMessage(`{"model":"m"}`)
 	marshal := testing.AllocsPerRun(10, func() { _, _ = json.Marshal(params) })
 	for name, f := range encoderFormats {
-		req, err := f.Encode(s)
-		require.NoError(t, err)
+		req := mustEncode(t, f, s)
 		for _, tools := range []json.RawMessage{nil, json.RawMessage(`[{"a":1}]`)} {
 			req.Tools = tools
 			body := req.Body()
