@@ -54,7 +54,7 @@ part_kills() {
 	CONVO_LONG=1 go_test -run 'Kill|Crash' ./filestore
 	can_have sqlstore || return 0
 	postgres
-	(cd sqlstore && CONVO_LONG=1 go_test -run 'Kill|Crash|Postgres' ./...)
+	(cd sqlstore && CONVO_LONG=1 go_test -run 'Kill|Crash|PostgreSQL' ./...)
 }
 
 # Every fuzz target for FUZZTIME, 10 seconds unless it is set.

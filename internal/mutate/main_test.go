@@ -100,7 +100,6 @@ func TestMutate(t *testing.T) {
 // without tests. The tests run in their default form.
 func TestMutate_Base(t *testing.T) {
 	long.Only(t, "builds and runs a test binary")
-	require.Equal(t, "1", os.Getenv("CONVO_LONG"))
 	files := toy(t)
 	files["toy_test.go"] += "\nfunc TestUnseen(t *testing.T) {\n\tif os.Getenv(\"CONVO_LONG\") == \"1\" {\n\t\tt.Fatal(\"long\")\n\t}\n\tUnseen(nil)\n}\n"
 	files["toy_test.go"] = strings.Replace(files["toy_test.go"], "import \"testing\"", "import (\n\t\"os\"\n\t\"testing\"\n)", 1)
