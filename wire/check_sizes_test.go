@@ -47,7 +47,7 @@ func TestCheck_Sizes(t *testing.T) {
 		{"601 images", wire.Anthropic{}, inMessages("claude-opus-4-6", claude(601, 4)), "media-count", "messages[0].content[600]"},
 		{"5 MB", wire.Anthropic{}, inMessages("", claude(1, 5<<20)), "", ""},
 		{"more than 5 MB", wire.Anthropic{}, inMessages("", claude(1, 5<<20+4)), "media-bytes", "messages[0].content[0]"},
-		{"more than 32 MB", wire.Anthropic{}, inMessages("", claude(7, 5<<20-1<<10)), "request-bytes", ""},
+		{"more than 32 MB", wire.Anthropic{}, inMessages("", claude(1, 4)+strings.Repeat(" ", 32<<20)), "request-bytes", ""},
 		{"in a result", wire.Anthropic{}, inMessages("", claude(0, 0)+`,{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[`+
 			strings.TrimSuffix(strings.TrimPrefix(claude(1, 5<<20+4), `{"role":"user","content":[`), "]}")+`]}]}`), "media-bytes", "messages[2].content[0].content[0]"},
 		{"500 images", wire.OpenAIChat{}, inMessages("gpt-5", chat(500, 4)), "", ""},

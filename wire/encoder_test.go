@@ -99,7 +99,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	var requests, messages, lost int
 	did := map[int]int{}
-	for seed := range long.Or[uint64](25, 250) {
+	for seed := range long.Or[uint64](15, 250) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)

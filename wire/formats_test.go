@@ -85,7 +85,7 @@ func TestFormats_RandomConversationsGiveValidStableRequests(t *testing.T) {
 	count := map[string]int{}
 	total, seed := 0, uint64(0)
 	var entries, reduced, rewritten, assistantFirst, openCalls, stable int
-	for ; total < long.Or(800, 16_000); seed++ {
+	for ; total < long.Or(600, 16_000); seed++ {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Strategy: strategies[rng.IntN(len(strategies))]})
 		require.NoError(t, err)

@@ -324,7 +324,7 @@ func (r *runHost) play(until int) {
 func TestResume_DuringRun(t *testing.T) {
 	const turns = 12
 	places, requests := []string{"in send", "in a tool", "after a step", "before a turn"}, 0
-	for seed := range long.Or[uint64](12, 40) {
+	for seed := range long.Or[uint64](8, 40) {
 		trial := newRunHost(t, seed)
 		trial.play(turns)
 		r := newRunHost(t, seed)

@@ -357,7 +357,7 @@ func (r *rowHost) same(h *convo.History, measured bool) {
 // decisions that goes on with the same requests.
 func TestResume_Random(t *testing.T) {
 	resumed, open := 0, 0
-	for seed := range long.Or(8, 150) {
+	for seed := range long.Or(6, 150) {
 		r := newRowHost(t, uint64(seed))
 		for step := range 120 {
 			r.act()

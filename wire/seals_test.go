@@ -357,7 +357,7 @@ func (r *sealRun) byHand() {
 // happens to the conversation, also while a request is under way. With the check switched
 // off, many do.
 func TestSeals_Random(t *testing.T) {
-	least := long.Or(200, 4000)
+	least := long.Or(120, 4000)
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			requests, sent, would := 0, 0, 0
