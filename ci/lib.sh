@@ -11,7 +11,7 @@ STATICCHECK=v0.8.2
 CONCURRENT=(. ./clients ./convotest ./filestore ./inspect ./internal/repotest ./mirror ./wire)
 
 # The nested modules that take too long for .ci/run. ci/long.sh tests them.
-HEAVY=()
+HEAVY=(bench/hosted bench/judge/* bench/peers/*)
 
 # What the scripts write, removed at their end: the list of skips, and the seconds
 # of the stages.

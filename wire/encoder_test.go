@@ -398,7 +398,7 @@ func TestEncoder_Memory(t *testing.T) {
 		body := len(req.Body())
 		assert.InDelta(t, 21_000, body, 6_000, name)
 		req = wire.Request{}
-		list := make([]*wire.Encoder, long.Or(15, 50))
+		list := make([]*wire.Encoder, long.Or(10, 50))
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.GC()

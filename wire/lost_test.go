@@ -295,7 +295,7 @@ func (g *generator) hostile(msgs []convo.Message) {
 func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
-	for seed := range long.Or[uint64](60, 250) {
+	for seed := range long.Or[uint64](100, 250) {
 		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}

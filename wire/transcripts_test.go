@@ -38,7 +38,7 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 		lines := bufio.NewScanner(file)
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
-			if n++; n%long.Or(4, 1) != 0 {
+			if n++; n%long.Or(8, 1) != 0 {
 				continue
 			}
 			var line struct{ Messages json.RawMessage }
