@@ -101,7 +101,8 @@ part_judges() {
 # The nested modules that .ci/run leaves out, and the long forms of the tests of all.
 part_heavy() {
 	local dir
-	for dir in ${HEAVY[@]+"${HEAVY[@]}"}; do
+	for dir in $(nested); do
+		is_heavy "$dir" || continue
 		step "$dir"
 		test_nested "$dir"
 	done

@@ -207,7 +207,7 @@ func TestStore_Crashes(t *testing.T) {
 func crashEverywhere(t *testing.T, do func(*testing.T, *testDisk, func()), check func(*testing.T, *testDisk)) {
 	for n := 0; ; n++ {
 		killed := false
-		for seed := range long.Or[uint64](20, 60) {
+		for seed := range long.Or[uint64](45, 90) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			disk := newTestDisk(rnd)
 			do(t, disk, func() {

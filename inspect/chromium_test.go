@@ -128,7 +128,7 @@ func saved(t *testing.T) convo.Store {
 // A browser makes of each page what the server wrote, and runs no script.
 func TestChromium(t *testing.T) {
 	if *chromium == "" {
-		t.Skip("-convo.chromium is not set; ci/page.sh sets it")
+		t.Skip("-convo.chromium is not set; ci/long.sh page sets it")
 	}
 	talked, seen := talk(t)
 	empty, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000, Reserve: 20_000, Soft: 60_000, Low: 50_000}})
