@@ -125,8 +125,8 @@ part_mutants() {
 	go run ./internal/mutate -seed 45 -n 20 -dir filestore
 }
 
-# The next release, as far as it can be rehearsed.
-part_release() { ci/release.sh v0.1.0; }
+# A rehearsal of the release that the nested modules require.
+part_release() { ci/release.sh -rehearse "$(sed -n 's#^[[:space:]].*/convo \(v[0-9.]*\)$#\1#p' sqlstore/go.mod)"; }
 
 all() {
 	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then

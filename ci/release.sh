@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # Whether VERSION of this module and of the nested modules can be released from HEAD:
 #
-#   ci/release.sh VERSION [DIR...]
+#   ci/release.sh [-rehearse] VERSION [DIR...]
 #
 # It prints a line for each condition, with what to change if it is not met, and changes nothing.
+# A rehearsal does not fail where only the release itself will meet a condition.
 # A module proxy made of files offers the modules of HEAD as VERSION. For each module in DIR, all
 # of them if there is none, a program outside of the repository, without replace, imports the
 # packages, runs, and runs the examples. The script fails if a condition is not met. Otherwise it
 # prints the commands that tag the release.
 . "$(dirname "$0")/lib.sh"
 
-version=${1:?usage: ci/release.sh VERSION [DIR...]}
+rehearse=
+if [ "${1:-}" = -rehearse ]; then
+	rehearse=1
+	shift
+fi
+version=${1:?usage: ci/release.sh [-rehearse] VERSION [DIR...]}
 shift
 bad=0
 ok() { echo "ok      $*"; }
@@ -23,6 +29,12 @@ check() {
 	local what=$1 out
 	shift
 	if out=$("$@" 2>&1); then ok "$what"; else not "$what"; sed 's/^/        /' <<<"$out" | tail -n 15; fi
+}
+# check_release is check for what is changed at the release.
+check_release() {
+	local before=$bad
+	check "$@"
+	[ -z "$rehearse" ] || bad=$before
 }
 
 root=$(go list -m)
@@ -84,12 +96,12 @@ pages_name_modules() {
 
 check "$version is a version" is_version
 check 'nothing is uncommitted' clean
-check "CHANGELOG.md has a section for $version" changelog
+check_release "CHANGELOG.md has a section for $version" changelog
 check 'go get in the pages names modules that are released' pages_name_modules
-check 'no page says that there is no release' no_match 'remove these sentences' 'no release yet|[Nn]othing has been released'
-check 'no page says to replace a module' no_match 'remove these commands and what introduces them' 'go mod edit -replace'
+check_release 'no page says that there is no release' no_match 'remove these sentences' 'no release yet|[Nn]othing has been released'
+check_release 'no page says to replace a module' no_match 'remove these commands and what introduces them' 'go mod edit -replace'
 for dir in "${released[@]}"; do
-	check "$(tag "$dir") is not tagged" untagged "$dir"
+	check_release "$(tag "$dir") is not tagged" untagged "$dir"
 	check "$dir: its module is $(path "$dir")" named "$dir"
 	check "$dir: it has the licence" licensed "$dir"
 	check "$dir: it needs $version of our other modules" requires_release "$dir"
