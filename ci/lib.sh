@@ -6,10 +6,6 @@ unset CONVO_LONG # each script sets it where it is wanted
 
 STATICCHECK=v0.8.2
 
-# The packages with tests that use several goroutines, which .ci/run tests with the
-# race detector.
-CONCURRENT=(. ./clients ./convotest ./filestore ./inspect ./internal/repotest ./mirror ./wire)
-
 # The nested modules that take too long for .ci/run, and folders of some. ci/long.sh tests them.
 HEAVY=(bench/hosted bench/judge bench/peers)
 
