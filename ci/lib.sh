@@ -7,7 +7,7 @@ unset CONVO_LONG # each script sets it where it is wanted
 STATICCHECK=v0.8.2
 
 # The nested modules that take too long for .ci/run, and folders of some. ci/long.sh tests them.
-HEAVY=(bench/hosted bench/judge bench/peers)
+HEAVY=(adapters/fantasy adapters/trpc bench/hosted bench/judge bench/peers sqlstore)
 
 # What the scripts write, removed at their end: the list of skips, and the seconds
 # of the stages.
