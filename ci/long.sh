@@ -128,12 +128,6 @@ part_mutants() {
 # A rehearsal of the release that the nested modules require.
 part_release() { ci/release.sh -rehearse "$(sed -n 's#^[[:space:]].*/convo \(v[0-9.]*\)$#\1#p' sqlstore/go.mod)"; }
 
-all() {
-	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "$1"; } </dev/null >/dev/null 2>&1 || true
-	fi
-}
-
 all() { sed -n 's/^part_\([a-z0-9]*\)() .*/\1/p' ci/long.sh; }
 
 if [ "${1:-}" = -list ]; then
