@@ -36,7 +36,7 @@ missing() {
 # debian_install installs a package if root runs this on Debian.
 debian_install() {
 	if [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ]; then
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$1"; } </dev/null >/dev/null 2>&1 || true
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y "$1"; } </dev/null >/dev/null 2>&1 || true
 	fi
 }
 

@@ -24,7 +24,9 @@ part_race() { go_test -race -shuffle on -cpu 4 ./...; }
 part_jsonv2() { GOEXPERIMENT=jsonv2 go_test ./...; }
 part_bits32() {
 	# Some kernels run no 32-bit programs. Part platforms has what vet finds of 32 bits.
-	if GOARCH=386 CGO_ENABLED=0 go run ./internal/fileproxy -h 2>&1 | grep -q 'exec format error'; then
+	local said
+	said=$(GOARCH=386 CGO_ENABLED=0 go run ./internal/fileproxy -h 2>&1 || true)
+	if [[ $said == *'exec format error'* ]]; then
 		missing 'tests on 32 bits: this machine runs no 32-bit programs'
 		return
 	fi
@@ -85,7 +87,7 @@ part_page() {
 	fi
 	go_test -run '^TestChromium$' ./inspect -convo.chromium="$(find_chromium)" ${PAGE_SHOTS:+-convo.shots="$PAGE_SHOTS"}
 }
-find_chromium() { command -v chromium chromium-browser google-chrome | head -n 1 | grep .; }
+find_chromium() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 
 # The SDKs and templates that judge the requests of package wire, and tiktoken-go, which
 # counts what internal/bpe counts.
@@ -139,7 +141,7 @@ elif [ "${1:-}" = -part ]; then # this script calls itself: set -e has no effect
 else
 	[ $# -gt 0 ] || set -- $(all)
 	for part in "$@"; do
-		all | grep -qxF -- "$part" || fail "there is no part $part; the parts are: $(all | tr '\n' ' ')"
+		all | grep -xF -- "$part" >/dev/null || fail "there is no part $part; the parts are: $(all | tr '\n' ' ')"
 	done
 	bad=0
 	for part in "$@"; do
