@@ -73,7 +73,7 @@ var readOnce = sync.OnceValues(func() (*repo, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == ".git" || d.Name() == "testdata" && path != "internal/repotest/testdata"):
+		case d.IsDir() && (path == ".git" || d.Name() == "node_modules" || d.Name() == "testdata" && path != "internal/repotest/testdata"):
 			return filepath.SkipDir
 		case !isCode && !strings.HasSuffix(path, ".md"):
 			return nil
