@@ -6,8 +6,8 @@
 #   ci/long.sh -list      the names of the parts, one on each line
 #
 # No part takes more than 40 minutes on two cores. Each ends with a line of its result
-# and its seconds: on the clock, and of the processors. The script fails if a part does,
-# after it has run the others.
+# and its seconds: on the clock, and, if it passed, of the processors. The script fails if a
+# part does, after it has run the others.
 . "$(dirname "$0")/lib.sh"
 
 go_test() { go test -count=1 -timeout 40m "$@"; }
@@ -17,7 +17,11 @@ go_test() { go test -count=1 -timeout 40m "$@"; }
 # The long forms of the tests of the root module.
 part_root() { CONVO_LONG=1 go_test .; }
 part_wire() { CONVO_LONG=1 go_test ./wire; }
-part_packages() { CONVO_LONG=1 go_test $(go list ./... | grep -vxE "$(go list -m)(/wire)?"); }
+part_packages() {
+	local list
+	list=$(go list ./...)
+	CONVO_LONG=1 go_test $(grep -vxE "$(go list -m)(/wire)?" <<<"$list")
+}
 
 # All tests of the root module under other settings.
 part_race() { go_test -race -shuffle on -cpu 4 ./...; }
@@ -44,10 +48,12 @@ part_platforms() {
 
 # A million random operations against the model, in two runs at once.
 part_model() {
-	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=2000000 . &
-	local other=$!
-	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=3000000 .
-	wait $other
+	local first second bad=
+	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=2000000 . & first=$!
+	go_test -run 'TestHistory_Model$' -convo.ops=500000 -convo.seed=3000000 . & second=$!
+	wait $first || bad=1
+	wait $second || bad=1
+	[ -z "$bad" ]
 }
 
 # Killed programs and servers.
@@ -61,8 +67,9 @@ part_kills() {
 
 # Every fuzz target for FUZZTIME, 10 seconds unless it is set.
 part_fuzz() {
-	local dir target
-	for dir in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u); do
+	local dirs dir target
+	dirs=$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n 1 dirname | sort -u)
+	for dir in $dirs; do
 		[ -f "$dir/go.mod" ] && [ "$dir" != . ] && continue
 		for target in $(grep -ho '^func Fuzz[A-Za-z0-9_]*' -- "$dir"/*_test.go | sed 's/func //'); do
 			# At the end of its time go test may fail with its own deadline and no
@@ -102,16 +109,18 @@ part_judges() {
 
 # The nested modules that .ci/run leaves out, and the long forms of the tests of all.
 part_heavy() {
-	local dir
-	for dir in $(nested); do
+	local list dir
+	list=$(nested)
+	for dir in $list; do
 		is_heavy "$dir" || continue
 		step "$dir"
 		test_nested "$dir"
 	done
 }
 part_nested() {
-	local dir
-	for dir in $(nested); do
+	local list dir
+	list=$(nested)
+	for dir in $list; do
 		step "$dir"
 		can_have "$dir" || continue
 		[ "$dir" != sqlstore ] || postgres
@@ -136,7 +145,6 @@ if [ "${1:-}" = -list ]; then
 	all
 elif [ "${1:-}" = -part ]; then # this script calls itself: set -e has no effect in what is part of a condition
 	stage "$2" "part_$2"
-	print_skipped
 	cp "$CI_WORK/stages" "$3"
 else
 	[ $# -gt 0 ] || set -- $(all)

@@ -49,8 +49,8 @@ path() { if [ "$1" = . ]; then echo "$root"; else echo "$root/$1"; fi; }
 tag() { if [ "$1" = . ]; then echo "$version"; else echo "$1/$version"; fi; }
 
 is_version() { [[ $version =~ ^v[01]\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; }
-clean() { [ -z "$(git status --porcelain)" ]; }
-untagged() { [ -z "$(git tag -l "$(tag "$1")")" ]; }
+clean() { local said; said=$(git status --porcelain) && [ -z "$said" ]; }
+untagged() { local said; said=$(git tag -l "$(tag "$1")") && [ -z "$said" ]; }
 named() { [ "$(cd "$1" && go list -m)" = "$(path "$1")" ]; }
 licensed() { cmp LICENSE "$1/LICENSE" && git ls-files --error-unmatch "$1/LICENSE"; }
 # no_match WHAT PATTERN prints the lines of the pages that a pattern matches, and what to do.

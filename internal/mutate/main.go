@@ -15,7 +15,7 @@
 //
 // With -base, only functions are mutated that differ from those in a commit, other
 // than in comments. Without -dir, they are those of all packages of the module that
-// are in the current directory and below. Files of other platforms are left out.
+// are in the current directory, which must be the root of the module, and below. Files of other platforms are left out.
 //
 // A mutant is killed if a test fails, if the process crashes, or if a test hangs
 // that ends without the mutant. Mutants that do not compile are not counted. Nor

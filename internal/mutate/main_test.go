@@ -3,6 +3,7 @@ package main
 import (
 	"go/ast"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,9 +51,28 @@ func toy(t *testing.T) map[string]string {
 	return files
 }
 
+// noRepository removes the variables that tell git to use another repository than that of
+// its folder, as a hook of git has them, and the configuration of the user. Without git it
+// skips the test.
+func noRepository(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("there is no git")
+	}
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "GIT_") {
+			t.Setenv(name, "") // sets it back after the test
+			require.NoError(t, os.Unsetenv(name))
+		}
+	}
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	t.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+}
+
 // commit commits everything in dir to a new git repository there.
 func commit(t *testing.T, dir string) {
 	t.Helper()
+	noRepository(t)
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"}} {
 		_, err := command(dir, "git", args...)
 		require.NoError(t, err)
@@ -172,6 +192,7 @@ func TestTouched(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	noRepository(t)
 	dir := write(t, map[string]string{"tests/a_test.go": "package tests\n", "bad/a.go": "package bad\n\nvar x int = \"\"\n"})
 	for name, want := range map[string]string{"": "no Go files", "none": "no such file", "tests": "no Go files other than tests", "bad": "cannot use"} {
 		_, err := load(filepath.Join(dir, name))
