@@ -1,6 +1,7 @@
 package repotest_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,11 +47,12 @@ func TestPages_LostTable(t *testing.T) {
 	instead := map[string]string{ // of what is lost, by wire.Omission
 		"media": "a short text", "block": "a short text", "reasoning": "left out", "cache mark": "left out", "name of a tool": "another name",
 	}
-	table := "| | Anthropic | Converse | Chat Completions | Responses | Gemini |\n|---|---|---|---|---|---|\n"
+	var table strings.Builder
+	table.WriteString("| | Anthropic | Converse | Chat Completions | Responses | Gemini |\n|---|---|---|---|---|---|\n")
 	for _, row := range rows {
 		h, err := convo.Restore(convo.NewSnapshot(row.msgs, &convo.Options{AsSent: true}), &convo.Options{AsSent: true})
 		require.NoError(t, err, row.name)
-		table += "| " + row.name + " |"
+		table.WriteString("| " + row.name + " |")
 		for _, f := range formats {
 			req, err := f.Encode(h.Snapshot())
 			require.NoError(t, err)
@@ -59,9 +61,9 @@ func TestPages_LostTable(t *testing.T) {
 				require.Contains(t, instead, lost.What)
 				cell = instead[lost.What]
 			}
-			table += " " + cell + " |"
+			table.WriteString(" " + cell + " |")
 		}
-		table += "\n"
+		table.WriteString("\n")
 	}
-	assert.Contains(t, readRepo(t).text["docs/formats.md"], table)
+	assert.Contains(t, readRepo(t).text["docs/formats.md"], table.String())
 }
