@@ -161,8 +161,7 @@ func TestAnthropic_EncodeReplacesInvalidAndRepeatedIDs(t *testing.T) {
 
 // Thinking is sent before the tag that names the author.
 func TestAnthropic_EncodePutsThinkingBeforeTheAuthor(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	guest := claudeSays(signed, convo.Text("x"), callA)
 	guest.Author = "guest"
 	h.Append(convo.User("hi"), guest)
@@ -215,10 +214,7 @@ func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 		{name: "marker last", format: wire.Anthropic{Model: "other", UserLast: true}, msgs: []convo.Message{hi, claudeSays(signed, convo.Text("x"))}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
-			_, err = h.Append(test.msgs...)
-			require.NoError(t, err)
+			h := relaxedOf(t, test.msgs...)
 			if test.drop != nil {
 				_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: test.drop})
 				require.NoError(t, err)

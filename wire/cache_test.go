@@ -351,13 +351,9 @@ func TestCacheMark_TwoInOnePlace(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(got, "default")+strings.Count(got, "ephemeral"))
 			assert.Contains(t, got, `"ttl":"1h"`)
 		}
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
-		_, err = h.Append(users(convo.Text("u"), short, convo.Text("v"), short))
-		require.NoError(t, err)
+		h := relaxedOf(t, users(convo.Text("u"), short, convo.Text("v"), short))
 		one := h.Snapshot()
-		_, err = h.Append(users(empty[name], long))
-		require.NoError(t, err)
+		mustAppend(t, h, users(empty[name], long))
 		e := &wire.Encoder{Format: f}
 		for _, s := range []*convo.Snapshot{one, h.Snapshot(), one} {
 			want := mustEncode(t, f, s)

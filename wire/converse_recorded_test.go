@@ -32,18 +32,15 @@ func TestConverse_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 		}
 		accepted++
 		assert.Empty(t, found, r.ID)
-		in, err := wire.Converse{}.Decode(r.Request)
-		require.NoError(t, err, r.ID)
+		in := mustDecode(t, wire.Converse{}, r.Request, r.ID)
 		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		require.NoError(t, err, r.ID)
-		out, err := wire.Converse{}.Encode(h.Snapshot())
-		require.NoError(t, err, r.ID)
+		out := mustEncode(t, wire.Converse{}, h.Snapshot(), r.ID)
 		assert.Empty(t, wire.Converse{}.Check(out.Body()), r.ID)
 		assert.Equal(t, converseCanon(t, r.Request), converseCanon(t, out.Body()), r.ID)
 
 		f := wire.Converse{ResultsAlone: true, Cache: true}
-		out, err = f.Encode(h.Snapshot())
-		require.NoError(t, err, r.ID)
+		out = mustEncode(t, f, h.Snapshot(), r.ID)
 		assert.Empty(t, f.Check(out.Body()), r.ID)
 	})
 	t.Logf("%d accepted, %d refused, %d of them for a rule of Check; the others for their model or their media", accepted, refused, named)

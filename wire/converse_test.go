@@ -153,23 +153,20 @@ func madeNames(s string) string {
 // NoThinking is set if an edit dropped the first answer of the current turn, and with it
 // the reasoning that Claude needs back.
 func TestConverse_EncodeReportsLostThinking(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	own := convo.Origin{Format: "converse"}
 	first, second := convo.ToolCall{ID: "c1", Name: "f"}, convo.ToolCall{ID: "c2", Name: "f"}
 	for _, m := range []convo.Message{convo.User("Hi"),
 		{Role: convo.RoleAssistant, Origin: own, Parts: []convo.Part{convo.Reasoning{Text: "hm", Signature: "sig"}, first}}, convo.Result(first, "r"),
 		{Role: convo.RoleAssistant, Origin: own, Parts: []convo.Part{second}}, convo.Result(second, "r")} {
-		_, err := h.Append(m)
-		require.NoError(t, err)
+		mustAppend(t, h, m)
 	}
 	s := h.Snapshot()
 	r := mustEncode(t, wire.Converse{}, s)
 	assert.False(t, r.NoThinking)
-	_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3}})
+	_, err := h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3}})
 	require.NoError(t, err)
-	r, err = wire.Converse{}.Encode(h.Snapshot())
-	require.NoError(t, err)
+	r = mustEncode(t, wire.Converse{}, h.Snapshot())
 	assert.True(t, r.NoThinking)
 }
 

@@ -113,8 +113,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 		var given []wire.Request
 		var bodies []string // the bodies of given
 		for range rng.IntN(3) {
-			_, err := h.Append(convo.System(g.text() + "."))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.System(g.text()+"."))
 			kept = append(kept, h.Snapshot())
 		}
 		for range 24 {
@@ -236,8 +235,7 @@ func TestEncoder_OtherFormats(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrEmpty, name)
 		_, err = e.Encode(new(convo.Snapshot))
 		require.ErrorIs(t, err, wire.ErrEmpty, name)
-		r, err := e.Encode(h.Snapshot())
-		require.NoError(t, err, name)
+		r := mustEncode(t, e, h.Snapshot(), name)
 		assert.Empty(t, f.Check(r.Body()), name)
 	}
 
@@ -253,8 +251,7 @@ func TestEncoder_OtherFormats(t *testing.T) {
 func TestEncoder_ConcurrentUse(t *testing.T) {
 	for name, f := range encoderFormats {
 		rng := rand.New(rand.NewPCG(7, 7))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: origins}
 		var list []*convo.Snapshot
 		for range 30 {
@@ -288,14 +285,12 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
 	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
 	for name, f := range encoderFormats {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
+		h := relaxedOf(t)
+		_, err := h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
 			convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "aGVsbG8="}}})
 		require.NoError(t, err)
 		short := h.Snapshot()
-		_, err = h.Append(convo.User(strings.Repeat("and so on ", 10)))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User(strings.Repeat("and so on ", 10)))
 		long := h.Snapshot()
 		e := &wire.Encoder{Format: f}
 		for _, s := range []*convo.Snapshot{long, short, long, short} {
@@ -326,8 +321,7 @@ func TestEncoder_GoesBackToASummary(t *testing.T) {
 // An Encoder goes back to any point of a long conversation.
 func TestEncoder_GoesFarBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
+	h := relaxedOf(t)
 	g := &generator{rng: rng, h: h, origins: origins}
 	var list []*convo.Snapshot
 	for range long.Or(100, 250) {
@@ -354,8 +348,7 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 func TestEncoder_Pointers(t *testing.T) {
 	h := historyOf(t, convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v"))
 	first := h.Snapshot()
-	_, err := h.Append(convo.Assistant("b"), convo.User("w"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("b"), convo.User("w"))
 	for _, f := range []wire.Format{&wire.Anthropic{}, &wire.Converse{}, &wire.Gemini{}, &wire.OpenAIChat{}, &wire.OpenAIResponses{}} {
 		e := &wire.Encoder{Format: f}
 		a := mustEncode(t, e, first)

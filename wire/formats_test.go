@@ -217,8 +217,7 @@ func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 	})
 	n := 0
 	for seed := range long.Or[uint64](120, 1500) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 2)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
 		for range 1 + g.n(30) {
 			g.step()
@@ -296,11 +295,9 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 		{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]},
 		{"role":"tool","tool_name":"g","content":"of g"},{"role":"tool","tool_name":"f","content":"of f"}]}`))
 	require.NoError(t, err)
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	for _, m := range in.Messages {
-		_, err := h.Append(m)
-		require.NoError(t, err)
+		mustAppend(t, h, m)
 	}
 	for _, s := range []*convo.Snapshot{asSent(in.Messages), h.Snapshot()} {
 		r := mustEncode(t, f, s)
@@ -349,8 +346,7 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 	}
 	s := asSent(append(msgs, convo.User("end")))
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		r, err := formats[name].Encode(s)
-		require.NoError(t, err, name)
+		r := mustEncode(t, formats[name], s, name)
 		require.True(t, json.Valid(r.Body()), name)
 		assert.Empty(t, formats[name].Check(r.Body()), "%s: %s", name, r.Body())
 	}
@@ -380,15 +376,13 @@ func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			whole := `{"id":"x"` + tt.top + `,"choices":[{"index":0` + tt.choice + `,"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
 			in := mustDecode(t, tt.f, []byte(whole))
-			s, _ := feed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
-			streamed, err := s.Transcript()
-			require.NoError(t, err)
+			got := streamed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
 			var want []wire.Loss
 			for _, path := range tt.want {
 				want = append(want, wire.Loss{Path: path, What: "no place for this field"})
 			}
 			assert.Equal(t, want, in.Lost)
-			assert.Equal(t, want, streamed.Lost)
+			assert.Equal(t, want, got.Lost)
 		})
 	}
 	// https://docs.ollama.com/api/chat
@@ -450,20 +444,20 @@ func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 // mustEncode returns the request of a snapshot, for which Encode may not fail.
 func mustEncode(t testing.TB, f interface {
 	Encode(s *convo.Snapshot) (wire.Request, error)
-}, s *convo.Snapshot) wire.Request {
+}, s *convo.Snapshot, about ...any) wire.Request {
 	t.Helper()
 	r, err := f.Encode(s)
-	require.NoError(t, err)
+	require.NoError(t, err, about...)
 	return r
 }
 
 // mustDecode returns what f reads of data, for which Decode may not fail.
 func mustDecode(t testing.TB, f interface {
 	Decode(data []byte) (wire.Transcript, error)
-}, data []byte) wire.Transcript {
+}, data []byte, about ...any) wire.Transcript {
 	t.Helper()
 	in, err := f.Decode(data)
-	require.NoError(t, err)
+	require.NoError(t, err, about...)
 	return in
 }
 
@@ -472,7 +466,22 @@ func historyOf(t testing.TB, msgs ...convo.Message) *convo.History {
 	t.Helper()
 	h, err := convo.New(nil)
 	require.NoError(t, err)
-	_, err = h.Append(msgs...)
-	require.NoError(t, err)
+	mustAppend(t, h, msgs...)
 	return h
+}
+
+// relaxedOf returns a History with messages that may have any order of roles.
+func relaxedOf(t testing.TB, msgs ...convo.Message) *convo.History {
+	t.Helper()
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	mustAppend(t, h, msgs...)
+	return h
+}
+
+// mustAppend appends messages, which the History may not refuse.
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
+	t.Helper()
+	_, err := h.Append(msgs...)
+	require.NoError(t, err)
 }

@@ -42,13 +42,11 @@ func TestGemini_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 		accepted++
 		assert.Empty(t, found, r.ID)
 		for _, f := range []wire.Gemini{f, {}} {
-			in, err := f.Decode(r.Request)
-			require.NoError(t, err, r.ID)
+			in := mustDecode(t, f, r.Request, r.ID)
 			assert.Empty(t, in.Lost, r.ID)
 			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 			require.NoError(t, err, r.ID)
-			out, err := f.Encode(h.Snapshot())
-			require.NoError(t, err, r.ID)
+			out := mustEncode(t, f, h.Snapshot(), r.ID)
 			assert.Empty(t, geminiOf(r).Check(out.Body()), "%s: %s", r.ID, out.Body())
 			want, got := geminiCanon(t, r.Request), geminiCanon(t, out.Body())
 			assert.Equal(t, want, got, r.ID)

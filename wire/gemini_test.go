@@ -206,8 +206,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	assert.Zero(t, h.Status().OpenCalls)
 
 	// Only the model has thoughts and signatures.
-	in, err = wire.Gemini{}.Decode([]byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.Gemini{}, []byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
 	assert.Equal(t, []convo.Message{convo.User("", convo.Text("a"), convo.Text("b"))}, in.Messages)
 	assert.Equal(t, []wire.Loss{
 		{Path: "contents[0].parts[0]", What: "a thought or signature outside of the model's contents"},

@@ -296,8 +296,7 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
 	for seed := range long.Or[uint64](100, 250) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
 		if seed%4 == 1 {
 			g.origins = origins[7:10] // makers that sign
@@ -547,8 +546,7 @@ func TestLost_CacheMarks(t *testing.T) {
 	}
 	told, kept := 0, 0
 	for seed := range long.Or[uint64](40, 400) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}
 		for range g.n(3) {
 			g.append(g.system())

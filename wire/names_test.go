@@ -70,10 +70,10 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 	call := convo.ToolCall{ID: "abcdefgh1", Name: name, Arguments: "{}"}
 	msgs := []convo.Message{convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"), convo.User("and")}
 	for i, tt := range nameFormats {
-		req, err := tt.format.Encode(convo.NewSnapshot(msgs))
+		req := mustEncode(t, tt.format, convo.NewSnapshot(msgs))
+		tools, err := tt.format.(wire.ToolWriter).Tools(convo.Tool{Name: name})
 		require.NoError(t, err)
-		req.Tools, err = tt.format.(wire.ToolWriter).Tools(convo.Tool{Name: name})
-		require.NoError(t, err)
+		req.Tools = tools
 		body := req.Body()
 		require.Empty(t, tt.format.Check(body), "%s: %q", tt.name, name)
 		names := sentAs(t, tt.format, body)

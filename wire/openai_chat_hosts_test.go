@@ -290,9 +290,7 @@ func TestChatStream_ReasoningDetails(t *testing.T) {
 			`[{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}]`},
 	} {
 		f := wire.OpenAIChat{Host: "h"}
-		s, _ := feed(t, f, chatDeltas(tt.deltas...))
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got := streamed(t, f, chatDeltas(tt.deltas...))
 		want := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":`+tt.want+`},"finish_reason":"stop"}]}`))
 		assert.Equal(t, want, got, name)
 	}
@@ -356,8 +354,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 	assert.Contains(t, lines(t, wire.OpenAIChat{Dialect: wire.Mistral, Model: "m"}, asked(m)...),
 		`{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"id":"rs","text":"ha","type":"thinking"}],`+calls+`,"extra_content":{}}]}`)
 	// With calls and without a text, the thought is the whole content.
-	in, err := f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
-	require.NoError(t, err)
+	in = mustDecode(t, f, []byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
 	r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 	assert.JSONEq(t, `{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}}]}`, string(r.Messages[1]))
 }
@@ -470,8 +467,7 @@ func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 	gemma := wire.OpenAIChat{Dialect: wire.Gemma}
 	rounds, tools := 200, 0
 	for seed := range rounds {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(uint64(seed), 21)), h: h, origins: origins}
 		if seed%2 == 0 {
 			h.Append(convo.System("s"))

@@ -447,9 +447,7 @@ func TestChatStream_Quirks(t *testing.T) {
 
 // Fields that stay empty count as missing.
 func TestChatStream_EmptyFields(t *testing.T) {
-	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
+	got := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
 	assert.Equal(t, []convo.Part{convo.Reasoning{ID: "reasoning", Text: "r"}, convo.Text("a")}, got.Messages[0].Parts)
 	assert.Empty(t, got.Lost)
 }
@@ -461,17 +459,13 @@ func TestChatStream_Usage(t *testing.T) {
 		"in a field of Groq's": `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`,
 		"both":                 `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
 	} {
-		s, _ := feed(t, wire.OpenAIChat{}, dataOf(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got := streamed(t, wire.OpenAIChat{}, dataOf(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
 		want := convo.Usage{Input: 5, Output: 2}
 		if strings.HasPrefix(name, "in ") {
 			want.Output = 1 // the field with the usual name wins
 		}
 		assert.Equal(t, want, got.Usage, name)
-		s, _ = feed(t, wire.OpenAIChat{}, dataOf(last))
-		got, err = s.Transcript()
-		require.NoError(t, err)
+		got = streamed(t, wire.OpenAIChat{}, dataOf(last))
 		assert.Equal(t, convo.Usage{Input: 5, Output: 2}, got.Usage, name)
 	}
 }
@@ -647,9 +641,7 @@ func FuzzChatStream(f *testing.F) {
 
 // Fields other than the name and the arguments of a call are reported as lost.
 func TestChatStream_FieldsOfACall(t *testing.T) {
-	s, _ := feed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
+	got := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
 	require.Len(t, got.Lost, 1)
 	assert.Contains(t, got.Lost[0].Path, "function.mood")
 }

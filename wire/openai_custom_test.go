@@ -214,8 +214,7 @@ func TestCustomCalls_BesideThoseOfXSearch(t *testing.T) {
 		`{"type":"custom_tool_call","id":"ctc_2","call_id":"c1","name":"sql","input":"SELECT 1","status":"completed"}]}`
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 	assert.Equal(t, []convo.ToolCall{{ID: "c1", Name: "sql", Arguments: "SELECT 1"}}, in.Reply().OpenCalls())
-	in, err := wire.OpenAIResponses{}.Decode([]byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.OpenAIResponses{}, []byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
 	assert.Len(t, in.Reply().OpenCalls(), 2)
 }
 
@@ -252,8 +251,7 @@ func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 	custom, other := 0, 0
 	for seed := range long.Or[uint64](80, 500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: []convo.Origin{{}, {Format: "openai-chat"}, {Format: "openai-responses"}}}
 		for range 1 + g.n(16) {
 			g.step()

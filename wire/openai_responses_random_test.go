@@ -27,8 +27,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 	n := 0
 	for seed := range long.Or[uint64](120, 2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: []convo.Origin{{}, {Format: "openai-responses", Model: "m1"}, {Format: "openai-responses", Model: "m2"}}}
 		for range 1 + g.n(12) {
 			g.step()
@@ -76,8 +75,7 @@ func TestOpenAIResponses_RandomItemsGiveValidRequests(t *testing.T) {
 				continue
 			}
 			// Opaque texts have become texts, and stay texts.
-			in, err = f.Decode(again.Body())
-			require.NoError(t, err)
+			in = mustDecode(t, f, again.Body())
 			third := mustEncode(t, f, convo.NewSnapshot(in.Messages))
 			require.Equal(t, string(again.Body()), string(third.Body()), "seed %d %+v", seed, f)
 		}

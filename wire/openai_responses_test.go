@@ -60,17 +60,15 @@ func TestOpenAIResponses_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
 		}
 		accepted++
 		assert.Empty(t, found, r.ID)
-		in, err := f.Decode(r.Request)
-		require.NoError(t, err, r.ID)
+		in := mustDecode(t, f, r.Request, r.ID)
 		for _, l := range in.Lost {
 			lost[l.Path[strings.LastIndexByte(l.Path, '.')+1:]+": "+l.What]++
 		}
-		_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+		_, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 		if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
 			require.NoError(t, err, r.ID) // later system messages are refused without Repair
 		}
-		out, err := f.Encode(restored(t, in))
-		require.NoError(t, err, r.ID)
+		out := mustEncode(t, f, restored(t, in), r.ID)
 		assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
 		assert.Equal(t, responsesCanon(t, r.Request), responsesCanon(t, out.Body()), r.ID)
 	})
@@ -439,7 +437,7 @@ func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 		item(`{"type":"web_search_call","id":"ws_1","action":{"n":1.0}}`),
 		item(`{"type":"convo_fields","namespace":"ns"}`), convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"n":1.0}`})
 	for _, body := range []string{response, `{"type":"response.completed","response":` + response + `}`} {
-		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body), body)
 		assert.Equal(t, []convo.Message{want}, in.Messages)
 		assert.Equal(t, convo.Usage{Input: 120, CacheRead: 64, Output: 6}, in.Usage)
 		require.Len(t, in.Lost, 1)
@@ -506,8 +504,7 @@ func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 		`{"type":"additional_tools","role":"developer","n":1}`: {Role: convo.RoleUser, Parts: []convo.Part{item(`{"type":"additional_tools","role":"developer","n":1}`)}},
 		`{"type":"reasoning","id":"7","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":null}`: {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-responses"}, Parts: []convo.Part{convo.Reasoning{ID: "7", Text: "hm"}}},
 	} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
-		require.NoError(t, err, body)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 		assert.Equal(t, []convo.Message{want}, in.Messages, body)
 		assert.Empty(t, in.Lost, body)
 	}
@@ -637,13 +634,11 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
 	assert.Equal(t, "three", in.Messages[0].Text())
 
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	call := convo.ToolCall{ID: "c2", Name: "one", Arguments: "{}"}
 	program := convo.Opaque{Format: "openai-responses", JSON: `{"type":"program","id":"cm_1","call_id":"c1","code":"one() + 2"}`}
-	_, err = h.Append(convo.User("1 + 2?"), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{program, call}}, convo.Result(call, "1"))
-	require.NoError(t, err)
-	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
+	mustAppend(t, h, convo.User("1 + 2?"), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{program, call}}, convo.Result(call, "1"))
+	_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
 	require.NoError(t, err, "a paid answer is not lost")
 	req := mustEncode(t, wire.OpenAIResponses{}, h.Snapshot())
 	assert.Empty(t, req.Lost)
@@ -651,8 +646,7 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	assert.Contains(t, string(req.Messages[4]), `"program_output"`, "it goes back where it was")
 	assert.Empty(t, wire.OpenAIResponses{}.Check(req.Body()))
 
-	in, err = wire.OpenAIResponses{}.Decode([]byte(`{"input":` + items + `}`))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":`+items+`}`))
 	require.Len(t, in.Messages, 1)
 	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
 }
@@ -672,8 +666,7 @@ func TestResponses_OutputsOfServedTools(t *testing.T) {
 		"own computer":         {fmt.Sprintf(shell, "local") + `{"type":"shell_call_output","call_id":"c","output":[]}`, convo.RoleUser},
 		"computer":             {`{"type":"computer_call_output","call_id":"c","output":{}}`, convo.RoleUser},
 	} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[{"role":"user","content":"hi"},` + tt.items + `]}`))
-		require.NoError(t, err, name)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[{"role":"user","content":"hi"},`+tt.items+`]}`), name)
 		assert.Equal(t, tt.want, in.Messages[len(in.Messages)-1].Role, name)
 	}
 }

@@ -142,8 +142,7 @@ func TestDecode_ErrorBesideAnswer(t *testing.T) {
 		{wire.OpenAIResponses{}, `{"status":"completed","error":{"message":"no"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
 		{wire.Gemini{}, `{"error":null,"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]}}]}`},
 	} {
-		in, err := tt.format.Decode([]byte(tt.body))
-		require.NoError(t, err, tt.body)
+		in := mustDecode(t, tt.format, []byte(tt.body), tt.body)
 		assert.Len(t, in.Messages, 1, tt.body)
 	}
 	_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(`{"type":"gateway.note","message":"hello"}`))

@@ -169,8 +169,7 @@ func (r *runHost) send(_ context.Context, at *convo.Snapshot) (convo.Reply, erro
 	}
 	bodies := make(map[string]string)
 	for name, f := range resumeFormats {
-		req, err := f.Encode(at)
-		require.NoError(r.t, err)
+		req := mustEncode(r.t, f, at)
 		bodies[name] = string(req.Body())
 	}
 	r.sent, r.turns = append(r.sent, bodies), append(r.turns, r.turn)

@@ -97,8 +97,7 @@ func (r *rowHost) decide() {
 // say appends a message, and the row of it.
 func (r *rowHost) say(m convo.Message) {
 	m.Key = r.newKey()
-	_, err := r.h.Append(m)
-	require.NoError(r.t, err)
+	mustAppend(r.t, r.h, m)
 	r.rows = append(r.rows, m)
 }
 
@@ -328,10 +327,8 @@ func (r *rowHost) resume() *convo.History {
 // same fails the test unless both make the same requests.
 func (r *rowHost) same(h *convo.History, measured bool) {
 	for name, f := range resumeFormats {
-		want, err := f.Encode(r.h.Snapshot())
-		require.NoError(r.t, err)
-		got, err := f.Encode(h.Snapshot())
-		require.NoError(r.t, err)
+		want := mustEncode(r.t, f, r.h.Snapshot())
+		got := mustEncode(r.t, f, h.Snapshot())
 		if string(want.Body()) != string(got.Body()) {
 			a, b := string(want.Body()), string(got.Body())
 			i := 0

@@ -381,18 +381,15 @@ func TestSeals_Release(t *testing.T) {
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			format := f.make(sealModels[0], wire.SealsByModel)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			answer := func(text string) {
 				m := convo.Assistant(text).WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln" + text})
 				m.Origin = convo.Origin{Format: name, Model: sealModels[0]}
-				_, err := h.Append(convo.User("q"), m)
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("q"), m)
 			}
 			answer("one1")
 			answer("two2")
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
 			enc := wire.Encoder{Format: format}
 			count := func() int {
 				r := mustEncode(t, &enc, h.Snapshot())
@@ -421,12 +418,10 @@ func TestSeals_Release(t *testing.T) {
 
 func TestSealCheck_Models(t *testing.T) {
 	checks := func(model string) bool {
-		h, err := convo.New(nil)
-		require.NoError(t, err)
+		h := historyOf(t)
 		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
 		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: model}
-		_, err = h.Append(convo.User("q"), m, convo.User("q"))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User("q"), m, convo.User("q"))
 		h.Release()
 		r := mustEncode(t, wire.Anthropic{Model: model}, h.Snapshot())
 		return !strings.Contains(string(r.Body()), "c2ln")
@@ -457,8 +452,7 @@ func TestSealCheck_Override(t *testing.T) {
 			if _, ok := f.(wire.Converse); ok {
 				m.Origin.Format = wire.FormatConverse
 			}
-			_, err := h.Append(convo.User("q"), m, convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"), m, convo.User("q"))
 			h.Release()
 			r := mustEncode(t, f, h.Snapshot())
 			if !yield(strings.Count(string(r.Body()), "c2ln")) {
@@ -485,22 +479,17 @@ func TestSeals_TwoAnswers(t *testing.T) {
 		{"a search that gets no result", f.think + "," + search + "," + call, 1}, // the user's message removes the search
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			h := relaxedOf(t, convo.User("q"))
 			for _, blocks := range []string{tt.first, f.think + "," + say + "," + f.think + "," + say} {
 				r := mustEncode(t, format, h.Snapshot())
 				signed, err := f.judge.Sign(r.Body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
 				require.NoError(t, err)
 				in := mustDecode(t, format, signed)
-				_, err = h.Append(in.Messages...)
-				require.NoError(t, err)
+				mustAppend(t, h, in.Messages...)
 				_, err = h.AnswerOpenCalls("no")
 				require.NoError(t, err)
 			}
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
 			r := mustEncode(t, format, h.Snapshot())
 			sent, refused, err := f.judge.Check(r.Body())
 			require.NoError(t, err)
@@ -541,10 +530,8 @@ func TestSeals_AfterAnEmptyText(t *testing.T) {
 				}
 				assert.Equal(t, tt.texts, texts)
 				assert.Equal(t, "a", in.Messages[0].Text())
-				_, err = h.Append(append(in.Messages, convo.User("q"))...)
-				require.NoError(t, err)
-				r, err = format.Encode(h.Snapshot())
-				require.NoError(t, err)
+				mustAppend(t, h, append(in.Messages, convo.User("q"))...)
+				r = mustEncode(t, format, h.Snapshot())
 				body, err = r.With(map[string]string{f.model: sealModels[0]})
 				require.NoError(t, err)
 				sent, refused, err := f.judge.Check(body)
@@ -583,8 +570,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			body := func() []byte {
 				r := mustEncode(t, format, h.Snapshot())
 				b, err := r.With(map[string]string{f.model: sealModels[0]})
@@ -592,21 +578,18 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 				return b
 			}
 			for _, blocks := range []string{tt.first, think + "," + say} {
-				_, err := h.Append(convo.User("q"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("q"))
 				signed, err := f.judge.Sign(body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
 				require.NoError(t, err)
 				in := mustDecode(t, format, signed)
-				_, err = h.Append(in.Messages...)
-				require.NoError(t, err)
+				mustAppend(t, h, in.Messages...)
 				_, err = h.AnswerOpenCalls("no")
 				require.NoError(t, err)
 			}
 			if tt.edit != nil {
 				tt.edit(t, h)
 			}
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
 			sent, refused, err := f.judge.Check(body())
 			require.NoError(t, err)
 			assert.Empty(t, refused)
@@ -620,8 +603,7 @@ func TestSeals_NotWhereItWasMade(t *testing.T) {
 func TestSeals_AfterAMarker(t *testing.T) {
 	f := sealedFormats["anthropic"]
 	format := f.make(sealModels[0], wire.SealsByModel)
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
+	h := relaxedOf(t)
 	require.NoError(t, h.SetSystem(convo.System("rules")))
 	for range 2 {
 		r := mustEncode(t, format, h.Snapshot())
@@ -629,8 +611,7 @@ func TestSeals_AfterAMarker(t *testing.T) {
 		signed, err := f.judge.Sign(r.Body(), []byte(f.answer(f.think+`,{"type":"text","text":"a"}`, sealModels[0], "end_turn")))
 		require.NoError(t, err)
 		in := mustDecode(t, format, signed)
-		_, err = h.Append(in.Messages...)
-		require.NoError(t, err)
+		mustAppend(t, h, in.Messages...)
 	}
 	r := mustEncode(t, format, h.Snapshot())
 	sent, refused, err := f.judge.Check(r.Body())
@@ -652,10 +633,8 @@ func TestSeals_ReasoningDetails(t *testing.T) {
 		f := wire.OpenAIChat{Host: "openrouter", Model: model}
 		in := mustDecode(t, f, []byte(`{"model":"`+model+`","choices":[{"message":{"role":"assistant","content":"an answer","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"c2lnbmVk","format":"anthropic-claude-v1","index":0}]},"finish_reason":"stop"}]}`))
 		h := historyOf(t, convo.User("q"))
-		_, err := h.Append(in.Messages...)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("r"))
-		require.NoError(t, err)
+		mustAppend(t, h, in.Messages...)
+		mustAppend(t, h, convo.User("r"))
 		sent := func() bool {
 			r := mustEncode(t, f, h.Snapshot())
 			assert.Contains(t, string(r.Body()), "an answer")

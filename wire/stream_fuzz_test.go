@@ -55,8 +55,7 @@ func checkStreamed(t *testing.T, f wire.Format, body []byte) {
 	for _, m := range got.Messages {
 		require.NotEmpty(t, m.Parts)
 	}
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
+	h := relaxedOf(t)
 	_, err = h.Append(append([]convo.Message{convo.User("x")}, msgs...)...)
 	require.NoError(t, err, "%#v", msgs)
 }

@@ -127,6 +127,15 @@ func feed(t testing.TB, f wire.Format, events []event) (wire.Stream, []wire.Delt
 	return s, all
 }
 
+// streamed returns the Transcript of a stream that has ended.
+func streamed(t testing.TB, f wire.Format, events []event) wire.Transcript {
+	t.Helper()
+	s, _ := feed(t, f, events)
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	return got
+}
+
 // shown joins deltas as a program that shows them does.
 func shown(deltas []wire.Delta) (text, reasoning string, calls []convo.ToolCall) {
 	for _, d := range deltas {
@@ -213,8 +222,7 @@ func TestStream_IsTheWhole(t *testing.T) {
 			for seed := range long.Or(80, 2_000) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
 				whole, events := c.answer(g)
-				want, err := c.format.Decode([]byte(whole))
-				require.NoError(t, err, whole)
+				want := mustDecode(t, c.format, []byte(whole), whole)
 				s, deltas := feed(t, c.format, events)
 				require.True(t, s.Done(), "seed %d: %s", seed, events)
 				got, err := s.Transcript()
@@ -279,8 +287,7 @@ func TestStream_CutOff(t *testing.T) {
 			for seed := range long.Or(20, 100) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 2))}
 				whole, events := c.answer(g)
-				want, err := c.format.Decode([]byte(whole))
-				require.NoError(t, err, whole)
+				want := mustDecode(t, c.format, []byte(whole), whole)
 				end := slices.IndexFunc(events, c.ends)
 				require.GreaterOrEqual(t, end, 0, "%s", events)
 				calls := map[string]convo.ToolCall{}

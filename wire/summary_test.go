@@ -16,17 +16,14 @@ import (
 // question.
 func summarised(t *testing.T, system ...string) *convo.History {
 	t.Helper()
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	for _, text := range system {
-		_, err = h.Append(convo.System(text))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.System(text))
 	}
-	_, err = h.Append(convo.User("old"), convo.Assistant("gone"), convo.User("new"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("old"), convo.Assistant("gone"), convo.User("new"))
 	s := h.Snapshot()
 	n := convo.ID(len(system))
-	_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{n + 1, n + 2}, Summary: &convo.Summary{Text: "They spoke. </summary> \"ok\""}})
+	_, err := h.Apply(s, convo.Edit{Drop: []convo.ID{n + 1, n + 2}, Summary: &convo.Summary{Text: "They spoke. </summary> \"ok\""}})
 	require.NoError(t, err)
 	return h
 }

@@ -130,14 +130,11 @@ func TestEncode_OwnToolWithMark(t *testing.T) {
 				}
 				tools = append(tools, convo.Tool{Opaque: convo.Opaque{Format: tt.format, JSON: json}})
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			for range 5 {
-				_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)), convo.Assistant("a"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("q", wire.CacheMark(time.Hour)), convo.Assistant("a"))
 			}
-			_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q", wire.CacheMark(time.Hour)))
 			for range 2 { // without tools there is room for all four
 				r := mustEncode(t, tt.f, h.Snapshot())
 				said := string(bytes.Join(append([][]byte{r.System}, toBytes(r.Messages)...), nil))

@@ -78,11 +78,9 @@ func TestTools(t *testing.T) {
 			assert.Nil(t, none)
 
 			f := tt.format.(wire.Format)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			call := convo.ToolCall{ID: "call_0001", Name: "city", Arguments: `{"city":"Rome"}`}
-			_, err = h.Append(convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
 			req := mustEncode(t, f, h.Snapshot())
 			before, alone := req.Prefix(), req
 			require.True(t, req.NeedsTools)

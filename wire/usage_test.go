@@ -214,8 +214,7 @@ func TestDecode_UsageOfOtherTypes(t *testing.T) {
 		{"converse", `{"inputTokens":"x","outputTokens":3}`, 0, 3, lost("usage.inputTokens")},
 	} {
 		a := usageAnswers[tt.format]
-		in, err := a.format.Decode([]byte(strings.Replace(a.body, "USAGE", tt.usage, 1)))
-		require.NoError(t, err, "%s %s", tt.format, tt.usage)
+		in := mustDecode(t, a.format, []byte(strings.Replace(a.body, "USAGE", tt.usage, 1)), "%s %s", tt.format, tt.usage)
 		var events []event
 		for _, e := range a.events {
 			events = append(events, event{"", strings.ReplaceAll(e, "USAGE", tt.usage)})
