@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -275,8 +274,6 @@ type mutable struct {
 	msgs []map[string]any
 }
 
-func set(m map[string]any, key string, value any) bool { m[key] = value; return true }
-
 func (r *mutable) append(role, text string) bool {
 	r.msgs = append(r.msgs, map[string]any{"role": role, "content": text})
 	return true
@@ -330,30 +327,23 @@ func (r *mutable) rename(to string) bool {
 	return true
 }
 
-// If one rule is broken in a recorded request, Check reports only that rule.
+// eachAnthropic calls f with each recorded request of this format.
+func eachAnthropic(t *testing.T, f func(t *testing.T, format wire.Anthropic, r recording)) {
+	eachRecording(t, "anthropic", func(r recording) { f(t, wire.Anthropic{}, r) })
+}
+
 func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
-	var good []recording
-	eachRecording(t, "anthropic", func(r recording) {
-		if r.Status == 200 {
-			good = append(good, r)
-		}
-	})
-	c := tally{}
-	rules := slices.Sorted(maps.Keys(anthropicMutants))
-	for _, rule := range rules {
-		for _, r := range good {
-			if c.enough(rule) {
-				break
-			}
-			m := &mutable{all: readJSON(t, r.Request)}
-			for _, msg := range m.all["messages"].([]any) {
+	var mutants []mutant
+	for rule, spoil := range anthropicMutants {
+		mutants = append(mutants, mutant{rule, func(body map[string]any) bool {
+			m := &mutable{all: body}
+			for _, msg := range body["messages"].([]any) {
 				m.msgs = append(m.msgs, msg.(map[string]any))
 			}
-			if anthropicMutants[rule](m) {
-				m.all["messages"] = append(make([]map[string]any, 0), m.msgs...)
-				c.look(t, wire.Anthropic{UserLast: rule == "last-role"}, rule, r.ID, m.all)
-			}
-		}
+			return spoil(m) && set(body, "messages", append(make([]map[string]any, 0), m.msgs...))
+		}})
 	}
-	c.verdict(t, rules...)
+	checkMutants(t, mutants, eachAnthropic, func(_ wire.Anthropic, _ recording, rule string) (wire.Anthropic, bool) {
+		return wire.Anthropic{UserLast: rule == "last-role"}, true
+	})
 }

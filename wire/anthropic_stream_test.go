@@ -192,7 +192,7 @@ func TestAnthropicStream_Restart(t *testing.T) {
 // that arrive in pieces follow those that the block began with.
 func TestAnthropicStream_Citations(t *testing.T) {
 	for start, want := range map[string]string{``: ``, `,"citations":null`: ``, `,"citations":[]`: ``, `,"citations":[{"cited_text":"z"}]`: `{"cited_text":"z"},`} {
-		s, _ := feed(t, wire.Anthropic{}, dataOf(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
+		s, _ := feed(t, wire.Anthropic{}, chunks(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
 			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""`+start+`}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"x"}}}`,

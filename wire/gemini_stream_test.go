@@ -191,6 +191,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 	})
 }
 
+// chunks returns events without names.
 func chunks(list ...string) (events []event) {
 	for _, data := range list {
 		events = append(events, event{"", data})

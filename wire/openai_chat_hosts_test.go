@@ -236,7 +236,7 @@ func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 
 	for _, kind := range []string{`"function":{"name":"f","arguments":"{\"n"}`, `"custom":{"name":"f","input":"x"}`} {
 		call := `{"index":0,"id":"c1","extra_content":{"google":{"thought_signature":"c2ln"}},` + kind + `}`
-		s, _ := feed(t, f, dataOf(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
+		s, _ := feed(t, f, chunks(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
 		cut, err := s.Transcript()
 		require.Error(t, err)
 		whole := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[`+call+`]},"finish_reason":"length"}]}`))

@@ -343,14 +343,6 @@ func ollamaAnswer(g *streamGenerator) (string, []event) {
 	return `{"model":"m-1","created_at":"2026-11-22T12:00:01Z","message":{"role":"assistant",` + strings.Join(message, ",") + "}," + end + "}", out
 }
 
-// dataOf returns events without names.
-func dataOf(data ...string) (events []event) {
-	for _, d := range data {
-		events = append(events, event{"", d})
-	}
-	return events
-}
-
 // chatDeltas returns the chunks with these deltas, and the end.
 func chatDeltas(deltas ...string) (events []event) {
 	for _, d := range deltas {
@@ -369,17 +361,17 @@ func TestChatStream_Quirks(t *testing.T) {
 		lost   []string
 		stop   convo.Stop
 	}{
-		{"[DONE] without a finish_reason", dataOf(`{"choices":[{"delta":{"content":"a"}}]}`, "[DONE]"), "a", nil, nil, convo.StopDone},
-		{"nothing but [DONE]", dataOf("[DONE]"), "", nil, nil, convo.StopDone},
-		{"an empty choice", dataOf(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), "", nil, nil, convo.StopRefused},
-		{"a whole answer by a server that does not stream", dataOf(`{"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"length"}],` + usage + `}`), "whole", nil, nil, convo.StopLength},
-		{"the whole so far beside the delta", dataOf(`{"choices":[{"delta":{"content":"a"},"message":{"role":"assistant","content":"a"}}]}`, `{"choices":[{"delta":{"content":"b"},"message":{"role":"assistant","content":"ab"},"finish_reason":"stop"}]}`), "ab", nil, nil, convo.StopDone},
-		{"content behind the finish_reason", dataOf(`{"id":"1","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`, `{"id":"1","choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "[DONE]", `{"id":"1","choices":[],`+usage+"}"), "ab", nil, nil, convo.StopDone},
-		{"rotating ids behind the finish_reason", dataOf(`{"id":"1","choices":[{"delta":{"content":"a"}}]}`, `{"id":"2","choices":[{"delta":{},"finish_reason":"stop"}]}`, `{"id":"3","choices":[{"delta":{"content":"b"}}]}`), "ab", nil, nil, convo.StopDone},
-		{"other choices", dataOf(`{"choices":[{"index":1,"delta":{"content":"x"}},{"index":0,"delta":{"content":"a"}}]}`, `{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), "a", nil, []string{"choices[1].message: a choice after the first one"}, convo.StopDone},
+		{"[DONE] without a finish_reason", chunks(`{"choices":[{"delta":{"content":"a"}}]}`, "[DONE]"), "a", nil, nil, convo.StopDone},
+		{"nothing but [DONE]", chunks("[DONE]"), "", nil, nil, convo.StopDone},
+		{"an empty choice", chunks(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), "", nil, nil, convo.StopRefused},
+		{"a whole answer by a server that does not stream", chunks(`{"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"whole"},"finish_reason":"length"}],` + usage + `}`), "whole", nil, nil, convo.StopLength},
+		{"the whole so far beside the delta", chunks(`{"choices":[{"delta":{"content":"a"},"message":{"role":"assistant","content":"a"}}]}`, `{"choices":[{"delta":{"content":"b"},"message":{"role":"assistant","content":"ab"},"finish_reason":"stop"}]}`), "ab", nil, nil, convo.StopDone},
+		{"content behind the finish_reason", chunks(`{"id":"1","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`, `{"id":"1","choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "[DONE]", `{"id":"1","choices":[],`+usage+"}"), "ab", nil, nil, convo.StopDone},
+		{"rotating ids behind the finish_reason", chunks(`{"id":"1","choices":[{"delta":{"content":"a"}}]}`, `{"id":"2","choices":[{"delta":{},"finish_reason":"stop"}]}`, `{"id":"3","choices":[{"delta":{"content":"b"}}]}`), "ab", nil, nil, convo.StopDone},
+		{"other choices", chunks(`{"choices":[{"index":1,"delta":{"content":"x"}},{"index":0,"delta":{"content":"a"}}]}`, `{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), "a", nil, []string{"choices[1].message: a choice after the first one"}, convo.StopDone},
 		{"half a character", chatDeltas(`{"content":"\ud83d"}`, `{"content":"\ude42"}`), "🙂", nil, nil, convo.StopDone},
 		{"an event of another kind", append([]event{{"hermes.tool.progress", `{"tool":"x"}`}}, chatDeltas(`{"content":"a"}`)...), "a", nil, []string{"hermes.tool.progress: an event of an unknown kind"}, convo.StopDone},
-		{"no error", append(dataOf(`{"error":null,"choices":[]}`, `{"error":{},"choices":[]}`, `{"error":"","choices":[]}`), chatDeltas(`{"content":"a"}`)...), "a", nil, nil, convo.StopDone},
+		{"no error", append(chunks(`{"error":null,"choices":[]}`, `{"error":{},"choices":[]}`, `{"error":"","choices":[]}`), chatDeltas(`{"content":"a"}`)...), "a", nil, nil, convo.StopDone},
 		{"text, then parts, then text", chatDeltas(`{"content":"a"}`, `{"content":[{"type":"text","text":"b"},"c"]}`, `{"content":""}`, `{"content":"d"}`), "abcd", nil, nil, convo.StopDone},
 
 		{"a name that is given again", chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"get"}}]}`, `{"tool_calls":[{"index":0,"function":{"name":"get","arguments":"{}"}}]}`, `{"tool_calls":[{"index":0,"function":{"name":"get","arguments":""}}]}`),
@@ -412,7 +404,7 @@ func TestChatStream_Quirks(t *testing.T) {
 			"a", []string{"b f {}"}, []string{"tool_calls[0]: a call without a name"}, convo.StopToolCall},
 		{"one ID for two calls", chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`),
 			"", []string{"a f {}", "- g {}"}, []string{"choices[0].message.tool_calls[1].id: an id that another call of the message has, too"}, convo.StopToolCall},
-		{"cut off by the length", dataOf(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"x","function":{"name":"rm"}}]},"finish_reason":"length"}]}`), "a", nil, nil, convo.StopLength},
+		{"cut off by the length", chunks(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"x","function":{"name":"rm"}}]},"finish_reason":"length"}]}`), "a", nil, nil, convo.StopLength},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, deltas := feed(t, wire.OpenAIChat{}, tt.events)
@@ -459,13 +451,13 @@ func TestChatStream_Usage(t *testing.T) {
 		"in a field of Groq's": `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`,
 		"both":                 `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
 	} {
-		got := streamed(t, wire.OpenAIChat{}, dataOf(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
+		got := streamed(t, wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
 		want := convo.Usage{Input: 5, Output: 2}
 		if strings.HasPrefix(name, "in ") {
 			want.Output = 1 // the field with the usual name wins
 		}
 		assert.Equal(t, want, got.Usage, name)
-		got = streamed(t, wire.OpenAIChat{}, dataOf(last))
+		got = streamed(t, wire.OpenAIChat{}, chunks(last))
 		assert.Equal(t, convo.Usage{Input: 5, Output: 2}, got.Usage, name)
 	}
 }
@@ -489,7 +481,7 @@ func TestChatStream_Errors(t *testing.T) {
 		{"a detail", event{"", `{"detail":"no"}`}, wire.ProviderError{Message: "no"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, _ := feed(t, wire.OpenAIChat{}, dataOf(before))
+			s, _ := feed(t, wire.OpenAIChat{}, chunks(before))
 			_, err := s.Event(tt.e.name, []byte(tt.e.data))
 			e, ok := errors.AsType[*wire.ProviderError](err)
 			require.True(t, ok, "%v", err)
@@ -534,7 +526,7 @@ func TestChatStream_Errors(t *testing.T) {
 // The calls of a stream that broke off count as incomplete, because nothing marks them as
 // whole.
 func TestChatStream_HalfCalls(t *testing.T) {
-	s, _ := feed(t, wire.OpenAIChat{}, dataOf(
+	s, _ := feed(t, wire.OpenAIChat{}, chunks(
 		`{"choices":[{"delta":{"content":"I will."}}]}`,
 		`{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"ls","arguments":"{}"}}]}}]}`,
 		`{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"delete_all"}}]}}]}`,

@@ -28,9 +28,7 @@ func eachChat(t *testing.T, f func(t *testing.T, format wire.OpenAIChat, r recor
 	for _, name := range slices.Sorted(maps.Keys(chats)) {
 		t.Run(name, func(t *testing.T) {
 			eachRecording(t, name, func(r recording) {
-				var body struct{ Messages json.RawMessage }
-				require.NoError(t, json.Unmarshal(r.Request, &body))
-				if body.Messages != nil { // otherwise it is in another format
+				if readJSON(t, r.Request)["messages"] != nil { // otherwise it is in another format
 					f(t, chats[name], r)
 				}
 			})
@@ -164,182 +162,84 @@ func contentCanon(v any) string {
 	return ""
 }
 
-// A mutant is a request with one thing wrong.
-type mutant struct {
-	rule  string
-	spoil func(msgs []any) ([]any, bool) // false: the mutant does not apply to the request
-	of    []wire.Dialect
-}
-
-func role(m any) string { s, _ := m.(map[string]any)["role"].(string); return s }
-
 func callsOf(m any) []any { c, _ := m.(map[string]any)["tool_calls"].([]any); return c }
 
-// firstCalls returns the index of the first message with calls, or -1.
-func firstCalls(msgs []any) int {
-	return slices.IndexFunc(msgs, func(m any) bool { return len(callsOf(m)) > 0 })
+func hasCalls(m map[string]any) bool { return len(callsOf(m)) > 0 }
+
+func notAssistant(m map[string]any) bool { return m["role"] != "assistant" }
+
+// setFunction returns a mutant that changes a field of the first call.
+func setFunction(key string, value any) func(map[string]any) bool {
+	return list("messages").item(hasCalls, func(items []any, _ int, m map[string]any) []any {
+		set(callsOf(m)[0].(map[string]any)["function"].(map[string]any), key, value)
+		return items
+	})
 }
 
-// withCalls returns a mutant that changes the first message with calls.
-func withCalls(change func(m map[string]any, calls []any)) func([]any) ([]any, bool) {
-	return func(msgs []any) ([]any, bool) {
-		i := firstCalls(msgs)
-		if i < 0 {
-			return nil, false
-		}
-		m := msgs[i].(map[string]any)
-		change(m, callsOf(m))
-		return msgs, true
-	}
-}
-
-func function(call any) map[string]any {
-	return call.(map[string]any)["function"].(map[string]any)
-}
-
-var chatMutants = []mutant{
-	{rule: "messages-empty", spoil: func([]any) ([]any, bool) { return []any{}, true }},
-	{rule: "role", spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "user" })
-		if i < 0 {
-			return nil, false
-		}
-		msgs[i].(map[string]any)["role"] = "human"
-		return msgs, true
-	}},
-	{rule: "unanswered-call", spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
-		if i < 0 {
-			return nil, false
-		}
-		return slices.Delete(msgs, i, i+1), true
-	}},
-	{rule: "orphan-result", spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
-		if i < 0 {
-			return nil, false
-		}
-		more := maps.Clone(msgs[i].(map[string]any))
-		more["tool_call_id"] = "nobody00x"
-		return slices.Insert(msgs, i+1, any(more)), true
-	}},
-	{rule: "duplicate-result", spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
-		if i < 0 {
-			return nil, false
-		}
-		return slices.Insert(msgs, i+1, msgs[i]), true
-	}},
-	{rule: "content-missing", spoil: func(msgs []any) ([]any, bool) {
-		delete(msgs[0].(map[string]any), "content")
-		return msgs, role(msgs[0]) != "assistant"
-	}},
-	{rule: "calls-empty", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
-		return append(msgs, map[string]any{"role": "assistant", "content": "x", "tool_calls": []any{}}), true
-	}},
-	{rule: "id-missing", spoil: func(msgs []any) ([]any, bool) {
-		i := firstCalls(msgs)
-		if i < 0 {
-			return nil, false
-		}
-		id := callsOf(msgs[i])[0].(map[string]any)["id"]
-		callsOf(msgs[i])[0].(map[string]any)["id"] = ""
-		for _, m := range msgs[i+1:] {
-			if m := m.(map[string]any); m["tool_call_id"] == id {
-				m["tool_call_id"] = ""
-				break
-			}
-		}
-		return msgs, true
-	}},
-	{rule: "id-length", of: []wire.Dialect{wire.OpenAI}, spoil: renamed(strings.Repeat("x", 41))},
-	{rule: "id-pattern", of: []wire.Dialect{wire.Mistral}, spoil: renamed("not-nine-c")},
-	{rule: "name-pattern", spoil: withCalls(func(_ map[string]any, calls []any) { function(calls[0])["name"] = "odd name" })},
-	{rule: "author-pattern", spoil: func(msgs []any) ([]any, bool) {
-		msgs[0].(map[string]any)["name"] = "a b"
-		return msgs, true
-	}},
-	{rule: "arguments", spoil: withCalls(func(_ map[string]any, calls []any) { function(calls[0])["arguments"] = []any{} })},
-	{rule: "result-content", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "tool" })
-		if i < 0 {
-			return nil, false
-		}
-		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "input_audio"}}
-		return msgs, true
-	}},
-	{rule: "content-type", of: []wire.Dialect{wire.OpenAI, wire.DeepSeek}, spoil: func(msgs []any) ([]any, bool) {
-		image := map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.com/a.png"}}
-		return append(msgs, map[string]any{"role": "assistant", "content": []any{image}}), true
-	}},
-	{rule: "shape", spoil: func(msgs []any) ([]any, bool) {
-		i := slices.IndexFunc(msgs, func(m any) bool { return role(m) == "user" })
-		if i < 0 {
-			return nil, false
-		}
-		msgs[i].(map[string]any)["content"] = []any{map[string]any{"type": "image_url", "image_url": map[string]any{}}}
-		return msgs, true
-	}},
-	{rule: "reasoning-missing", of: []wire.Dialect{wire.DeepSeek}, spoil: withCalls(func(m map[string]any, _ []any) { delete(m, "reasoning_content") })},
-	{rule: "order", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
-		return append(msgs, map[string]any{"role": "user", "content": "x"}), role(msgs[len(msgs)-1]) == "tool"
-	}},
-	{rule: "last-role", of: []wire.Dialect{wire.Mistral}, spoil: func(msgs []any) ([]any, bool) {
-		return append(msgs, map[string]any{"role": "assistant", "content": "x"}), true
-	}},
-	{rule: "shape", spoil: func(msgs []any) ([]any, bool) {
-		msgs[0].(map[string]any)["content"] = 7
-		return msgs, role(msgs[0]) != "assistant"
-	}},
-}
-
-// renamed returns a mutant that gives another id to the first call and to its
-// result.
-func renamed(to string) func([]any) ([]any, bool) {
-	return func(msgs []any) ([]any, bool) {
-		i := firstCalls(msgs)
-		if i < 0 {
-			return nil, false
-		}
-		call := callsOf(msgs[i])[0].(map[string]any)
-		for _, m := range msgs[i+1:] {
+// renamed returns a mutant that gives another id to the first call and to its result.
+func renamed(to string) func(map[string]any) bool {
+	return list("messages").item(hasCalls, func(items []any, i int, m map[string]any) []any {
+		call := callsOf(m)[0].(map[string]any)
+		for _, m := range items[i+1:] {
 			if m := m.(map[string]any); m["tool_call_id"] == call["id"] {
 				m["tool_call_id"] = to
 				break
 			}
 		}
 		call["id"] = to
-		return msgs, true
-	}
+		return items
+	})
 }
 
-// If one rule is broken in a recorded request, Check reports that rule, and rarely any
-// other.
-func TestOpenAIChat_CheckNamesTheBrokenRule(t *testing.T) {
-	c := tally{}
-	eachChat(t, func(t *testing.T, f wire.OpenAIChat, r recording) {
-		for _, m := range chatMutants {
-			if c.enough(m.rule) {
-				continue
-			}
-			if r.Status != 200 || m.of != nil && !slices.Contains(m.of, f.Dialect) {
-				continue
-			}
-			var body map[string]any
-			require.NoError(t, json.Unmarshal(r.Request, &body))
-			msgs, ok := m.spoil(body["messages"].([]any))
-			if model, _ := body["model"].(string); !ok || m.rule == "id-length" && strings.Contains(model, "/") {
-				continue
-			}
-			body["messages"] = msgs
-			c.look(t, f, m.rule, r.ID, body)
+const chatMessages = list("messages")
+
+var chatMutants = []mutant{
+	{"messages-empty", chatMessages.empty()},
+	{"role", chatMessages.set(isRole("user"), "role", "human")},
+	{"unanswered-call", chatMessages.remove(isRole("tool"))},
+	{"orphan-result", chatMessages.insert(isRole("tool"), map[string]any{"role": "tool", "tool_call_id": "nobody00x", "content": "x"})},
+	{"duplicate-result", chatMessages.insert(isRole("tool"), nil)},
+	{"content-missing", chatMessages.item(notAssistant, func(items []any, _ int, m map[string]any) []any {
+		delete(m, "content")
+		return items
+	})},
+	{"calls-empty", chatMessages.append(map[string]any{"role": "assistant", "content": "x", "tool_calls": []any{}})},
+	{"id-missing", renamed("")},
+	{"id-length", renamed(strings.Repeat("x", 41))},
+	{"id-pattern", renamed("not-nine-c")},
+	{"name-pattern", setFunction("name", "odd name")},
+	{"author-pattern", chatMessages.set(notAssistant, "name", "a b")},
+	{"arguments", setFunction("arguments", []any{})},
+	{"result-content", chatMessages.set(isRole("tool"), "content", []any{map[string]any{"type": "input_audio"}})},
+	{"content-type", chatMessages.append(map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.com/a.png"}}}})},
+	{"shape", chatMessages.set(isRole("user"), "content", []any{map[string]any{"type": "image_url", "image_url": map[string]any{}}})},
+	{"shape", chatMessages.set(notAssistant, "content", 7)},
+	{"reasoning-missing", chatMessages.item(hasCalls, func(items []any, _ int, m map[string]any) []any {
+		delete(m, "reasoning_content")
+		return items
+	})},
+	{"order", chatMessages.item(isRole("tool"), func(items []any, i int, _ map[string]any) []any {
+		if items[len(items)-1].(map[string]any)["role"] != "tool" {
+			return nil
 		}
+		return append(items, map[string]any{"role": "user", "content": "x"})
+	})},
+	{"last-role", chatMessages.append(map[string]any{"role": "assistant", "content": "x"})},
+}
+
+// chatRulesOf are the dialects that have a rule, if not all.
+var chatRulesOf = map[string][]wire.Dialect{
+	"calls-empty": {wire.OpenAI, wire.DeepSeek}, "result-content": {wire.OpenAI, wire.DeepSeek}, "content-type": {wire.OpenAI, wire.DeepSeek},
+	"id-length": {wire.OpenAI}, "reasoning-missing": {wire.DeepSeek},
+	"id-pattern": {wire.Mistral}, "order": {wire.Mistral}, "last-role": {wire.Mistral},
+}
+
+func TestOpenAIChat_CheckNamesTheBrokenRule(t *testing.T) {
+	checkMutants(t, chatMutants, eachChat, func(f wire.OpenAIChat, r recording, rule string) (wire.OpenAIChat, bool) {
+		model, _ := readJSON(t, r.Request)["model"].(string)
+		of := chatRulesOf[rule]
+		return f, (of == nil || slices.Contains(of, f.Dialect)) && !(rule == "id-length" && strings.Contains(model, "/"))
 	})
-	var rules []string
-	for _, m := range chatMutants {
-		rules = append(rules, m.rule)
-	}
-	c.verdict(t, rules...)
 }
 
 func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {

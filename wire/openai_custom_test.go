@@ -153,9 +153,9 @@ func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 		f      wire.Format
 		events []event
 	}{
-		{wire.OpenAIChat{}, dataOf(`{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"custom","custom":{"name":"sql","input":""}}]}}]}`,
+		{wire.OpenAIChat{}, chunks(`{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"custom","custom":{"name":"sql","input":""}}]}}]}`,
 			`{"id":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"custom":{"input":"{}"}}]}}]}`)},
-		{wire.OpenAIResponses{}, dataOf(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"c1","name":"sql","input":""}}`,
+		{wire.OpenAIResponses{}, chunks(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"c1","name":"sql","input":""}}`,
 			`{"type":"response.custom_tool_call_input.delta","output_index":0,"delta":"{}"}`, `{"type":"response.custom_tool_call_input.done","output_index":0,"input":"{}"}`)},
 	} {
 		s, deltas := feed(t, tt.f, tt.events)
@@ -175,7 +175,7 @@ func recordedStream(t *testing.T, f wire.Format, name string) (wire.Transcript, 
 	if err != nil {
 		t.Skipf("no recorded streams, which are not part of the repository: %v", err)
 	}
-	s, deltas := feed(t, f, dataOf(strings.Split(strings.TrimSpace(string(data)), "\n")...))
+	s, deltas := feed(t, f, chunks(strings.Split(strings.TrimSpace(string(data)), "\n")...))
 	in, err := s.Transcript()
 	require.NoError(t, err)
 	return in, deltas

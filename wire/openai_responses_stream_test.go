@@ -291,7 +291,7 @@ func withModel(msgs, others []convo.Message) []convo.Message {
 const responsesHead = `{"type":"response.created","response":{"id":"r1","model":"m","output":[]}}`
 
 func TestResponsesStream_CutOff(t *testing.T) {
-	s, deltas := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, deltas := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"half"}}`,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"So"}`,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"then"}`,
@@ -334,12 +334,12 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.Equal(t, "m", got.Model)
 	assert.Equal(t, "r1", got.ID)
 
-	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`))
+	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`))
 	got, err = s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Empty(t, got.Messages, "of an item that only began")
 
-	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`,
 		`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"refusal","refusal":""}}`,
 		`{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No"}`))
@@ -362,22 +362,22 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		calls  []string
 		lost   []string
 	}{
-		{"only the last event", dataOf(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil},
-		{"a whole response", dataOf(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil},
-		{"no item is ended", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil},
-		{"no item is begun", dataOf(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil},
-		{"no indexes", dataOf(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil},
-		{"one index for all", dataOf(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
+		{"only the last event", chunks(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil},
+		{"a whole response", chunks(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil},
+		{"no item is ended", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil},
+		{"no item is begun", chunks(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil},
+		{"no indexes", chunks(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil},
+		{"one index for all", chunks(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
 			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil},
-		{"an item begins twice", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
-		{"the response is created twice", dataOf(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil},
-		{"a call without a name", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
-		{"a name that comes late", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
-		{"one ID for two calls", dataOf(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
+		{"an item begins twice", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
+		{"the response is created twice", chunks(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil},
+		{"a call without a name", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
+		{"a name that comes late", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
+		{"one ID for two calls", chunks(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
 			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}},
-		{"an event of another kind", dataOf(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}},
-		{"events behind the end", dataOf(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil},
-		{"refusals are not shown", dataOf(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
+		{"an event of another kind", chunks(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}},
+		{"events behind the end", chunks(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil},
+		{"refusals are not shown", chunks(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, deltas := feed(t, wire.OpenAIResponses{}, tt.events)
@@ -413,7 +413,7 @@ func TestResponsesStream_Quirks(t *testing.T) {
 }
 
 func TestResponsesStream_Restart(t *testing.T) {
-	s, deltas := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, deltas := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_text.delta","output_index":0,"delta":"one"}`,
 		`{"type":"response.created","response":{"id":"r2","output":[]}}`,
 		`{"type":"response.output_text.delta","output_index":0,"delta":"two"}`,
@@ -428,7 +428,7 @@ func TestResponsesStream_Restart(t *testing.T) {
 		`{"type":"response.output_text.delta","output_index":0,"delta":"x"}`,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message"}}`,
 	} {
-		s, _ := feed(t, wire.OpenAIResponses{}, dataOf(`{"type":"response.completed","response":{"id":"r2","status":"completed","output":[]}}`))
+		s, _ := feed(t, wire.OpenAIResponses{}, chunks(`{"type":"response.completed","response":{"id":"r2","status":"completed","output":[]}}`))
 		_, err := s.Event("", []byte(data))
 		assert.ErrorAs(t, err, new(*wire.DecodeError), data)
 	}
@@ -450,7 +450,7 @@ func TestResponsesStream_Errors(t *testing.T) {
 		{"a failed response", `{"id":"r1","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}`, wire.ProviderError{Code: "server_error", Message: "no"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, _ := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+			s, _ := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 				`{"type":"response.output_text.delta","output_index":0,"delta":"so far"}`,
 				`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}}`))
 			_, err := s.Event("", []byte(tt.data))

@@ -80,6 +80,92 @@ func (c tally) look(t *testing.T, f wire.Format, rule, id string, body any) {
 	}
 }
 
+// A mutant breaks one rule in a recorded request.
+type mutant struct {
+	rule  string
+	spoil func(body map[string]any) bool // false: the mutant does not apply to the request
+}
+
+// checkMutants breaks each rule in recorded requests that the provider accepted. Check
+// reports that rule, and rarely any other. format returns the format that checks a request
+// of f in which a rule is broken, and false if no mutant of the rule applies to it.
+func checkMutants[F wire.Format](t *testing.T, mutants []mutant, each func(*testing.T, func(t *testing.T, f F, r recording)), format func(f F, r recording, rule string) (F, bool)) {
+	c := tally{}
+	each(t, func(t *testing.T, f F, r recording) {
+		for _, m := range mutants {
+			if r.Status != 200 || c.enough(m.rule) {
+				continue
+			}
+			f, ok := format(f, r, m.rule)
+			if body := readJSON(t, r.Request); ok && m.spoil(body) {
+				c.look(t, f, m.rule, r.ID, body)
+			}
+		}
+	})
+	var rules []string
+	for _, m := range mutants {
+		rules = append(rules, m.rule)
+	}
+	c.verdict(t, rules...)
+}
+
+// A list names a field of a request that holds a list of objects, for mutants.
+type list string
+
+// item returns a mutant that changes the list. i is the index of the first object in it
+// that fits, and m is this object. If change returns nil, the mutant does not apply.
+func (l list) item(fits func(m map[string]any) bool, change func(items []any, i int, m map[string]any) []any) func(map[string]any) bool {
+	return func(body map[string]any) bool {
+		items, _ := body[string(l)].([]any)
+		i := slices.IndexFunc(items, func(it any) bool { return fits(it.(map[string]any)) })
+		if i < 0 {
+			return false
+		}
+		items = change(items, i, items[i].(map[string]any))
+		return items != nil && set(body, string(l), items)
+	}
+}
+
+// set returns a mutant that changes one field of the first object that fits.
+func (l list) set(fits func(m map[string]any) bool, key string, value any) func(map[string]any) bool {
+	return l.item(fits, func(items []any, _ int, m map[string]any) []any {
+		m[key] = value
+		return items
+	})
+}
+
+// insert returns a mutant that puts an object after the first one that fits, or a copy of
+// this if it is nil.
+func (l list) insert(fits func(m map[string]any) bool, object map[string]any) func(map[string]any) bool {
+	return l.item(fits, func(items []any, i int, m map[string]any) []any {
+		if object != nil {
+			m = object
+		}
+		return slices.Insert(items, i+1, any(m))
+	})
+}
+
+// remove returns a mutant that removes the first object that fits.
+func (l list) remove(fits func(m map[string]any) bool) func(map[string]any) bool {
+	return l.item(fits, func(items []any, i int, _ map[string]any) []any { return slices.Delete(items, i, i+1) })
+}
+
+// append returns a mutant that appends an object.
+func (l list) append(object map[string]any) func(map[string]any) bool {
+	return func(body map[string]any) bool { return set(body, string(l), append(body[string(l)].([]any), object)) }
+}
+
+// empty returns a mutant that empties the list.
+func (l list) empty() func(map[string]any) bool {
+	return func(body map[string]any) bool { return set(body, string(l), []any{}) }
+}
+
+func set(m map[string]any, key string, value any) bool { m[key] = value; return true }
+
+func isRole(role string) func(m map[string]any) bool {
+	return func(m map[string]any) bool { return m["role"] == role }
+}
+
 // verdict fails the test if a rule was never broken, or if Check often named
 // another rule with it.
 func (c tally) verdict(t *testing.T, rules ...string) {
