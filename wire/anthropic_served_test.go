@@ -155,10 +155,7 @@ func TestAnthropic_ServedCallsArePaired(t *testing.T) {
 			h := relaxed(t, convo.Overheads{}, tt.msgs...)
 			r := mustEncode(t, f, h.Snapshot())
 			assert.Equal(t, tt.want, strings.TrimSuffix(strings.TrimPrefix(string(r.Body()), `{"messages":[`), `]}`))
-			var lost []string
-			for _, o := range r.Lost {
-				lost = append(lost, o.String())
-			}
+			lost := listed(r.Lost)
 			assert.Equal(t, tt.lost, strings.Join(lost, "; "))
 			assert.Empty(t, unservedBlocks(t, r.Body()))
 			assert.Empty(t, f.Check(r.Body()))

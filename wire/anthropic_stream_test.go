@@ -129,10 +129,7 @@ func anthropicAnswer(g *streamGenerator) (string, []event) {
 func TestAnthropicStream_Recorded(t *testing.T) {
 	restarts := 0
 	recordedEvents(t, "anthropic__", streamCases["anthropic"].ends, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Anthropic{}, events)
-		assert.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Anthropic{}, events)
 		require.NotEmpty(t, got.Messages)
 		if !strings.Contains(t.Name(), "programmatic") { // the answers in between report none
 			assert.NotZero(t, got.Usage.Input)
@@ -266,9 +263,7 @@ func TestAnthropicStream_Indexes(t *testing.T) {
 		{"a text at the index of a thought", chunks(start(zero, `{"type":"thinking","thinking":"hm"}`), delta(zero, "a"), end), []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("a")}},
 		{"in the start of the message", chunks(`{"type":"message_start","message":{"role":"assistant","content":[`+text("a")+`]}}`, start(zero, text("b")), end), []convo.Part{convo.Text("a"), convo.Text("b")}},
 	} {
-		s, deltas := feed(t, wire.Anthropic{}, tt.events)
-		got, err := s.Transcript()
-		require.NoError(t, err, tt.name)
+		got, deltas := streamed(t, wire.Anthropic{}, tt.events)
 		require.Len(t, got.Messages, 1, tt.name)
 		assert.Equal(t, tt.want, got.Messages[0].Parts, tt.name)
 		assert.Empty(t, got.Lost, tt.name)

@@ -181,7 +181,7 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 		key    string
 	}{{"anthropic__", wire.Anthropic{}, `"citations":[{`}, {"openai__responses__openai-", wire.OpenAIResponses{}, `"annotations":[{`}} {
 		recordedEvents(t, tt.prefix, streamCases[map[string]string{"anthropic__": "anthropic", "openai__responses__openai-": "responses"}[tt.prefix]].ends, func(t *testing.T, events []event) {
-			got := streamed(t, tt.f, events)
+			got, _ := streamed(t, tt.f, events)
 			notes := 0
 			for _, m := range got.Messages {
 				for _, p := range m.Parts {

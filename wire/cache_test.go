@@ -22,14 +22,7 @@ func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	assert.Empty(t, f.Check(r.Body()))
 	got := mustEncode(t, (&wire.Encoder{Format: f}), s)
 	assert.Equal(t, string(r.Body()), string(got.Body()))
-	lines := []string{}
-	if r.System != nil {
-		lines = append(lines, string(r.System))
-	}
-	for _, m := range r.Messages {
-		lines = append(lines, string(m))
-	}
-	return strings.Join(lines, "\n")
+	return linesOf(r)
 }
 
 // Names derived from an id or from the content of a document.

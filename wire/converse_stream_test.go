@@ -132,10 +132,7 @@ func TestConverseStream_Names(t *testing.T) {
 func TestConverseStream_Recorded(t *testing.T) {
 	// In some recordings the usage follows the end, and must not begin another answer.
 	recordedEvents(t, "amazon-bedrock__", func(event) bool { return false }, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Converse{}, events)
-		require.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Converse{}, events)
 		require.Len(t, got.Messages, 1)
 		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)

@@ -293,10 +293,7 @@ func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 		{body: `[]`, want: []string{"json"}},
 		{body: `{"messages":[7]}`, want: []string{"shape", "role", "content-empty"}},
 	} {
-		var rules []string
-		for _, x := range tt.f.Check([]byte(tt.body)) {
-			rules = append(rules, x.Rule)
-		}
+		rules := rulesOf(tt.f.Check([]byte(tt.body)))
 		assert.Equal(t, tt.want, rules, tt.body)
 	}
 }

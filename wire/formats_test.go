@@ -376,7 +376,7 @@ func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			whole := `{"id":"x"` + tt.top + `,"choices":[{"index":0` + tt.choice + `,"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
 			in := mustDecode(t, tt.f, []byte(whole))
-			got := streamed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
+			got, _ := streamed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
 			var want []wire.Loss
 			for _, path := range tt.want {
 				want = append(want, wire.Loss{Path: path, What: "no place for this field"})
@@ -397,10 +397,7 @@ func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 		{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://x/y","detail":"low"}}]},
 		{"role":"assistant","content":null,"reasoning_content":"hm","reasoning":"ha","reasoning_details":[7,{"type":"reasoning.text","text":"hm"}],"audio":{},"tool_calls":[{"id":"c","type":"function","extra_content":7,"x":1,"function":{"name":"f","arguments":"{}"}}]}]}`))
 	require.NoError(t, err)
-	var paths []string
-	for _, l := range in.Lost {
-		paths = append(paths, l.Path)
-	}
+	paths := pathsOf(in.Lost)
 	assert.Equal(t, []string{
 		"messages[0].content[0].cache_control", "messages[0].content[1].image_url.detail",
 		"messages[1].reasoning", "messages[1].reasoning_details[0]", "messages[1].tool_calls[0].extra_content", "messages[1].tool_calls[0].x", "messages[1].audio",
@@ -484,4 +481,40 @@ func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
 	t.Helper()
 	_, err := h.Append(msgs...)
 	require.NoError(t, err)
+}
+
+// linesOf returns the system text and the messages of a request, one per line.
+func linesOf(r wire.Request) string {
+	var lines []string
+	if r.System != nil {
+		lines = append(lines, string(r.System))
+	}
+	for _, m := range r.Messages {
+		lines = append(lines, string(m))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// listed returns what was lost in words.
+func listed[L fmt.Stringer](lost []L) (list []string) {
+	for _, l := range lost {
+		list = append(list, l.String())
+	}
+	return list
+}
+
+// pathsOf returns the places of what was lost.
+func pathsOf(lost []wire.Loss) (paths []string) {
+	for _, l := range lost {
+		paths = append(paths, l.Path)
+	}
+	return paths
+}
+
+// rulesOf returns the rules that Check found broken.
+func rulesOf(found []wire.Finding) (rules []string) {
+	for _, x := range found {
+		rules = append(rules, x.Rule)
+	}
+	return rules
 }

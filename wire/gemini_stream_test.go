@@ -135,10 +135,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		"google-tool-call": {`{"location":"San Francisco"}`},
 	}
 	recordedEvents(t, "google__google-", streamCases["gemini"].ends, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Gemini{}, events)
-		require.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Gemini{}, events)
 		require.Len(t, got.Messages, 1)
 		assert.NotZero(t, got.Usage.Input)
 		assert.NotZero(t, got.Usage.Output)
@@ -202,14 +199,12 @@ func chunks(list ...string) (events []event) {
 // Signatures stay with the parts that they were received with.
 func TestGeminiStream_Signatures(t *testing.T) {
 	part := func(s string) string { return `{"candidates":[{"content":{"role":"model","parts":[` + s + `]}}]}` }
-	s, _ := feed(t, wire.Gemini{}, chunks(
+	got, _ := streamed(t, wire.Gemini{}, chunks(
 		part(`{"text":"hm ","thought":true}`), part(`{"text":"so","thought":true}`),
 		part(`{"functionCall":{"id":"a","name":"f","args":{}},"thoughtSignature":"one"}`),
 		part(`{"functionCall":{"id":"b","name":"f","args":{}}}`),
 		part(`{"text":"x"}`), part(`{"text":"y","thoughtSignature":"two"}`), part(`{"text":"z"}`),
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"","thoughtSignature":"three"}]},"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
 	assert.Equal(t, []convo.Part{
 		convo.Reasoning{Text: "hm so"},
 		convo.Reasoning{Signature: "one", ID: "a"}, convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.ToolCall{ID: "b", Name: "f", Arguments: "{}"},
@@ -323,9 +318,7 @@ func TestGeminiStream_Restart(t *testing.T) {
 	chunk := func(id, text string) string {
 		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%q}]}}],"responseId":%q}`, text, id)
 	}
-	s, deltas := feed(t, wire.Gemini{}, chunks(chunk("a", "one"), chunk("b", "two"), `{"candidates":[{"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
+	got, deltas := streamed(t, wire.Gemini{}, chunks(chunk("a", "one"), chunk("b", "two"), `{"candidates":[{"finishReason":"STOP"}]}`))
 	assert.Equal(t, "two", got.Messages[0].Text())
 	assert.Equal(t, "b", got.ID)
 	assert.Equal(t, []wire.Delta{{Text: "one"}, {Restart: true}, {Text: "two"}}, deltas)
@@ -347,9 +340,7 @@ func TestGeminiStream_Arguments(t *testing.T) {
 		{"an array", `{"jsonPath":"$[0]","stringValue":"x"}`, `["x"]`, `["x"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, deltas := feed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[`+tt.args+`]}}]},"finishReason":"STOP"}]}`))
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, deltas := streamed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[`+tt.args+`]}}]},"finishReason":"STOP"}]}`))
 			assert.Equal(t, tt.want, got.Messages[0].ToolCalls()[0].Arguments)
 			_, _, calls := shown(deltas)
 			assert.Equal(t, tt.shown, calls[0].Arguments)
@@ -448,10 +439,8 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 		assert.Less(t, len(got.CutOff.Arguments), 6*in, step)
 	}
 	// Single elements may be left out.
-	s, _ := feed(t, wire.Gemini{}, chunks(
+	got, _ := streamed(t, wire.Gemini{}, chunks(
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[120]","numberValue":1}],"willContinue":true}}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
 	assert.Equal(t, `{"a":[`+strings.Repeat("null,", 120)+`1]}`, got.Messages[0].ToolCalls()[0].Arguments)
 }

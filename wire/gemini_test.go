@@ -13,20 +13,6 @@ import (
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-func geminiLines(t testing.TB, f wire.Gemini, msgs ...convo.Message) string {
-	t.Helper()
-	r := mustEncode(t, f, convo.NewSnapshot(msgs))
-	assert.Empty(t, f.Check(r.Body()))
-	var lines []string
-	if r.System != nil {
-		lines = append(lines, string(r.System))
-	}
-	for _, m := range r.Messages {
-		lines = append(lines, string(m))
-	}
-	return strings.Join(lines, "\n")
-}
-
 func geminiResult(id string, isError bool, parts ...convo.Part) convo.Message {
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: id, IsError: isError, Parts: parts}}}
 }
@@ -97,7 +83,7 @@ func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 {"role":"model","parts":[{"text":"c"},{"executableCode":{"n":1.0},"a":0}]}
 {"role":"user","parts":[{"text":"d"},{"text":"e"}]}`},
 	} {
-		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, geminiLines(t, tt.f, tt.msgs...)) })
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, lines(t, tt.f, tt.msgs...)) })
 	}
 	for _, s := range []*convo.Snapshot{nil, convo.NewSnapshot([]convo.Message{convo.User(" ")}), convo.NewSnapshot([]convo.Message{geminiAnswer("", convo.Reasoning{Text: "x"})})} {
 		_, err := wire.Gemini{}.Encode(s)
@@ -260,10 +246,7 @@ func TestGemini_CheckFindsEachRuleAndNoOther(t *testing.T) {
 		{"", `{"contents":[{"parts":[{"somethingNew":1},{"thoughtSignature":"x"}]}]}`, ""},
 		{"", `{"contents":[{"role":7,"parts":[{"thought":true}]}]}`, "shape part-empty"},
 	} {
-		var rules []string
-		for _, x := range (wire.Gemini{Model: tt.model}).Check([]byte(tt.body)) {
-			rules = append(rules, x.Rule)
-		}
+		rules := rulesOf((wire.Gemini{Model: tt.model}).Check([]byte(tt.body)))
 		assert.Equal(t, tt.rules, strings.Join(rules, " "), tt.body)
 	}
 }

@@ -445,10 +445,7 @@ func TestLost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := asSent(tt.msgs)
 			r := mustEncode(t, tt.format, s)
-			var got []string
-			for _, l := range r.Lost {
-				got = append(got, l.String())
-			}
+			got := listed(r.Lost)
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s", r.Body())
 			if tt.want == "" {
 				assert.Nil(t, r.Lost)
@@ -656,10 +653,7 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		e := wire.Encoder{Format: tt.format}
 		for range 3 { // losses do not accumulate
 			r := mustEncode(t, &e, s)
-			var got []string
-			for _, l := range r.Lost {
-				got = append(got, l.String())
-			}
+			got := listed(r.Lost)
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
 		}
 	}

@@ -255,10 +255,7 @@ func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 		f := wire.OpenAIChat{Dialect: d}
 		in := mustDecode(t, f, []byte(message))
 		assert.Equal(t, convo.Reasoning{Text: "hm"}, in.Messages[0].Parts[0])
-		var lost []string
-		for _, l := range in.Lost {
-			lost = append(lost, l.Path)
-		}
+		lost := pathsOf(in.Lost)
 		assert.Equal(t, []string{"tool_calls[0].extra_content", "extra_content", "reasoning_details"}, lost)
 		r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 		assert.Equal(t, 1, strings.Count(string(r.Body()), "hm"))
@@ -290,7 +287,7 @@ func TestChatStream_ReasoningDetails(t *testing.T) {
 			`[{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}]`},
 	} {
 		f := wire.OpenAIChat{Host: "h"}
-		got := streamed(t, f, chatDeltas(tt.deltas...))
+		got, _ := streamed(t, f, chatDeltas(tt.deltas...))
 		want := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":`+tt.want+`},"finish_reason":"stop"}]}`))
 		assert.Equal(t, want, got, name)
 	}
@@ -363,9 +360,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 func TestMistral_RecordedThinking(t *testing.T) {
 	recordedEvents(t, "mistral__mistral-reasoning", func(e event) bool { return strings.Contains(e.data, `"finish_reason":"stop"`) }, func(t *testing.T, events []event) {
 		f := wire.OpenAIChat{Dialect: wire.Mistral}
-		s, deltas := feed(t, f, events)
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, f, events)
 		assert.Empty(t, got.Lost)
 		require.Len(t, got.Messages[0].Parts, 2)
 		thought := got.Messages[0].Parts[0].(convo.Reasoning)
@@ -377,16 +372,13 @@ func TestMistral_RecordedThinking(t *testing.T) {
 	})
 }
 
-// lines returns the messages of a request, one per line.
-func lines(t *testing.T, f wire.Format, msgs ...convo.Message) string {
+// lines returns the system text and the messages of a request, which Check must accept, one
+// per line.
+func lines(t testing.TB, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
 	r := mustEncode(t, f, convo.NewSnapshot(msgs))
 	assert.Empty(t, f.Check(r.Body()), "%+v", f)
-	var list []string
-	for _, m := range r.Messages {
-		list = append(list, string(m))
-	}
-	return strings.Join(list, "\n")
+	return linesOf(r)
 }
 
 // The order that the templates published with mistral-common need, in
@@ -531,10 +523,7 @@ func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 		f := wire.OpenAIChat{Dialect: wire.Gemma}
 		r := mustEncode(t, f, convo.NewSnapshot(tt.msgs))
 		assert.Equal(t, tt.want, lines(t, f, tt.msgs...))
-		var lost []string
-		for _, o := range r.Lost {
-			lost = append(lost, o.String())
-		}
+		lost := listed(r.Lost)
 		assert.Equal(t, tt.lost, strings.Join(lost, "\n"))
 	}
 }

@@ -407,10 +407,7 @@ func TestChatStream_Quirks(t *testing.T) {
 		{"cut off by the length", chunks(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"x","function":{"name":"rm"}}]},"finish_reason":"length"}]}`), "a", nil, nil, convo.StopLength},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, deltas := feed(t, wire.OpenAIChat{}, tt.events)
-			assert.True(t, s.Done())
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, deltas := streamed(t, wire.OpenAIChat{}, tt.events)
 			text, calls := "", []string(nil)
 			for _, m := range got.Messages {
 				text += m.Text()
@@ -422,10 +419,7 @@ func TestChatStream_Quirks(t *testing.T) {
 					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
 				}
 			}
-			var lost []string
-			for _, l := range got.Lost {
-				lost = append(lost, l.String())
-			}
+			lost := listed(got.Lost)
 			assert.Equal(t, tt.text, text)
 			assert.Equal(t, tt.calls, calls)
 			assert.Equal(t, tt.lost, lost)
@@ -439,7 +433,7 @@ func TestChatStream_Quirks(t *testing.T) {
 
 // Fields that stay empty count as missing.
 func TestChatStream_EmptyFields(t *testing.T) {
-	got := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
+	got, _ := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"content":"","refusal":"","reasoning_content":"","annotations":null}`, `{"reasoning":"r"}`, `{"content":"a"}`))
 	assert.Equal(t, []convo.Part{convo.Reasoning{ID: "reasoning", Text: "r"}, convo.Text("a")}, got.Messages[0].Parts)
 	assert.Empty(t, got.Lost)
 }
@@ -451,13 +445,13 @@ func TestChatStream_Usage(t *testing.T) {
 		"in a field of Groq's": `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":5,"completion_tokens":2}}}`,
 		"both":                 `{"choices":[{"delta":{},"finish_reason":"stop"}],"x_groq":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
 	} {
-		got := streamed(t, wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
+		got, _ := streamed(t, wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`, last))
 		want := convo.Usage{Input: 5, Output: 2}
 		if strings.HasPrefix(name, "in ") {
 			want.Output = 1 // the field with the usual name wins
 		}
 		assert.Equal(t, want, got.Usage, name)
-		got = streamed(t, wire.OpenAIChat{}, chunks(last))
+		got, _ = streamed(t, wire.OpenAIChat{}, chunks(last))
 		assert.Equal(t, convo.Usage{Input: 5, Output: 2}, got.Usage, name)
 	}
 }
@@ -583,10 +577,7 @@ func TestChatStream_Recorded(t *testing.T) {
 			}
 			for _, events := range answers {
 				n++
-				s, deltas := feed(t, host.f, events)
-				assert.True(t, s.Done())
-				got, err := s.Transcript()
-				require.NoError(t, err)
+				got, deltas := streamed(t, host.f, events)
 				require.Len(t, got.Messages, 1)
 				assert.NotZero(t, got.Usage.Input)
 				assert.NotZero(t, got.Usage.Output)
@@ -633,7 +624,7 @@ func FuzzChatStream(f *testing.F) {
 
 // Fields other than the name and the arguments of a call are reported as lost.
 func TestChatStream_FieldsOfACall(t *testing.T) {
-	got := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
+	got, _ := streamed(t, wire.OpenAIChat{}, chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}","mood":7}}]}`))
 	require.Len(t, got.Lost, 1)
 	assert.Contains(t, got.Lost[0].Path, "function.mood")
 }

@@ -293,11 +293,7 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 {"role":"user","content":[{"type":"text","text":"{\"tool_response\":{\"name\":\"odd_20name_xef5bac77\",\"content\":\"Error: no\"}}"},{"type":"image_url","image_url":{"url":"data:image/png;base64,eQ=="}},{"type":"text","text":"So?"}]}`},
 	} {
 		r := mustEncode(t, tt.f, convo.NewSnapshot(msgs))
-		var lines []string
-		for _, m := range r.Messages {
-			lines = append(lines, string(m))
-		}
-		assert.Equal(t, tt.want, strings.Join(lines, "\n"), "%+v", tt.f)
+		assert.Equal(t, tt.want, linesOf(r), "%+v", tt.f)
 		assert.Equal(t, tt.f.Dialect != wire.Gemma, r.NeedsTools)
 		assert.Empty(t, tt.f.Check(r.Body()))
 	}
@@ -384,10 +380,7 @@ func TestOpenAIChat_CheckKnowsTheRulesOfTemplates(t *testing.T) {
 		{wire.Gemma, []string{assistant, user}, []string{"user-first"}},
 		{wire.Gemma, []string{system, system, user}, []string{"role", "role", "system-first"}},
 	} {
-		var rules []string
-		for _, x := range (wire.OpenAIChat{Dialect: tt.dialect}).Check([]byte(`{"messages":[` + strings.Join(tt.msgs, ",") + `]}`)) {
-			rules = append(rules, x.Rule)
-		}
+		rules := rulesOf((wire.OpenAIChat{Dialect: tt.dialect}).Check([]byte(`{"messages":[` + strings.Join(tt.msgs, ",") + `]}`)))
 		assert.Equal(t, tt.want, rules, "dialect %d: %v", tt.dialect, tt.msgs)
 	}
 }

@@ -175,9 +175,7 @@ func recordedStream(t *testing.T, f wire.Format, name string) (wire.Transcript, 
 	if err != nil {
 		t.Skipf("no recorded streams, which are not part of the repository: %v", err)
 	}
-	s, deltas := feed(t, f, chunks(strings.Split(strings.TrimSpace(string(data)), "\n")...))
-	in, err := s.Transcript()
-	require.NoError(t, err)
+	in, deltas := streamed(t, f, chunks(strings.Split(strings.TrimSpace(string(data)), "\n")...))
 	return in, deltas
 }
 

@@ -211,7 +211,6 @@ func TestResponsesStream_Recorded(t *testing.T) {
 			n++
 			f := wire.OpenAIResponses{Model: "gpt"}
 			s, deltas := feed(t, f, events)
-			assert.True(t, s.Done())
 			got, err := s.Transcript()
 			require.NoError(t, err)
 
@@ -317,10 +316,7 @@ func TestResponsesStream_CutOff(t *testing.T) {
 		convo.Reasoning{ID: "rs_2", Encrypted: "whole"},
 	}, got.Messages[0].Parts)
 	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.CutOff)
-	var lost []string
-	for _, l := range got.Lost {
-		lost = append(lost, l.String())
-	}
+	lost := listed(got.Lost)
 	assert.Equal(t, []string{
 		`call 1: the call "delete_all", which the provider had not ended`,
 		`call 2: the call "sql", which the provider had not ended`,
@@ -380,10 +376,7 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		{"refusals are not shown", chunks(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, deltas := feed(t, wire.OpenAIResponses{}, tt.events)
-			assert.True(t, s.Done())
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, deltas := streamed(t, wire.OpenAIResponses{}, tt.events)
 			text, calls := "", []string(nil)
 			for _, m := range got.Messages {
 				for _, p := range m.Parts {
@@ -399,10 +392,7 @@ func TestResponsesStream_Quirks(t *testing.T) {
 					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
 				}
 			}
-			var lost []string
-			for _, l := range got.Lost {
-				lost = append(lost, l.String())
-			}
+			lost := listed(got.Lost)
 			assert.Equal(t, tt.text, text)
 			assert.Equal(t, tt.calls, calls)
 			assert.Equal(t, tt.lost, lost)

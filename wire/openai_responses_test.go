@@ -333,14 +333,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustEncode(t, tt.f, convo.NewSnapshot(tt.msgs))
-			var lines []string
-			if r.System != nil {
-				lines = append(lines, string(r.System))
-			}
-			for _, m := range r.Messages {
-				lines = append(lines, string(m))
-			}
-			assert.Equal(t, tt.want, strings.Join(lines, "\n"))
+			assert.Equal(t, tt.want, linesOf(r))
 			assert.Empty(t, tt.f.Check(r.Body()))
 			assert.Equal(t, strings.Contains(tt.want, `"function_call"`), r.NeedsTools)
 		})
@@ -409,10 +402,7 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.Text("2")}},
 	}
 	assert.Equal(t, want, in.Messages)
-	var lost []string
-	for _, l := range in.Lost {
-		lost = append(lost, l.Path)
-	}
+	lost := pathsOf(in.Lost)
 	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[2]"}, lost)
 	_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 	require.NoError(t, err)
@@ -663,10 +653,7 @@ func TestResponses_ServedToolsArePaired(t *testing.T) {
 			in := mustDecode(t, f, []byte(`{"input":[`+strings.Join(tt.items, ",")+`]}`))
 			r := mustEncode(t, f, relaxed(t, convo.Overheads{}, in.Messages...).Snapshot())
 			assert.Equal(t, tt.want, responsesItems(t, r.Body()))
-			var lost []string
-			for _, o := range r.Lost {
-				lost = append(lost, o.String())
-			}
+			lost := listed(r.Lost)
 			assert.Equal(t, tt.lost, strings.Join(lost, "; "))
 			assert.Empty(t, f.Check(r.Body()), "%s", r.Body())
 		})
@@ -677,10 +664,7 @@ func TestResponses_ServedToolsArePaired(t *testing.T) {
 		user + "," + result:                       "orphan-result",
 		user + "," + ran + "," + call + "," + out: "",
 	} {
-		var got []string
-		for _, x := range (wire.OpenAIResponses{}).Check([]byte(`{"input":[` + items + `]}`)) {
-			got = append(got, x.Rule)
-		}
+		got := rulesOf((wire.OpenAIResponses{}).Check([]byte(`{"input":[` + items + `]}`)))
 		assert.Equal(t, want, strings.Join(got, " "), items)
 	}
 }

@@ -84,9 +84,7 @@ func TestStream_HalfCharacters(t *testing.T) {
 			for _, p := range c.pieces {
 				events = append(events, event{"", strings.Replace(tt.piece, "TEXT", p, 1)})
 			}
-			s, deltas := feed(t, tt.format, append(events, event{"", tt.end}))
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, deltas := streamed(t, tt.format, append(events, event{"", tt.end}))
 			text, _, _ := shown(deltas)
 			assert.Equal(t, c.text, streamedText(got), "%s: %q", tt.name, c.pieces)
 			assert.Equal(t, c.shown, text, "%s: %q", tt.name, c.pieces)
@@ -105,9 +103,7 @@ func TestStream_HalfCharactersElsewhere(t *testing.T) {
 		{wire.OpenAIChat{}, chunks(`{"choices":[{"delta":{"content":[{"type":"text","text":"a\ud83d"}]}}]}`, `{"choices":[{"delta":{"content":"\ude00"},"finish_reason":"stop"}]}`)},
 		{wire.Anthropic{}, chunks(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a\ud83d"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00"}}`, `{"type":"message_stop"}`)},
 	} {
-		s, deltas := feed(t, tt.format, tt.events)
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, tt.format, tt.events)
 		assert.Equal(t, "a😀", streamedText(got), "%s", tt.events)
 		assert.Equal(t, []wire.Delta{{Text: "a"}, {Text: "😀"}}, deltas, "%s", tt.events)
 	}
@@ -206,9 +202,7 @@ func TestStream_ErrorEvents(t *testing.T) {
 		}
 		for _, nothing := range []string{`{}`, `{ }`, `""`, `false`, `null`} {
 			events := []event{{"", strings.Replace(strings.Replace(tt.piece, "TEXT", "a", 1), "{", `{"error":`+nothing+`,`, 1)}, {"", tt.end}}
-			s, _ := feed(t, tt.format, events)
-			got, err := s.Transcript()
-			assert.NoError(t, err)
+			got, _ := streamed(t, tt.format, events)
 			assert.Equal(t, "a", streamedText(got), "%s: an error that is %s", tt.name, nothing)
 		}
 	}

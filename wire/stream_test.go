@@ -127,13 +127,14 @@ func feed(t testing.TB, f wire.Format, events []event) (wire.Stream, []wire.Delt
 	return s, all
 }
 
-// streamed returns the Transcript of a stream that has ended.
-func streamed(t testing.TB, f wire.Format, events []event) wire.Transcript {
+// streamed returns the Transcript and the deltas of a stream that ends.
+func streamed(t testing.TB, f wire.Format, events []event) (wire.Transcript, []wire.Delta) {
 	t.Helper()
-	s, _ := feed(t, f, events)
+	s, deltas := feed(t, f, events)
 	got, err := s.Transcript()
 	require.NoError(t, err)
-	return got
+	assert.True(t, s.Done())
+	return got, deltas
 }
 
 // shown joins deltas as a program that shows them does.

@@ -219,9 +219,7 @@ func TestDecode_UsageOfOtherTypes(t *testing.T) {
 		for _, e := range a.events {
 			events = append(events, event{"", strings.ReplaceAll(e, "USAGE", tt.usage)})
 		}
-		s, _ := feed(t, a.format, events)
-		streamed, err := s.Transcript()
-		require.NoError(t, err, "%s %s", tt.format, tt.usage)
+		streamed, _ := streamed(t, a.format, events)
 		for _, got := range []wire.Transcript{in, streamed} {
 			require.Len(t, got.Messages, 1)
 			assert.Equal(t, "a", got.Messages[0].Text())
