@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -353,14 +352,7 @@ func chatDeltas(deltas ...string) (events []event) {
 
 func TestChatStream_Quirks(t *testing.T) {
 	const usage = `"usage":{"prompt_tokens":5,"completion_tokens":2}`
-	for _, tt := range []struct {
-		name   string
-		events []event
-		text   string
-		calls  []string // ID, name and arguments; - for an ID that was made
-		lost   []string
-		stop   convo.Stop
-	}{
+	checkQuirks(t, wire.OpenAIChat{}, []quirk{
 		{"[DONE] without a finish_reason", chunks(`{"choices":[{"delta":{"content":"a"}}]}`, "[DONE]"), "a", nil, nil, convo.StopDone},
 		{"nothing but [DONE]", chunks("[DONE]"), "", nil, nil, convo.StopDone},
 		{"an empty choice", chunks(`{"choices":[{"delta":{},"finish_reason":"content_filter"}]}`), "", nil, nil, convo.StopRefused},
@@ -405,30 +397,7 @@ func TestChatStream_Quirks(t *testing.T) {
 		{"one ID for two calls", chatDeltas(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`),
 			"", []string{"a f {}", "- g {}"}, []string{"choices[0].message.tool_calls[1].id: an id that another call of the message has, too"}, convo.StopToolCall},
 		{"cut off by the length", chunks(`{"choices":[{"delta":{"content":"a","tool_calls":[{"index":0,"id":"x","function":{"name":"rm"}}]},"finish_reason":"length"}]}`), "a", nil, nil, convo.StopLength},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, deltas := streamed(t, wire.OpenAIChat{}, tt.events)
-			text, calls := "", []string(nil)
-			for _, m := range got.Messages {
-				text += m.Text()
-				for _, c := range m.ToolCalls() {
-					id := c.ID
-					if c.Minted {
-						id = "-"
-					}
-					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
-				}
-			}
-			lost := listed(got.Lost)
-			assert.Equal(t, tt.text, text)
-			assert.Equal(t, tt.calls, calls)
-			assert.Equal(t, tt.lost, lost)
-			assert.Equal(t, tt.stop, got.Stop)
-			if said, _, _ := shown(deltas); tt.name != "half a character" {
-				assert.Equal(t, tt.text, said)
-			}
-		})
-	}
+	})
 }
 
 // Fields that stay empty count as missing.
@@ -457,13 +426,7 @@ func TestChatStream_Usage(t *testing.T) {
 }
 
 func TestChatStream_Errors(t *testing.T) {
-	const before = `{"id":"1","choices":[{"delta":{"content":"so far"}}]}`
-	for _, tt := range []struct {
-		name     string
-		e        event
-		want     wire.ProviderError // without the JSON
-		overflow bool
-	}{
+	checkErrorEvents(t, wire.OpenAIChat{}, chunks(`{"id":"1","choices":[{"delta":{"content":"so far"}}]}`), []errorQuirk{
 		{"OpenAI", event{"", `{"error":{"message":"This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`},
 			wire.ProviderError{Type: "invalid_request_error", Code: "context_length_exceeded", Message: "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens."}, true},
 		{"OpenRouter", event{"", `{"id":"1","error":{"code":502,"message":"Provider disconnected"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`},
@@ -473,26 +436,7 @@ func TestChatStream_Errors(t *testing.T) {
 		{"a text", event{"", `{"error":"model not found"}`}, wire.ProviderError{Message: "model not found"}, false},
 		{"a named event", event{"error", `{"message":"no"}`}, wire.ProviderError{Message: "no"}, false},
 		{"a detail", event{"", `{"detail":"no"}`}, wire.ProviderError{Message: "no"}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s, _ := feed(t, wire.OpenAIChat{}, chunks(before))
-			_, err := s.Event(tt.e.name, []byte(tt.e.data))
-			e, ok := errors.AsType[*wire.ProviderError](err)
-			require.True(t, ok, "%v", err)
-			assert.JSONEq(t, e.JSON, e.JSON)
-			got := *e
-			got.JSON = ""
-			assert.Equal(t, tt.want, got)
-			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
-			answer, err := s.Transcript()
-			assert.ErrorIs(t, err, e)
-			require.Len(t, answer.Messages, 1)
-			assert.Equal(t, "so far", answer.Messages[0].Text())
-			assert.False(t, s.Done())
-			_, err = s.Event("", []byte("[DONE]"))
-			assert.ErrorIs(t, err, e)
-		})
-	}
+	}, func(*testing.T, wire.Transcript) {})
 
 	for name, data := range map[string][]string{
 		"another answer":                {`{"id":"1","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`, `{"id":"2","choices":[{"delta":{"content":"b"}}]}`},

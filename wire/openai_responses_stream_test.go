@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -351,55 +350,24 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		return `{"type":"response.output_item.added",` + index + `"item":` + item + `}`
 	}
 	const message = `{"type":"message","role":"assistant","content":[]}`
-	for _, tt := range []struct {
-		name   string
-		events []event
-		text   string
-		calls  []string
-		lost   []string
-	}{
-		{"only the last event", chunks(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil},
-		{"a whole response", chunks(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil},
-		{"no item is ended", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil},
-		{"no item is begun", chunks(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil},
-		{"no indexes", chunks(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil},
+	checkQuirks(t, wire.OpenAIResponses{}, []quirk{
+		{"only the last event", chunks(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil, convo.StopToolCall},
+		{"a whole response", chunks(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil, convo.StopDone},
+		{"no item is ended", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil, convo.StopToolCall},
+		{"no item is begun", chunks(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil, convo.StopDone},
+		{"no indexes", chunks(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil, convo.StopDone},
 		{"one index for all", chunks(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
-			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil},
-		{"an item begins twice", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
-		{"the response is created twice", chunks(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil},
-		{"a call without a name", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
-		{"a name that comes late", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
+			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil, convo.StopToolCall},
+		{"an item begins twice", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil, convo.StopDone},
+		{"the response is created twice", chunks(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil, convo.StopDone},
+		{"a call without a name", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}, convo.StopDone},
+		{"a name that comes late", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil, convo.StopToolCall},
 		{"one ID for two calls", chunks(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
-			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}},
-		{"an event of another kind", chunks(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}},
-		{"events behind the end", chunks(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil},
-		{"refusals are not shown", chunks(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, deltas := streamed(t, wire.OpenAIResponses{}, tt.events)
-			text, calls := "", []string(nil)
-			for _, m := range got.Messages {
-				for _, p := range m.Parts {
-					if p, ok := p.(convo.Text); ok {
-						text += string(p)
-					}
-				}
-				for _, c := range m.ToolCalls() {
-					id := c.ID
-					if c.Minted {
-						id = "-"
-					}
-					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
-				}
-			}
-			lost := listed(got.Lost)
-			assert.Equal(t, tt.text, text)
-			assert.Equal(t, tt.calls, calls)
-			assert.Equal(t, tt.lost, lost)
-			said, _, _ := shown(deltas)
-			assert.Equal(t, tt.text, said)
-		})
-	}
+			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}, convo.StopToolCall},
+		{"an event of another kind", chunks(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}, convo.StopDone},
+		{"events behind the end", chunks(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil, convo.StopDone},
+		{"refusals are not shown", chunks(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil, convo.StopDone},
+	})
 }
 
 func TestResponsesStream_Restart(t *testing.T) {
@@ -425,44 +393,26 @@ func TestResponsesStream_Restart(t *testing.T) {
 }
 
 func TestResponsesStream_Errors(t *testing.T) {
-	for _, tt := range []struct {
-		name, data string
-		want       wire.ProviderError
-		overflow   bool
-	}{
-		{"flat", `{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model. Please adjust your input and try again.","param":"input","sequence_number":2}`,
+	before := chunks(responsesHead,
+		`{"type":"response.output_text.delta","output_index":0,"delta":"so far"}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}}`)
+	checkErrorEvents(t, wire.OpenAIResponses{}, before, []errorQuirk{
+		{"flat", event{"", `{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model. Please adjust your input and try again.","param":"input","sequence_number":2}`},
 			wire.ProviderError{Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model. Please adjust your input and try again."}, true},
-		{"nested", `{"type":"error","error":{"type":"server_error","code":null,"message":"busy"}}`, wire.ProviderError{Type: "server_error", Message: "busy"}, false},
-		{"without a type", `{"error":{"message":"busy"}}`, wire.ProviderError{Message: "busy"}, false},
-		{"failed", `{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."},"output":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{","status":"incomplete"},{"type":"function_call","call_id":"c9","name":"f","arguments":"{}","status":"completed"}]}}`,
+		{"nested", event{"", `{"type":"error","error":{"type":"server_error","code":null,"message":"busy"}}`}, wire.ProviderError{Type: "server_error", Message: "busy"}, false},
+		{"without a type", event{"", `{"error":{"message":"busy"}}`}, wire.ProviderError{Message: "busy"}, false},
+		{"failed", event{"", `{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."},"output":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{","status":"incomplete"},{"type":"function_call","call_id":"c9","name":"f","arguments":"{}","status":"completed"}]}}`},
 			wire.ProviderError{Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model."}, true},
-		{"failed without a reason", `{"type":"response.failed","response":{"id":"r1","error":null}}`, wire.ProviderError{Message: "the response failed"}, false},
-		{"a failed response", `{"id":"r1","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}`, wire.ProviderError{Code: "server_error", Message: "no"}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s, _ := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
-				`{"type":"response.output_text.delta","output_index":0,"delta":"so far"}`,
-				`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}}`))
-			_, err := s.Event("", []byte(tt.data))
-			e, ok := errors.AsType[*wire.ProviderError](err)
-			require.True(t, ok, "%v", err)
-			got := *e
-			got.JSON = ""
-			assert.Equal(t, tt.want, got)
-			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
-			answer, err := s.Transcript()
-			assert.ErrorIs(t, err, e)
-			assert.False(t, s.Done())
-			require.Len(t, answer.Messages, 1)
-			assert.Equal(t, "so far", answer.Messages[0].Text())
-			require.NotNil(t, answer.CutOff)
-			assert.Equal(t, "c1", answer.CutOff.ID)
-			assert.Empty(t, answer.Lost)
-			for _, c := range answer.Messages[0].ToolCalls() {
-				assert.Equal(t, "c9", c.ID)
-			}
-		})
-	}
+		{"failed without a reason", event{"", `{"type":"response.failed","response":{"id":"r1","error":null}}`}, wire.ProviderError{Message: "the response failed"}, false},
+		{"a failed response", event{"", `{"id":"r1","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}`}, wire.ProviderError{Code: "server_error", Message: "no"}, false},
+	}, func(t *testing.T, got wire.Transcript) {
+		require.NotNil(t, got.CutOff)
+		assert.Equal(t, "c1", got.CutOff.ID)
+		assert.Empty(t, got.Lost)
+		for _, c := range streamedCalls(got) {
+			assert.Equal(t, "c9", c.ID)
+		}
+	})
 	for _, data := range []string{`{"type":"response.created"}`, `{"x":1}`, `[]`, `{"type":"response.output_item.added","output_index":"x","item":{}}`, `{"type":"response.output_item.added","output_index":0}`, `{"type":"response.completed","response":{"output":7}}`, `{"type":"response.content_part.added","output_index":0}`} {
 		_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(data))
 		assert.ErrorAs(t, err, new(*wire.DecodeError), data)

@@ -48,6 +48,71 @@ func streamedCalls(t wire.Transcript) (calls []convo.ToolCall) {
 	return calls
 }
 
+// A quirk is a stream as some server sends it, and what the Transcript has.
+type quirk struct {
+	name   string
+	events []event
+	text   string
+	calls  []string // ID, name and arguments; - for an ID that was made
+	lost   []string
+	stop   convo.Stop
+}
+
+func checkQuirks(t *testing.T, f wire.Format, quirks []quirk) {
+	for _, tt := range quirks {
+		t.Run(tt.name, func(t *testing.T) {
+			got, deltas := streamed(t, f, tt.events)
+			var calls []string
+			for _, c := range streamedCalls(got) {
+				if c.Minted {
+					c.ID = "-"
+				}
+				calls = append(calls, c.ID+" "+c.Name+" "+c.Arguments)
+			}
+			assert.Equal(t, tt.text, strings.ReplaceAll(streamedText(got), "\n", "")) // Text parts texts by line breaks
+			assert.Equal(t, tt.calls, calls)
+			assert.Equal(t, tt.lost, listed(got.Lost))
+			assert.Equal(t, tt.stop, got.Stop)
+			text, _, _ := shown(deltas)
+			assert.Equal(t, tt.text, text)
+		})
+	}
+}
+
+// An errorQuirk is an event with an error of the provider.
+type errorQuirk struct {
+	name     string
+	e        event
+	want     wire.ProviderError // without the JSON
+	overflow bool
+}
+
+// checkErrorEvents gives each event to a stream after others, whose text is "so far". The
+// Transcript has what was received before.
+func checkErrorEvents(t *testing.T, f wire.Format, before []event, quirks []errorQuirk, check func(t *testing.T, got wire.Transcript)) {
+	for _, tt := range quirks {
+		t.Run(tt.name, func(t *testing.T) {
+			s, _ := feed(t, f, before)
+			_, err := s.Event(tt.e.name, []byte(tt.e.data))
+			e, ok := errors.AsType[*wire.ProviderError](err)
+			require.True(t, ok, "%v", err)
+			assert.JSONEq(t, e.JSON, e.JSON)
+			got := *e
+			got.JSON = ""
+			assert.Equal(t, tt.want, got)
+			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
+			answer, err := s.Transcript()
+			assert.ErrorIs(t, err, e)
+			require.Len(t, answer.Messages, 1)
+			assert.Equal(t, "so far", streamedText(answer))
+			check(t, answer)
+			assert.False(t, s.Done())
+			_, err = s.Event("", []byte("[DONE]"))
+			assert.ErrorIs(t, err, e)
+		})
+	}
+}
+
 // textEvents are the events of an answer that is one text: the piece TEXT, and the end.
 var textEvents = []struct {
 	name       string
