@@ -149,13 +149,8 @@ func TestAnthropicStream_Recorded(t *testing.T) {
 				restarts++
 			}
 		}
-		var all strings.Builder
-		for _, p := range got.Messages[0].Parts {
-			if p, ok := p.(convo.Text); ok {
-				all.WriteString(string(p))
-			}
-		}
-		assert.Equal(t, all.String(), text)
+		said, _, _ := contentOf(got.Messages[:1])
+		assert.Equal(t, said, text)
 	})
 	assert.Equal(t, 1, restarts, "the recording with an answer spliced into another")
 }

@@ -142,9 +142,10 @@ func TestConverseStream_Recorded(t *testing.T) {
 		}
 		assert.Equal(t, metadata, got.Usage.Input > 0 && got.Usage.Output > 0)
 		text, reasoning, calls := shown(deltas)
-		assert.Equal(t, strings.ReplaceAll(got.Messages[0].Text(), ".\n", "."), strings.ReplaceAll(text, ".\n", "."), "Text parts blocks by line breaks")
-		assert.Equal(t, got.Messages[0].Reasoning(), reasoning)
-		assert.Equal(t, got.Messages[0].ToolCalls(), calls)
+		said, thought, made := contentOf(got.Messages)
+		assert.Equal(t, said, text)
+		assert.Equal(t, thought, reasoning)
+		assert.Equal(t, made, calls)
 		for _, c := range calls {
 			assert.True(t, c.Valid(), c.Arguments)
 			assert.Equal(t, convo.StopToolCall, got.Stop)

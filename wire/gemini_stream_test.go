@@ -127,7 +127,7 @@ func geminiStreamAnswer(g *streamGenerator) (string, []event) {
 }
 
 func TestGeminiStream_Recorded(t *testing.T) {
-	calls := map[string][]string{ // the arguments of the calls in each file
+	want := map[string][]string{ // the arguments of the calls in each file
 		"google-stream-no-args-tool-call":                                        {"", `{"id":"A"}`, `{"id":"B"}`, `{"id":"C"}`},
 		"google-stream-tool-call-arguments":                                      {`{"location":"Boston"}`, `{"location":"San Francisco"}`},
 		"google-stream-tool-call-array-arguments-missing-terminal-function-call": {`{"operations":[{"action":"add","description":"Fresh red apple","itemid":"apple_001","price":0.5},{"action":"add","description":"Ripe yellow banana","itemid":"banana_001","price":0.3}]}`},
@@ -142,24 +142,19 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		assert.Equal(t, "STOP", got.StopReason)
 		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)
-		text, reasoning, shown := shown(deltas)
-		var thoughts strings.Builder
-		for _, p := range got.Messages[0].Parts {
-			if r, ok := p.(convo.Reasoning); ok {
-				thoughts.WriteString(r.Text)
-			}
-		}
-		assert.Equal(t, got.Messages[0].Text(), text)
-		assert.Equal(t, thoughts.String(), reasoning)
+		text, reasoning, calls := shown(deltas)
+		said, thought, made := contentOf(got.Messages)
+		assert.Equal(t, said, text)
+		assert.Equal(t, thought, reasoning)
 		historyOf(t, convo.User("x"), got.Messages[0])
 
 		_, name, _ := strings.Cut(t.Name(), "google__")
 		name = strings.TrimSuffix(name, "_0")
-		var made []string
-		for i, c := range got.Messages[0].ToolCalls() {
-			made = append(made, c.Arguments)
-			assert.Equal(t, c.Arguments, shown[i].Arguments)
-			assert.Equal(t, c.Name, shown[i].Name)
+		var arguments []string
+		for i, c := range made {
+			arguments = append(arguments, c.Arguments)
+			assert.Equal(t, c.Arguments, calls[i].Arguments)
+			assert.Equal(t, c.Name, calls[i].Name)
 		}
 		if strings.Contains(name, "nested") {
 			require.Len(t, made, 1)
@@ -170,13 +165,13 @@ func TestGeminiStream_Recorded(t *testing.T) {
 					Steps       []string
 				}
 			}
-			require.NoError(t, json.Unmarshal([]byte(made[0]), &recipe))
+			require.NoError(t, json.Unmarshal([]byte(arguments[0]), &recipe))
 			assert.Equal(t, "Lasagna", recipe.Recipe.Name)
 			assert.Len(t, recipe.Recipe.Ingredients, 10)
 			assert.Len(t, recipe.Recipe.Steps, 10)
 			return
 		}
-		assert.Equal(t, calls[name], made)
+		assert.Equal(t, want[name], arguments)
 
 		// The chunks as one array are the same answer.
 		var list []string

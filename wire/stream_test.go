@@ -158,6 +158,23 @@ func shown(deltas []wire.Delta) (text, reasoning string, calls []convo.ToolCall)
 	return text, reasoning, calls
 }
 
+// contentOf returns the texts, the reasoning and the calls of messages, joined as shown does.
+func contentOf(msgs []convo.Message) (text, reasoning string, calls []convo.ToolCall) {
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case convo.Text:
+				text += string(p)
+			case convo.Reasoning:
+				reasoning += p.Text
+			case convo.ToolCall:
+				calls = append(calls, p)
+			}
+		}
+	}
+	return text, reasoning, calls
+}
+
 // normal returns messages with neighbouring texts of one kind joined if no signature is
 // between them, and without the IDs that Decode made.
 func normal(msgs []convo.Message) []convo.Message {
@@ -240,26 +257,11 @@ func TestStream_IsTheWhole(t *testing.T) {
 					all.WriteString(c.Arguments)
 				}
 				require.NotContains(t, all.String(), "\uFFFD", "half a character is not shown")
-				reply := got.Reply()
-				joined := strings.Builder{}
-				thoughts := strings.Builder{}
-				var made []convo.ToolCall
-				for _, m := range reply.Messages {
-					for _, p := range m.Parts {
-						switch p := p.(type) {
-						case convo.Text:
-							joined.WriteString(string(p))
-						case convo.Reasoning:
-							thoughts.WriteString(p.Text)
-						case convo.ToolCall:
-							made = append(made, p)
-						}
-					}
-				}
+				said, thought, made := contentOf(got.Reply().Messages)
 				if !g.interleaved {
-					require.Equal(t, joined.String(), text)
+					require.Equal(t, said, text)
 					if !g.unread {
-						require.Equal(t, thoughts.String(), reasoning)
+						require.Equal(t, thought, reasoning)
 					}
 				}
 				if got.CutOff != nil {
