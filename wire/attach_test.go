@@ -166,10 +166,10 @@ func TestCitations_DecodeTellsWhatItLoses(t *testing.T) {
 		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x","citations":[{}]}]}]}]}`: "messages[1].content[0].content[0].citations",
 	} {
 		in := mustDecode(t, wire.Anthropic{}, []byte(body))
-		assert.Equal(t, []string{want + ": the citations of a text"}, lossStrings(in.Lost))
+		assert.Equal(t, []string{want + ": the citations of a text"}, listed(in.Lost))
 	}
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"x","\u0061nnotations":[{}]}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"","annotations":[{}]}]}]}`))
-	assert.Equal(t, []string{"input[0].content[0].annotations: the citations of a text", "input[1].content[0].annotations: the citations of a text"}, lossStrings(in.Lost))
+	assert.Equal(t, []string{"input[0].content[0].annotations: the citations of a text", "input[1].content[0].annotations: the citations of a text"}, listed(in.Lost))
 }
 
 // A citation of a request or a recorded answer survives in its own format.

@@ -36,9 +36,6 @@ func TestCacheMark_Places(t *testing.T) {
 	short, long := wire.CacheMark(5*time.Minute), wire.CacheMark(6*time.Minute)
 	call := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
 	pdf := convo.Media{MIME: "application/pdf", Data: "eA=="}
-	says := func(format string, parts ...convo.Part) convo.Message {
-		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
-	}
 	thought := convo.Reasoning{Text: "hm", Signature: "c2ln"}
 	for _, tt := range []struct {
 		name string
@@ -172,7 +169,7 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 			[]convo.Message{convo.User("u")}, []string{"messages[0].content[0]: a cache mark", "messages[0].content[2]: a cache mark"}},
 	} {
 		in := mustDecode(t, tt.f, []byte(tt.request))
-		assert.Equal(t, tt.lost, lossStrings(in.Lost), tt.request)
+		assert.Equal(t, tt.lost, listed(in.Lost), tt.request)
 		if tt.want != nil {
 			assert.Equal(t, tt.want, in.Messages)
 		}

@@ -518,3 +518,38 @@ func rulesOf(found []wire.Finding) (rules []string) {
 	}
 	return rules
 }
+
+// checkDecoded checks that what Decode reads of any data gives a valid request, if it is
+// not empty.
+func checkDecoded(t *testing.T, f wire.Format, data []byte) {
+	in, err := f.Decode(data)
+	if err != nil {
+		require.Zero(t, in)
+		return
+	}
+	r, err := f.Encode(restored(t, in))
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrEmpty)
+		return
+	}
+	require.True(t, json.Valid(r.Body()), "%s", r.Body())
+	require.Empty(t, f.Check(r.Body()), "%s", r.Body())
+}
+
+// checkFindings checks that Check reports whole findings for any data.
+func checkFindings(t *testing.T, f wire.Format, data []byte) {
+	for _, x := range f.Check(data) {
+		require.NotEmpty(t, x.Rule)
+		require.NotEmpty(t, x.Fix)
+	}
+}
+
+// decodeError returns the error of Decode for data that it refuses.
+func decodeError(t testing.TB, f wire.Format, data string) *wire.DecodeError {
+	t.Helper()
+	in, err := f.Decode([]byte(data))
+	wrong, ok := errors.AsType[*wire.DecodeError](err)
+	require.True(t, ok, "%s: %v", data, err)
+	assert.Zero(t, in, data)
+	return wrong
+}

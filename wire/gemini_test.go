@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -211,11 +210,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"contents":[{"role":"model","parts":[{"function_call":{}}]}]}`:              "contents[0].parts[0].function_call.name",
 		`{"contents":[{"role":"model","parts":[{"functionResponse":{"name":"f"}}]}]}`: "contents[0].parts[0].functionResponse",
 	} {
-		in, err := wire.Gemini{}.Decode([]byte(body))
-		var e *wire.DecodeError
-		require.ErrorAs(t, err, &e, body)
-		assert.Equal(t, path, e.Path, body)
-		assert.Zero(t, in, body)
+		assert.Equal(t, path, decodeError(t, wire.Gemini{}, body).Path, body)
 	}
 }
 
@@ -266,28 +261,12 @@ func FuzzGemini_Decode(f *testing.F) {
 	geminiSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, g := range []wire.Gemini{{}, {Model: "gemini-3-pro"}, {Model: "gemini-2.5-pro"}} {
-			in, err := g.Decode(data)
-			if err != nil {
-				require.Zero(t, in)
-				return
-			}
-			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
-			require.NoError(t, err)
-			r, err := g.Encode(h.Snapshot())
-			if !errors.Is(err, wire.ErrEmpty) {
-				require.NoError(t, err)
-				require.Empty(t, g.Check(r.Body()), "%s", r.Body())
-			}
+			checkDecoded(t, g, data)
 		}
 	})
 }
 
 func FuzzGemini_Check(f *testing.F) {
 	geminiSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, x := range (wire.Gemini{Model: "gemini-3-pro"}).Check(data) {
-			require.NotEmpty(t, x.Rule)
-			require.NotEmpty(t, x.Fix)
-		}
-	})
+	f.Fuzz(func(t *testing.T, data []byte) { checkFindings(t, wire.Gemini{Model: "gemini-3-pro"}, data) })
 }

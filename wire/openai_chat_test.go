@@ -3,7 +3,6 @@ package wire_test
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -336,11 +335,8 @@ func TestOpenAIChat_DecodeReadsResponsesAndErrors(t *testing.T) {
 		`{"role":"assistant","tool_calls":[{"function":{"name":""}}]}`: "wire: tool_calls[0]: the call has no function name",
 		`{"choices":[{}]}`: "wire: choices[0].message: the choice has no message",
 	} {
-		in, err := wire.OpenAIChat{}.Decode([]byte(input))
-		var de *wire.DecodeError
-		require.True(t, errors.As(err, &de), input)
+		err := decodeError(t, wire.OpenAIChat{}, input)
 		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", input, err)
-		assert.Zero(t, in)
 	}
 }
 
@@ -436,16 +432,7 @@ func FuzzOpenAIChat_Decode(f *testing.F) {
 		if dialect&64 != 0 {
 			format.Host = "h"
 		}
-		in, err := format.Decode(data)
-		if err != nil {
-			return
-		}
-		r, err := format.Encode(restored(t, in))
-		if errors.Is(err, wire.ErrEmpty) {
-			return
-		}
-		require.NoError(t, err)
-		require.Empty(t, format.Check(r.Body()), "%s", r.Body())
+		checkDecoded(t, format, data)
 	})
 }
 
@@ -454,9 +441,7 @@ func FuzzOpenAIChat_Check(f *testing.F) {
 	f.Add(byte(0), []byte(customChat))
 	f.Add(byte(2), []byte(`{"messages":[{"role":"user","name":7,"content":[{"type":"file"},{"type":"thinking","thinking":[7]},{"type":"input_audio","input_audio":{}}],"images":[7]},{"role":"assistant","refusal":7,"audio":7,"tool_calls":[{"type":7,"custom":7}]}]}`))
 	f.Fuzz(func(t *testing.T, dialect byte, data []byte) {
-		for _, x := range (wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6), SplitCalls: dialect >= 128}).Check(data) {
-			require.NotEmpty(t, x.Rule)
-		}
+		checkFindings(t, wire.OpenAIChat{Dialect: wire.Dialect(dialect % 6), SplitCalls: dialect >= 128}, data)
 	})
 }
 
@@ -532,10 +517,7 @@ func TestOpenAIChat_DecodeNames(t *testing.T) {
 			assert.Regexp(t, `^<from key="@[a-z]+" name="ann">\nhi\n</from key="@[a-z]+">$`, sent.Content)
 			assert.Empty(t, req.Lost)
 		}
-		_, err := wire.OpenAIChat{}.Decode([]byte(`{"messages":[{"role":"` + role + `","name":7,"content":"hi"}]}`))
-		wrong, ok := errors.AsType[*wire.DecodeError](err)
-		require.True(t, ok, role)
-		assert.Equal(t, "messages[0].name", wrong.Path)
+		assert.Equal(t, "messages[0].name", decodeError(t, wire.OpenAIChat{}, `{"messages":[{"role":"`+role+`","name":7,"content":"hi"}]}`).Path)
 	}
 }
 
