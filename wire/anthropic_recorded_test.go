@@ -12,49 +12,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // notes matches a message with the role system.
 var notes = regexp.MustCompile(`"role": ?"system"`)
 
-// Check finds nothing wrong with recorded requests that the API accepted, and
-// Encode writes an equivalent request from what Decode reads of them. Nothing is
-// lost.
+// Nothing of a recorded request is lost.
 func TestAnthropic_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
-	accepted, refused, named := 0, 0, 0
-	eachRecording(t, "anthropic", func(r recording) {
-		if r.Status != 200 {
-			refused++
-			found := wire.Anthropic{}.Check(r.Request)
-			if len(found) > 0 {
-				named++
-			}
-			t.Logf("%d %s: %v %.160s", r.Status, r.ID, found, r.Error)
+	var c replay
+	eachAnthropic(t, func(t *testing.T, _ wire.Anthropic, r recording) {
+		if c.refuses(t, wire.Anthropic{}, r, nil) {
 			return
 		}
-		accepted++
-		var body struct{ Model string }
-		require.NoError(t, json.Unmarshal(r.Request, &body))
+		model, _ := readJSON(t, r.Request)["model"].(string)
 		bare := wire.Anthropic{Betas: true}
 		if notes.Match(r.Request) {
-			bare.Model = body.Model // which takes them
+			bare.Model = model // which takes them
 		}
-		for _, f := range []wire.Anthropic{bare, {Model: body.Model, Betas: true, Cache: true, UserLast: true}} {
-			want := anthropicCanon(t, r.Request, !f.Cache)
-			assert.Empty(t, f.Check(r.Request), r.ID)
-			in := mustDecode(t, f, r.Request, r.ID)
+		for _, f := range []wire.Anthropic{bare, {Model: model, Betas: true, Cache: true, UserLast: true}} {
+			in := survives(t, f, r, func(body []byte) []string { return anthropicCanon(t, body, !f.Cache) })
 			assert.Empty(t, in.Lost, r.ID)
-			h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err, r.ID)
-			out := mustEncode(t, f, h.Snapshot(), r.ID)
-			assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
-			assert.False(t, out.NoThinking, r.ID)
-			assert.Equal(t, want, anthropicCanon(t, out.Body(), !f.Cache), r.ID)
 		}
 	})
-	t.Logf("%d accepted; %d refused, %d of them for a rule of Check", accepted, refused, named)
+	c.report(t)
 }
 
 // anthropicCanon returns what two equivalent requests have in common. They may

@@ -11,39 +11,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-// Check finds nothing wrong with recorded requests that Bedrock accepted, and
-// Encode writes an equivalent request from what Decode reads of them, also with
-// ResultsAlone.
+// The requests are also valid with ResultsAlone.
 func TestConverse_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
-	accepted, refused, named := 0, 0, 0
-	eachRecording(t, "bedrock", func(r recording) {
-		found := wire.Converse{}.Check(r.Request)
-		if r.Status != 200 {
-			refused++
-			if len(found) > 0 {
-				named++
-			}
-			t.Logf("%d %s: %v %.200s", r.Status, r.ID, found, r.Error)
+	var c replay
+	eachConverse(t, func(t *testing.T, f wire.Converse, r recording) {
+		if c.refuses(t, f, r, nil) { // many for their model or their media
 			return
 		}
-		accepted++
-		assert.Empty(t, found, r.ID)
-		in := mustDecode(t, wire.Converse{}, r.Request, r.ID)
-		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err, r.ID)
-		out := mustEncode(t, wire.Converse{}, h.Snapshot(), r.ID)
-		assert.Empty(t, wire.Converse{}.Check(out.Body()), r.ID)
-		assert.Equal(t, converseCanon(t, r.Request), converseCanon(t, out.Body()), r.ID)
-
-		f := wire.Converse{ResultsAlone: true, Cache: true}
-		out = mustEncode(t, f, h.Snapshot(), r.ID)
-		assert.Empty(t, f.Check(out.Body()), r.ID)
+		in := survives(t, f, r, func(body []byte) []string { return converseCanon(t, body) })
+		f = wire.Converse{ResultsAlone: true, Cache: true}
+		assert.Empty(t, f.Check(mustEncode(t, f, restored(t, in), r.ID).Body()), r.ID)
 	})
-	t.Logf("%d accepted, %d refused, %d of them for a rule of Check; the others for their model or their media", accepted, refused, named)
+	c.report(t)
 }
 
 // converseCanon returns what two equivalent requests have in common, with one

@@ -3,7 +3,6 @@ package wire_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,45 +28,22 @@ func eachResponses(t *testing.T, f func(t *testing.T, format wire.OpenAIResponse
 	}
 }
 
-// Check finds nothing wrong with recorded requests that the provider accepted,
-// and Encode writes an equivalent request from what Decode reads of them.
 func TestOpenAIResponses_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
-	accepted, refused, named, lost := 0, 0, 0, map[string]int{}
+	var c replay
+	lost := map[string]int{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
-		found := f.Check(r.Request)
-		if r.Status != 200 {
-			refused++
-			for text, rule := range map[string]string{
-				"was provided without its required following item": "reasoning-item",
-				"Invalid file data": "media-type",
-			} {
-				if strings.Contains(string(r.Error), text) {
-					named++
-					require.Len(t, found, 1, r.ID)
-					assert.Equal(t, rule, found[0].Rule)
-					assert.Contains(t, string(r.Error), found[0].Error)
-					return
-				}
-			}
-			assert.Empty(t, found, r.ID)
-			t.Logf("%d %s: %.160s", r.Status, r.ID, r.Error)
+		if c.refuses(t, f, r, map[string]string{
+			"was provided without its required following item": "reasoning-item",
+			"Invalid file data": "media-type",
+		}) {
 			return
 		}
-		accepted++
-		assert.Empty(t, found, r.ID)
-		in := mustDecode(t, f, r.Request, r.ID)
-		for _, l := range in.Lost {
+		for _, l := range survives(t, f, r, func(body []byte) []string { return responsesCanon(t, body) }).Lost {
 			lost[l.Path[strings.LastIndexByte(l.Path, '.')+1:]+": "+l.What]++
 		}
-		_, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-		if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
-			require.NoError(t, err, r.ID) // later system messages are refused without Repair
-		}
-		out := mustEncode(t, f, restored(t, in), r.ID)
-		assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
-		assert.Equal(t, responsesCanon(t, r.Request), responsesCanon(t, out.Body()), r.ID)
 	})
-	t.Logf("%d accepted; %d refused, %d of them for what the items hold, which Check names; lost: %v", accepted, refused, named, lost)
+	c.report(t)
+	t.Log("lost:", lost)
 }
 
 // responsesCanon returns what two equivalent requests have in common. They may

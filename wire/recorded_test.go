@@ -3,14 +3,17 @@ package wire_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
@@ -27,12 +30,18 @@ type recording struct {
 	Error   json.RawMessage
 }
 
-func eachRecording(t *testing.T, name string, f func(recording)) {
+func skipWithoutRecordings(t *testing.T) {
 	t.Helper()
-	file, err := os.Open(filepath.Join(recordings, name+".jsonl"))
-	if err != nil {
+	if _, err := os.Stat(recordings); err != nil {
 		t.Skipf("no recorded requests, which are not part of the repository: %v", err)
 	}
+}
+
+func eachRecording(t *testing.T, name string, f func(recording)) {
+	t.Helper()
+	skipWithoutRecordings(t)
+	file, err := os.Open(filepath.Join(recordings, name+".jsonl"))
+	require.NoError(t, err)
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 64<<20)
@@ -42,6 +51,58 @@ func eachRecording(t *testing.T, name string, f func(recording)) {
 		f(r)
 	}
 	require.NoError(t, lines.Err())
+}
+
+// A replay counts recorded requests.
+type replay struct{ accepted, refused, named int }
+
+// refuses reports whether the provider refused a recorded request. If its error has one of
+// these texts, the request breaks the rule of the text, which Check names.
+func (c *replay) refuses(t *testing.T, f wire.Format, r recording, rules map[string]string) bool {
+	if r.Status == 200 {
+		c.accepted++
+		return false
+	}
+	c.refused++
+	found := f.Check(r.Request)
+	t.Logf("%d %s: %v %.160s", r.Status, r.ID, found, r.Error)
+	if rules == nil && len(found) > 0 {
+		c.named++
+	}
+	for text, rule := range rules {
+		if strings.Contains(string(r.Error), text) {
+			c.named++
+			require.Len(t, found, 1, r.ID)
+			assert.Equal(t, rule, found[0].Rule)
+			assert.Contains(t, string(r.Error), found[0].Error)
+			return true
+		}
+	}
+	assert.True(t, rules == nil || len(found) == 0, r.ID)
+	return true
+}
+
+// survives checks that Check finds nothing wrong with a recorded request that the provider
+// accepted, and that Encode writes an equivalent request from what Decode reads of it,
+// which it returns.
+func survives(t *testing.T, f wire.Format, r recording, canon func(body []byte) []string) wire.Transcript {
+	assert.Empty(t, f.Check(r.Request), r.ID)
+	in := mustDecode(t, f, r.Request, r.ID)
+	_, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
+	if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
+		require.NoError(t, err, r.ID) // later system messages are refused without Repair
+	}
+	out := mustEncode(t, f, restored(t, in), r.ID)
+	assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
+	assert.False(t, out.NoThinking, r.ID)
+	assert.Equal(t, canon(r.Request), canon(out.Body()), r.ID)
+	return in
+}
+
+func (c *replay) report(t *testing.T) {
+	skipWithoutRecordings(t)
+	t.Logf("%d accepted; %d refused, %d of them for a rule of Check", c.accepted, c.refused, c.named)
+	assert.Positive(t, c.accepted)
 }
 
 // A tally counts, for each rule, the mutants that break it, those for which
@@ -170,9 +231,7 @@ func isRole(role string) func(m map[string]any) bool {
 // another rule with it.
 func (c tally) verdict(t *testing.T, rules ...string) {
 	t.Helper()
-	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("no recorded requests, which are not part of the repository: %v", err)
-	}
+	skipWithoutRecordings(t)
 	made, alone := 0, 0
 	for _, rule := range slices.Compact(slices.Sorted(slices.Values(rules))) {
 		n := c[rule]
