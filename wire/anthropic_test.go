@@ -223,8 +223,7 @@ func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := relaxedOf(t, test.msgs...)
 			if test.drop != nil {
-				_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: test.drop})
-				require.NoError(t, err)
+				mustApply(t, h, convo.Edit{Drop: test.drop})
 			}
 			r := mustEncode(t, test.format, h.Snapshot())
 			assert.Equal(t, test.want, r.NoThinking, "%s", r.Body())

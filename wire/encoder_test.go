@@ -281,64 +281,49 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 	}
 }
 
-// A rollback may keep results and remove the user message after them.
-func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
-	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
-	for name, f := range encoderFormats {
-		h := relaxedOf(t)
-		_, err := h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
-			convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "aGVsbG8="}}})
-		require.NoError(t, err)
-		short := h.Snapshot()
-		mustAppend(t, h, convo.User(strings.Repeat("and so on ", 10)))
-		long := h.Snapshot()
-		e := &wire.Encoder{Format: f}
-		for _, s := range []*convo.Snapshot{long, short, long, short} {
-			want := mustEncode(t, f, s)
-			got := mustEncode(t, e, s)
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
-		}
-	}
+// requireSameBytes checks that an Encoder writes the request that its format writes, or
+// returns the same error.
+func requireSameBytes(t *testing.T, f wire.Format, e *wire.Encoder, s *convo.Snapshot, about ...any) {
+	t.Helper()
+	want, wantErr := f.Encode(s)
+	got, err := e.Encode(s)
+	require.Equal(t, wantErr, err, about...)
+	require.Equal(t, string(want.Body()), string(got.Body()), about...)
 }
 
-// An Encoder goes back to the message after a summary.
-func TestEncoder_GoesBackToASummary(t *testing.T) {
-	for name, f := range encoderFormats {
-		h := historyOf(t, convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
-		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
-		require.NoError(t, err)
-		e := &wire.Encoder{Format: f}
-		for _, text := range []string{"first", "second", "third"} {
-			want := mustEncode(t, f, h.Snapshot())
-			got := mustEncode(t, e, h.Snapshot())
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
-			_, err = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
-			require.NoError(t, err)
-		}
-	}
-}
-
-// An Encoder goes back to any point of a long conversation.
-func TestEncoder_GoesFarBack(t *testing.T) {
+// An Encoder goes back to any point of a conversation, also to results without the user
+// message after them, and to the message after a summary.
+func TestEncoder_GoesBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	h := relaxedOf(t)
-	g := &generator{rng: rng, h: h, origins: origins}
+	g := &generator{rng: rng, h: relaxedOf(t), origins: origins}
 	var list []*convo.Snapshot
 	for range long.Or(100, 250) {
 		g.step()
-		list = append(list, h.Snapshot())
+		list = append(list, g.h.Snapshot())
+	}
+	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+	h := relaxedOf(t, convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"), users(convo.Media{MIME: "image/png", Data: "aGVsbG8="}))
+	short := h.Snapshot()
+	mustAppend(t, h, convo.User(strings.Repeat("and so on ", 10)))
+	half := []*convo.Snapshot{h.Snapshot(), short, h.Snapshot(), short}
+
+	h = historyOf(t, convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
+	rewritten := []*convo.Snapshot{h.Snapshot()}
+	for _, text := range []string{"first", "second"} {
+		mustApply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
+		rewritten = append(rewritten, h.Snapshot())
 	}
 	for name, f := range encoderFormats {
-		e := &wire.Encoder{Format: f}
-		for i := range long.Or(6, 160) {
-			s := list[len(list)-1]
-			if i%2 == 1 {
-				s = list[rng.IntN(len(list))]
+		far := []*convo.Snapshot{}
+		for range long.Or(3, 80) {
+			far = append(far, list[len(list)-1], list[rng.IntN(len(list))])
+		}
+		for _, snapshots := range [][]*convo.Snapshot{far, half, rewritten} {
+			e := &wire.Encoder{Format: f}
+			for _, s := range snapshots {
+				requireSameBytes(t, f, e, s, name)
 			}
-			want, wantErr := f.Encode(s)
-			got, err := e.Encode(s)
-			require.Equal(t, wantErr, err)
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
 		}
 	}
 }

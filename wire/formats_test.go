@@ -232,8 +232,7 @@ func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 			n++
 			in := mustDecode(t, f, r.Body())
 			assert.Empty(t, in.Lost, name)
-			back, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
+			back := restoredOf(t, asSent(in.Messages))
 			again := mustEncode(t, f, back.Snapshot())
 			assert.Equal(t, string(r.Body()), string(again.Body()), "seed %d, %s", seed, name)
 		}
@@ -483,6 +482,21 @@ func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
 	require.NoError(t, err)
 }
 
+// restoredOf returns a History with the entries of a snapshot, which needs no repair.
+func restoredOf(t testing.TB, s *convo.Snapshot, about ...any) *convo.History {
+	t.Helper()
+	h, err := convo.Restore(s, &convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err, about...)
+	return h
+}
+
+// mustApply makes an edit, which the History may not refuse.
+func mustApply(t testing.TB, h *convo.History, e convo.Edit) {
+	t.Helper()
+	_, err := h.Apply(h.Snapshot(), e)
+	require.NoError(t, err)
+}
+
 // linesOf returns the system text and the messages of a request, one per line.
 func linesOf(r wire.Request) string {
 	var lines []string
@@ -552,4 +566,12 @@ func decodeError(t testing.TB, f wire.Format, data string) *wire.DecodeError {
 	require.True(t, ok, "%s: %v", data, err)
 	assert.Zero(t, in, data)
 	return wrong
+}
+
+// toolsOf returns tools as a format sends them.
+func toolsOf(t testing.TB, f any, tools ...convo.Tool) json.RawMessage {
+	t.Helper()
+	sent, err := f.(wire.ToolWriter).Tools(tools...)
+	require.NoError(t, err)
+	return sent
 }

@@ -461,8 +461,7 @@ func TestLost(t *testing.T) {
 func TestLost_EphemeralMessages(t *testing.T) {
 	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
 	h := historyOf(t, convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
-	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
-	require.NoError(t, err)
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
 	require.NoError(t, h.SetEphemeral(convo.User("now", wav), convo.User("here", convo.Text("x"), wav)))
 	e := wire.Encoder{Format: wire.Anthropic{}}
 	for range 2 {

@@ -150,8 +150,7 @@ func TestCheck_NotesInADialectWithoutThem(t *testing.T) {
 func TestNotes_First(t *testing.T) {
 	for name, f := range formats {
 		h := historyOf(t, convo.System("guide"), convo.User("q"), convo.System("noon"), convo.System("late"), convo.Assistant("a"), convo.System("one"), convo.User("u"))
-		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
-		require.NoError(t, err)
+		mustApply(t, h, convo.Edit{Drop: []convo.ID{2}})
 		r := mustEncode(t, f, h.Snapshot())
 		body := string(r.Body())
 		require.Empty(t, f.Check([]byte(body)), name)

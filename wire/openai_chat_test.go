@@ -526,8 +526,7 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 	}
 	assert.Equal(t, []string{"Be brief."}, system())
 
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: "Rome, by the night train.", Covers: sum.Covers}})
-	require.NoError(t, err)
+	mustApply(t, h, convo.Edit{Summary: &convo.Summary{Text: "Rome, by the night train.", Covers: sum.Covers}})
 	req := mustEncode(t, wire.OpenAIChat{Dialect: wire.DeepSeek}, h.Snapshot())
 	assert.Equal(t, []string{"Be brief."}, system())
 	assert.Contains(t, string(req.Body()), "Rome, by the night train.")

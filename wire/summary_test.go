@@ -127,8 +127,7 @@ func TestSystemSummary_IsAUserMessageByDefault(t *testing.T) {
 // first replaces it.
 func TestSystemSummary_BeforeAnAssistantMessage(t *testing.T) {
 	h := historyOf(t, convo.User("old"), convo.Assistant("kept"), convo.User("new"))
-	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
-	require.NoError(t, err)
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
 	for _, f := range []wire.Format{
 		wire.OpenAIChat{SystemSummary: true, Dialect: wire.StrictAlternation}, wire.Anthropic{SystemSummary: true},
 		wire.Gemini{SystemSummary: true}, wire.Converse{SystemSummary: true},

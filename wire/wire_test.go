@@ -46,9 +46,7 @@ func TestRequest_With(t *testing.T) {
 	for name, f := range encoderFormats {
 		req := mustEncode(t, f, snap)
 		plain := req.Body()
-		tools, err := f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"})
-		require.NoError(t, err)
-		req.Tools = tools
+		req.Tools = toolsOf(t, f, convo.Tool{Name: "a"})
 		for params, want := range map[any]string{
 			nil: "", (*struct{ A int })(nil): "", struct{}{}: "",
 			struct {
