@@ -324,7 +324,7 @@ func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
 			return spoil(m) && set(body, "messages", append(make([]map[string]any, 0), m.msgs...))
 		}})
 	}
-	checkMutants(t, mutants, eachAnthropic, func(_ wire.Anthropic, _ recording, rule string) (wire.Anthropic, bool) {
+	checkMutants(t, mutants, eachAnthropic, func(_ wire.Anthropic, _ recording, _ map[string]any, rule string) (wire.Anthropic, bool) {
 		return wire.Anthropic{UserLast: rule == "last-role"}, true
 	})
 }

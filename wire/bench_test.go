@@ -111,7 +111,8 @@ func BenchmarkEncoder(b *testing.B) {
 // conversation.
 func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
 	few, many := pairs(100, 42), pairs(long.Or(1_000, 2_000), 42)
-	for name, f := range formats {
+	for _, name := range some(slices.Sorted(maps.Keys(formats)), 0) {
+		f := formats[name]
 		allocs := func(list []*convo.Snapshot) float64 {
 			e := &wire.Encoder{Format: f}
 			for _, s := range list[:20] {

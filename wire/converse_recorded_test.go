@@ -262,7 +262,7 @@ func eachConverse(t *testing.T, f func(t *testing.T, format wire.Converse, r rec
 }
 
 func TestConverse_CheckNamesTheBrokenRule(t *testing.T) {
-	checkMutants(t, converseMutants, eachConverse, func(_ wire.Converse, r recording, rule string) (wire.Converse, bool) {
+	checkMutants(t, converseMutants, eachConverse, func(_ wire.Converse, r recording, _ map[string]any, rule string) (wire.Converse, bool) {
 		f := wire.Converse{ResultsAlone: rule == "results-alone"}
 		return f, len(f.Check(r.Request)) == 0
 	})

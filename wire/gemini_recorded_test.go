@@ -315,7 +315,7 @@ func eachGemini(t *testing.T, f func(t *testing.T, format wire.Gemini, r recordi
 }
 
 func TestGemini_CheckNamesTheBrokenRule(t *testing.T) {
-	checkMutants(t, geminiMutants, eachGemini, func(f wire.Gemini, _ recording, rule string) (wire.Gemini, bool) {
+	checkMutants(t, geminiMutants, eachGemini, func(f wire.Gemini, _ recording, _ map[string]any, rule string) (wire.Gemini, bool) {
 		old := strings.HasPrefix(f.Model, "gemini-2")
 		if rule == "mixed-results" { // Gemini 3.0 and older models accept this
 			f.Model = "gemini-3.6-flash"

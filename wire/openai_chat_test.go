@@ -213,8 +213,8 @@ var chatRulesOf = map[string][]wire.Dialect{
 }
 
 func TestOpenAIChat_CheckNamesTheBrokenRule(t *testing.T) {
-	checkMutants(t, chatMutants, eachChat, func(f wire.OpenAIChat, r recording, rule string) (wire.OpenAIChat, bool) {
-		model, _ := readJSON(t, r.Request)["model"].(string)
+	checkMutants(t, chatMutants, eachChat, func(f wire.OpenAIChat, _ recording, body map[string]any, rule string) (wire.OpenAIChat, bool) {
+		model, _ := body["model"].(string)
 		of := chatRulesOf[rule]
 		return f, (of == nil || slices.Contains(of, f.Dialect)) && !(rule == "id-length" && strings.Contains(model, "/"))
 	})

@@ -197,8 +197,8 @@ var responsesMutants = []mutant{
 }
 
 func TestOpenAIResponses_CheckNamesTheBrokenRule(t *testing.T) {
-	checkMutants(t, responsesMutants, eachResponses, func(f wire.OpenAIResponses, r recording, rule string) (wire.OpenAIResponses, bool) {
-		return f, readJSON(t, r.Request)["conversation"] == nil || rule != "input-empty" && rule != "orphan-result"
+	checkMutants(t, responsesMutants, eachResponses, func(f wire.OpenAIResponses, _ recording, body map[string]any, rule string) (wire.OpenAIResponses, bool) {
+		return f, body["conversation"] == nil || rule != "input-empty" && rule != "orphan-result"
 	})
 }
 

@@ -150,15 +150,15 @@ type mutant struct {
 // checkMutants breaks each rule in recorded requests that the provider accepted. Check
 // reports that rule, and rarely any other. format returns the format that checks a request
 // of f in which a rule is broken, and false if no mutant of the rule applies to it.
-func checkMutants[F wire.Format](t *testing.T, mutants []mutant, each func(*testing.T, func(t *testing.T, f F, r recording)), format func(f F, r recording, rule string) (F, bool)) {
+func checkMutants[F wire.Format](t *testing.T, mutants []mutant, each func(*testing.T, func(t *testing.T, f F, r recording)), format func(f F, r recording, body map[string]any, rule string) (F, bool)) {
 	c := tally{}
 	each(t, func(t *testing.T, f F, r recording) {
 		for _, m := range mutants {
 			if r.Status != 200 || c.enough(m.rule) {
 				continue
 			}
-			f, ok := format(f, r, m.rule)
-			if body := readJSON(t, r.Request); ok && m.spoil(body) {
+			body := readJSON(t, r.Request)
+			if f, ok := format(f, r, body, m.rule); ok && m.spoil(body) {
 				c.look(t, f, m.rule, r.ID, body)
 			}
 		}

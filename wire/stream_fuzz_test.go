@@ -127,7 +127,7 @@ func TestStream_Linear(t *testing.T) {
 			`{"contentBlockDelta":{"contentBlockIndex":0,"delta":{"toolUse":{"input":"a"}}}}`, `{"messageStop":{"stopReason":"end_turn"}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			half := long.Or(1_500, 50_000)
+			half := long.Or(800, 50_000)
 			events := make([][]byte, 2*half)
 			for i := range events {
 				events[i] = []byte(strings.NewReplacer("#", fmt.Sprint(i), "~", fmt.Sprint(i/10)).Replace(tt.each))
