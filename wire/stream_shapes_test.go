@@ -526,7 +526,7 @@ func TestStream_FallingIndexes(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			return after.TotalAlloc - before.TotalAlloc
 		}
-		rising, falling, twice := allocated(1_000, 1), allocated(1_000, -1), allocated(2_000, -1)
+		rising, falling, twice := allocated(500, 1), allocated(500, -1), allocated(1_000, -1)
 		assert.Less(t, falling, rising*5/4, tt.name)
 		assert.Less(t, twice, falling*5/2, tt.name)
 	}
