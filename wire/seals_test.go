@@ -193,17 +193,6 @@ func (r *sealRun) fork() {
 	r.h, r.marks, r.report = h, nil, convo.Report{}
 }
 
-// openCalls returns the calls that have no result.
-func (r *sealRun) openCalls() (open []convo.ToolCall) {
-	for _, e := range r.h.Snapshot().All() {
-		open = append(open, e.Message.ToolCalls()...)
-		for _, result := range e.Message.ToolResults() {
-			open = slices.DeleteFunc(open, func(c convo.ToolCall) bool { return c.ID == result.CallID })
-		}
-	}
-	return open
-}
-
 // restart saves the conversation and opens it again.
 func (r *sealRun) restart() {
 	require.NoError(r.t, r.h.Save(r.t.Context()))
@@ -306,7 +295,7 @@ func (r *sealRun) step() {
 	if r.rng.IntN(12) == 0 {
 		r.restart()
 	}
-	for _, c := range r.openCalls() {
+	for _, c := range openCalls(r.h.Snapshot()) {
 		if r.rng.IntN(4) > 0 {
 			_, _ = r.h.Append(convo.Result(c, r.words()))
 		}
@@ -339,7 +328,7 @@ func (r *sealRun) step() {
 func (r *sealRun) byHand() {
 	h := r.h
 	s, _, err := h.Prepare(r.t.Context())
-	if err != nil || len(r.openCalls()) > 0 {
+	if err != nil || len(openCalls(r.h.Snapshot())) > 0 {
 		return
 	}
 	reply := r.request(s)
