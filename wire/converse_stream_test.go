@@ -188,25 +188,14 @@ func TestConverseStream_Errors(t *testing.T) {
 			assert.Equal(t, "so far", got.Messages[0].Text())
 		})
 	}
-	for want, events := range map[string][]event{
+	checkRefusedEvents(t, wire.Converse{}, map[string][]event{
 		"wire: the event has no name":                                chunks(`{}`),
 		"wire: want a JSON object":                                   chunks(`[]`),
 		"wire: contentBlockIndex: block 1 is no call that has begun": chunks(`{"contentBlockDelta":{"contentBlockIndex":1,"delta":{"toolUse":{"input":"{"}}}}`),
 		"wire: contentBlockIndex: want a whole number, got a string": chunks(`{"contentBlockStop":{"contentBlockIndex":"a"}}`),
 		"wire: delta: want a JSON object":                            chunks(`{"contentBlockDelta":{"contentBlockIndex":1}}`),
 		"wire: a second answer begins":                               chunks(`{"messageStop":{"stopReason":"end_turn"}}`, `{"messageStart":{"role":"assistant"}}`),
-	} {
-		s := wire.Converse{}.Stream()
-		var err error
-		for _, e := range events {
-			require.NoError(t, err)
-			_, err = s.Event("", []byte(e.data))
-		}
-		require.Error(t, err, want)
-		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", want, err)
-		_, again := s.Transcript()
-		assert.Equal(t, err, again)
-	}
+	})
 }
 
 func TestConverseStream_Blocks(t *testing.T) {

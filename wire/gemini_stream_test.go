@@ -270,7 +270,7 @@ func TestGeminiStream_Errors(t *testing.T) {
 	path := func(s string) string {
 		return parts(`{"functionCall":{"partialArgs":[{"jsonPath":` + jsonOf(s) + `,"numberValue":1}],"willContinue":true}}`)
 	}
-	for want, events := range map[string][]event{
+	checkRefusedEvents(t, wire.Gemini{}, map[string][]event{
 		"wire: want a JSON object, got an array":                                                                               chunks("[]"),
 		"wire: candidates: want an array of candidates":                                                                        chunks(`{"candidates":7}`),
 		"wire: candidates[0].content.parts[0].functionCall.name: the call has no function name":                                chunks(path("$.a")),
@@ -282,20 +282,7 @@ func TestGeminiStream_Errors(t *testing.T) {
 		`wire: candidates[0].content.parts[0].functionCall.partialArgs[0]: no path of an argument: "$[0][0]`:                   chunks(begin, path("$"+strings.Repeat("[0]", 2000))),
 		"wire: a second answer begins":                                  chunks(`{"candidates":[{"finishReason":"STOP"}],"responseId":"1"}`, `{"responseId":"2"}`),
 		"wire: the provider reports RESOURCE_EXHAUSTED, 429: slow down": chunks(`{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}`),
-	} {
-		s := wire.Gemini{}.Stream()
-		var err error
-		for _, e := range events {
-			require.NoError(t, err)
-			_, err = s.Event("", []byte(e.data))
-		}
-		require.Error(t, err, want)
-		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", want, err)
-		_, again := s.Event("", []byte(`{}`))
-		assert.Equal(t, err, again)
-		_, again = s.Transcript()
-		assert.Equal(t, err, again)
-	}
+	})
 	s := wire.Gemini{}.Stream()
 	_, err := s.Event("", []byte("oops"))
 	require.ErrorAs(t, err, new(*wire.DecodeError))

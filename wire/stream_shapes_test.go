@@ -114,6 +114,25 @@ func checkErrorEvents(t *testing.T, f wire.Format, before []event, quirks []erro
 	}
 }
 
+// checkRefusedEvents checks that a stream refuses the last of some events, with an error that
+// begins with the key, and stays with this error.
+func checkRefusedEvents(t *testing.T, f wire.Format, refused map[string][]event) {
+	for want, events := range refused {
+		s := f.(wire.Streamer).Stream()
+		var err error
+		for _, e := range events {
+			require.NoError(t, err)
+			_, err = s.Event(e.name, []byte(e.data))
+		}
+		require.Error(t, err, want)
+		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", want, err)
+		_, again := s.Event("", []byte(`{}`))
+		assert.Equal(t, err, again, want)
+		_, again = s.Transcript()
+		assert.Equal(t, err, again, want)
+	}
+}
+
 // textEvents are the events of an answer that is one text: the piece TEXT, and the end.
 var textEvents = []struct {
 	name       string
