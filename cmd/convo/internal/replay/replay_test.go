@@ -612,6 +612,13 @@ func TestOutput_Hostile(t *testing.T) {
 	assert.Contains(t, page, "default-src 'none'")
 }
 
+// A scale has a few lines, at round numbers.
+func TestTick(t *testing.T) {
+	for most, want := range map[float64]float64{0: 1, -3: 1, 0.05: 0.01, 0.7: 0.1, 1: 0.2, 4: 1, 9: 1, 100: 20, 240: 50, 4719: 1000, 700_000: 100_000} {
+		assert.InDelta(t, want, tick(most), want/1000, most)
+	}
+}
+
 func TestPause(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Hour: "1h", 5 * time.Minute: "5m", 30 * time.Second: "30s", 90 * time.Second: "1m30s", 70 * time.Minute: "70m", time.Millisecond: "1ms", 1500 * time.Millisecond: "2s"} {
 		assert.Equal(t, want, pause(d))
