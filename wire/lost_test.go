@@ -417,6 +417,8 @@ func TestLost(t *testing.T) {
 		{"responses: plain", wire.OpenAIResponses{Plain: true}, []convo.Message{convo.User("q"), says("openai-responses", sealed, convo.Text("a")), says("openai-responses", convo.Reasoning{ID: "rs_2", Text: "hm", Signature: "msg_2"}, convo.Text("b"))}, "entry 2, part 0: reasoning"},
 		{"responses: blocks", wire.OpenAIResponses{}, []convo.Message{users(convo.Text("q"), opaque("openai-responses", `{"type":"function_call"}`)), says("openai-responses", opaque("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`), convo.Text("a"), opaque("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`)),
 			says("openai-responses", opaque("openai-responses", `{"type":"custom_tool_call","call_id":"ct","name":"f","input":"x"}`)), convo.User("q")}, "entry 1, part 1: block\nentry 2, part 2: block\nentry 3, part 0: block"},
+		{"responses: blocks in a result", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("", call), result(call.ID, false, convo.Text("see"), opaque("openai-responses", `{"type":"input_image","file_id":"file-1"}`), opaque("openai-responses", `{"type":"thing"}`))},
+			"entry 3, part 0, part 2 of the result: block"},
 		{"responses: media", wire.OpenAIResponses{}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), opaque("openai-responses", `{"type":"input_text","text":"x"}`)}}, users(wav, png), says("", png, call), result(call.ID, false, wav, png)},
 			"entry 1, part 1: block\nentry 2, part 0: media\nentry 3, part 0: media\nentry 4, part 0, part 0 of the result: media"},
 

@@ -262,37 +262,6 @@ func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 	}
 }
 
-// The entries of a stream are those of the whole answer, regardless of their numbers and
-// ids.
-func TestChatStream_ReasoningDetails(t *testing.T) {
-	details := func(list ...string) (deltas []string) {
-		for _, d := range list {
-			deltas = append(deltas, `{"reasoning_details":[`+d+`]}`)
-		}
-		return deltas
-	}
-	for name, tt := range map[string]struct {
-		deltas []string
-		want   string // reasoning_details
-	}{
-		"one number, several ids": {details(`{"type":"reasoning.encrypted","id":"a","data":"1","index":0}`, `{"type":"reasoning.encrypted","id":"b","data":"2","index":0}`),
-			`[{"type":"reasoning.encrypted","id":"a","data":"1","index":0},{"type":"reasoning.encrypted","id":"b","data":"2","index":0}]`},
-		"an id in the first piece only": {details(`{"type":"reasoning.text","id":"a","text":"1","index":0}`, `{"type":"reasoning.text","id":null,"text":"2","index":0}`, `{"type":"reasoning.text","id":"","text":"3","index":0}`),
-			`[{"type":"reasoning.text","id":"a","text":"123","index":0}]`},
-		"a signature of its own entry": {details(`{"type":"reasoning.text","text":"1","signature":null}`, `{"type":"reasoning.text","text":null,"signature":"s"}`, `{"type":"reasoning.text","text":"2"}`),
-			`[{"type":"reasoning.text","text":"1","signature":"s"},{"type":"reasoning.text","text":"2"}]`},
-		"another kind between": {details(`{"type":"reasoning.summary","summary":"1","index":0}`, `{"type":"reasoning.encrypted","data":"e","index":0}`, `{"type":"reasoning.summary","summary":"2","index":0}`),
-			`[{"type":"reasoning.summary","summary":"12","index":0},{"type":"reasoning.encrypted","data":"e","index":0}]`},
-		"nulls": {details(`{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}`),
-			`[{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}]`},
-	} {
-		f := wire.OpenAIChat{Host: "h"}
-		got, _ := streamed(t, f, chatDeltas(tt.deltas...))
-		want := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":`+tt.want+`},"finish_reason":"stop"}]}`))
-		assert.Equal(t, want, got, name)
-	}
-}
-
 // https://docs.mistral.ai/capabilities/reasoning/: thinking is a part of the content, and
 // Mistral recommends sending it back.
 func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {

@@ -470,19 +470,6 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 	}
 }
 
-// All items of an answer come from the model and its provider. An answer that begins with
-// an output, such as the output of a program, does not become a user message. A block
-// that a result may hold is sent, and not reported as lost.
-func TestResponses_BlockInAResult(t *testing.T) {
-	call := convo.ToolCall{ID: "a", Name: "f"}
-	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call),
-		results(convo.ToolResult{CallID: "a", Parts: []convo.Part{convo.Text("see"), item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`)}})}))
-	require.NoError(t, err)
-	assert.Contains(t, string(r.Messages[2]), `"file-1"`)
-	require.Len(t, r.Lost, 1)
-	assert.NotContains(t, r.Lost[0].String(), "file-1")
-}
-
 // A result answers one call, before it in the input.
 func TestResponses_ResultsInOddPlaces(t *testing.T) {
 	const call, output = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r"}`
@@ -514,6 +501,8 @@ func TestResponses_ResultsInOddPlaces(t *testing.T) {
 	}
 }
 
+// All items of an answer come from the model and its provider. An answer that begins with
+// an output, such as the output of a program, does not become a user message.
 func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	const items = `[{"type":"program_output","id":"po_1","call_id":"c1","result":"3"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"three","annotations":[]}]}]`
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":`+items+`}`))
