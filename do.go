@@ -72,11 +72,16 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 // [ErrStale], and if h was closed, it is ErrClosed. With any error, Do returns the last
 // Reply of send, and nothing of it is in the conversation, except the parts of a paused
 // answer that have IDs.
-func (h *History) Do(ctx context.Context, send Send) (Reply, error) {
+func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
-	ctx, err := h.callerContext(ctx)
+	defer func() {
+		if len(reply.IDs) == 0 {
+			h.setFailed(err)
+		}
+	}()
+	ctx, err = h.callerContext(ctx)
 	if err == nil {
 		ctx, err = h.answering.enter(ctx)
 	}
@@ -309,6 +314,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		return false, ErrClosed
 	case len(batch) == 0:
 		h.sending = nil
+		h.setFailedLocked()
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
 	case !h.isAnswerDueLocked():

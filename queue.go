@@ -37,7 +37,7 @@ func (h *History) Queue(msgs ...Message) error {
 	h.queue = append(h.queue, more...)
 	h.requeued++
 	h.snap = nil // the version stays: the next request is the same
-	if !h.awaitsAnswer() {
+	if !h.awaitsAnswer() || h.hasFailed() {
 		h.deliverLocked()
 	}
 	return nil
@@ -88,7 +88,7 @@ func (s *state) awaitsAnswer() bool {
 // how many messages it appended. After a paused answer, the queue waits for its rest.
 func (h *History) deliverLocked() int {
 	n := len(h.queue)
-	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || h.isPaused() || !h.opts.Roles.allows(h.newestRole(), RoleUser) {
+	if n == 0 || h.isAnswerDueLocked() || h.isPaused() || !h.takesUserLocked() {
 		return 0
 	}
 	batch := make([]pendingEntry, n)
@@ -105,6 +105,36 @@ func (h *History) deliverLocked() int {
 	}
 	h.queue = nil
 	return n
+}
+
+// takesUserLocked reports whether a user message may follow.
+func (h *History) takesUserLocked() bool {
+	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
+}
+
+// hasFailed reports whether the newest message is a user message whose request has failed, so
+// that another may follow it under every policy.
+func (h *History) hasFailed() bool {
+	e := h.newestMessage()
+	return e != nil && e.id == h.failed && e.msg.Role == RoleUser && !h.isAnswerDueLocked()
+}
+
+// setFailed takes note that the request that ends with the newest message has failed with
+// err. If err says that the conversation does not fit, it would not fit with another
+// message either, and nothing is noted.
+func (h *History) setFailed(err error) {
+	if isTooLarge(err) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.setFailedLocked()
+}
+
+func (h *History) setFailedLocked() {
+	if e := h.newestMessage(); e != nil {
+		h.failed = e.id
+	}
 }
 
 // A sending is a request whose answer Do is waiting for. It is immutable.

@@ -119,11 +119,15 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 	return func(yield func(Reply, error) bool) {
 		r, err := h.newRunner(ctx, send, o)
 		if err != nil {
+			h.setFailed(err)
 			yield(Reply{}, err)
 			return
 		}
 		for {
 			reply, done, err := r.step()
+			if err != nil {
+				h.setFailed(err)
+			}
 			if done || !yield(reply, err) || err != nil {
 				return
 			}

@@ -598,7 +598,7 @@ func (m *Mirror[M]) appendBatch(fresh []*item[M]) (int, error) {
 		m.name(it, len(m.rows)+i)
 		msgs = append(msgs, it.msgs...)
 	}
-	last, err := m.h.Append(msgs...)
+	last, err := m.h.AppendRows(msgs...)
 	if err != nil {
 		return 0, err
 	}

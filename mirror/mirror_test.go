@@ -421,7 +421,7 @@ func TestMirror_Errors(t *testing.T) {
 	h := newHistory(t, nil)
 	m := mirror.New(h, byPlace)
 	assert.ErrorContains(t, m.Sync([]*line{newLine(convo.RoleUser, "undecodable")}), "message 0")
-	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
+	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleAssistant, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
 	assert.Zero(t, h.Len())
 	var broken *convo.PanicError
 	err := m.Sync([]*line{newLine(convo.RoleUser, "a"), nil})
