@@ -31,7 +31,7 @@ const interruptReason = "interrupted by the user"
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
 // without one (see [History.Find]), and cuts tool results that are longer than
 // Options.MaxResult. It returns a [*MessageError] for an invalid message, a
-// [*RoleError] for a role that may not follow the previous one, a [*PairError]
+// [*RoleError] for a role that may not follow the previous one, see [RolePolicy], a [*PairError]
 // for calls and results that do not pair, and the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
 	return h.appendMessages(msgs, false)
@@ -441,7 +441,7 @@ type joining struct {
 	hasList      bool // whether it has an entry that is not a system entry
 	tools        bool // whether the newest exchange has tool calls
 	run          int  // start of a run of tool messages with results without an ID, or -1
-	failed       bool // the newest message is a user message whose request has failed
+	failed       bool // the request of the newest message has failed
 }
 
 // joiningLocked returns the conversation before a batch that begins with a message of

@@ -8,15 +8,15 @@ import "context"
 // made it possible, and stay together as one run of user messages. They never interrupt
 // calls.
 //
-// If the conversation is empty or ends with an assistant message without open calls, and
-// not with an answer that is paused, the messages are appended at once. Otherwise an
-// answer is due, and the messages are delivered by the next Append, AppendReply,
+// If the conversation is empty, ends with an assistant message without open calls, and
+// not with an answer that is paused, or with a message whose request has failed, the
+// messages are appended at once. Otherwise an answer is due, and the messages are delivered by the next Append, AppendReply,
 // AnswerOpenCalls, Do, Rollback, Rewind or Restore that makes it possible. While Do waits
 // for an answer, nothing is delivered between the request and that answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
-// counts, and are not affected by rollbacks. Status.Queued is their number, and Unqueue
-// removes them. They are part of the JSON of a snapshot and are saved with the
+// counts, and are not affected by rollbacks. Status.Queued is their number,
+// Snapshot.Queued returns them, and Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
 // conversation; [History.Reload] merges them with the queue of another writer.
 //
 // Messages are copied, checked and counted as by [History.Append]. If a message is
@@ -112,11 +112,11 @@ func (h *History) takesUserLocked() bool {
 	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
 }
 
-// hasFailed reports whether the newest message is a user message whose request has failed, so
-// that another may follow it under every policy.
+// hasFailed reports whether the newest message is a user message or a result whose request has
+// failed, so that a user message may follow it under every policy.
 func (h *History) hasFailed() bool {
 	e := h.newestMessage()
-	return e != nil && e.id == h.failed && e.msg.Role == RoleUser && !h.isAnswerDueLocked()
+	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && !h.isAnswerDueLocked()
 }
 
 // setFailed takes note that the request that ends with the newest message has failed with

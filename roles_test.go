@@ -24,7 +24,7 @@ func after(t *testing.T, role convo.Role, roles convo.RolePolicy) *convo.History
 		convo.RoleAssistant: append(user, convo.Assistant("a")),
 		convo.RoleTool:      append(user, convo.Assistant("", c), convo.Result(c, "r")),
 	}[role]
-	if role == convo.RoleUser {
+	if role == convo.RoleUser || role == convo.RoleTool {
 		return historyOf(t, &convo.Options{Roles: roles}, msgs...) // after Restore its request counts as failed
 	}
 	h, err := convo.Restore(historyOf(t, nil, msgs...).Snapshot(), &convo.Options{Roles: roles})

@@ -502,9 +502,9 @@ func (v view) newestMessage() convo.ID {
 	return 0
 }
 
-// hasFailed reports whether the newest message is a user message whose request has failed.
+// hasFailed reports whether the newest message is one of a user or a tool whose request has failed.
 func (m *model) hasFailed() bool {
-	return m.failed != 0 && m.failed == m.newestMessage() && m.newest() == convo.RoleUser && m.waiting != newestID(m.view)
+	return m.failed != 0 && m.failed == m.newestMessage() && m.newest() != convo.RoleAssistant && m.waiting != newestID(m.view)
 }
 
 // requestFailed takes note of a request that ended with err and without an answer.
