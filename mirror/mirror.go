@@ -572,9 +572,7 @@ func turns[M any](items []*item[M]) iter.Seq[[]*item[M]] {
 				open += len(msg.ToolCalls()) - len(msg.ToolResults())
 			}
 		}
-		if start < len(items) {
-			yield(items[start:])
-		}
+		yield(items[start:])
 	}
 }
 

@@ -170,6 +170,10 @@ func TestResume_ListsThatDoNotFit(t *testing.T) {
 				var row *convo.RowError
 				require.ErrorAs(t, try(changed), &row)
 			})
+			t.Run("one is missing", func(t *testing.T) {
+				var row *convo.RowError
+				require.ErrorAs(t, try(append(slices.Delete(slices.Clone(list), len(list)-4, len(list)-3), step("more", 1, 1)...)), &row)
+			})
 			t.Run("undecodable", func(t *testing.T) {
 				assert.EqualError(t, try(append(slices.Clone(list), newLine(convo.RoleUser, "undecodable"))), "mirror: message 42: no")
 			})
