@@ -205,6 +205,11 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, h.Status().OpenCalls)
 
+	in, err = wire.Gemini{}.Decode([]byte(`{"content":{"parts":[{"text":"Hi"}]},"finishReason":"MAX_TOKENS"}`)) // a candidate
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Message{geminiAnswer("", convo.Text("Hi"))}, in.Messages)
+	assert.Equal(t, convo.StopLength, in.Stop)
+
 	// Only the model has thoughts and signatures.
 	in, err = wire.Gemini{}.Decode([]byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
 	require.NoError(t, err)
