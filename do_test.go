@@ -1031,7 +1031,7 @@ func TestDo_PauseIsKept(t *testing.T) {
 		"rewound": func(t *testing.T, h *convo.History) *convo.History {
 			id, err := h.Append(convo.User("stop"))
 			require.NoError(t, err)
-			require.NoError(t, h.RewindTo(id-1))
+			require.NoError(t, h.RewindBefore(id))
 			return h
 		},
 	} {

@@ -116,7 +116,7 @@ func ExampleHistory_RewindTo() {
 
 // Edit my last message: it is taken back with all that follows it, and the new text is
 // appended in its place.
-func ExampleHistory_RewindTo_edit() {
+func ExampleHistory_RewindBefore() {
 	ctx := context.Background()
 	h, _ := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000}})
 	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
@@ -127,7 +127,7 @@ func ExampleHistory_RewindTo_edit() {
 	question, _ := h.Append(convo.User("Flights to Roma?"))
 	h.Run(ctx, send, convo.RunOptions{})
 
-	if err := h.RewindTo(question - 1); err != nil {
+	if err := h.RewindBefore(question); err != nil {
 		log.Fatal(err)
 	}
 	h.Append(convo.User("Flights to Rome?"))

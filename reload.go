@@ -185,7 +185,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if h.id.key != t.id.key {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
-	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, min(m.released, t.last)
+	h.last, h.touched, h.appended, h.released, h.takenBack = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack
 	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}

@@ -39,6 +39,7 @@ type state struct {
 	keep            int64            // raw tokens of originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
 	meta            meta             // set by SetMeta; not part of the view
+	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
 	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
 }
 

@@ -358,7 +358,7 @@ func (m *Mirror[M]) meet() error {
 			continue
 		}
 		if r := (*rows)[n]; r.first <= newest { // only a part of the value was taken back
-			if err := m.h.RewindTo(r.first - 1); err != nil {
+			if err := m.h.RewindBefore(r.first); err != nil {
 				return err
 			}
 			return m.meet()
