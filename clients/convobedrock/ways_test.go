@@ -80,7 +80,7 @@ func TestSender_Fields(t *testing.T) {
 		Values: map[string]any{
 			"AdditionalModelRequestFields": document.NewLazyDocument(map[string]any{"top_k": 5}),
 			"Messages":                     []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "x"}}}},
-			"OutputConfig":                 &types.OutputConfig{TextFormat: &types.OutputFormat{Type: types.OutputFormatTypeJsonSchema, Structure: &types.OutputFormatStructureMemberJsonSchema{Value: types.JsonSchemaDefinition{Schema: aws.String("{}")}}}},
+			"OutputConfig":                 outputConfig,
 			"PromptVariables":              map[string]types.PromptVariableValues{"name": &types.PromptVariableValuesMemberText{Value: "x"}},
 			"System":                       []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: "x"}},
 			"ToolConfig": &types.ToolConfiguration{
