@@ -65,6 +65,11 @@ func TestSender_Fields(t *testing.T) {
 		Send: func(url string, params openai.ChatCompletionRequest) convo.Send {
 			return convogoopenai.Send(newClient(url, withTransport()), params, nil)
 		},
+		Values:  map[string]any{"ToolChoice": "auto", "FunctionCall": "auto", "Model": "gpt-4.1-2025-04-14"},
+		Section: "Chat Completions, go-openai", Model: "gpt-4.1",
+		Summarizer: func(url string, params openai.ChatCompletionRequest) convo.Summarizer {
+			return (&convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params}).Summarizer("")
+		},
 	})
 	if len(refused) > 0 {
 		t.Error(refused)
