@@ -33,7 +33,8 @@ const cachedShare = 10
 // Neither has a response format, stop sequences or more than one answer. If the parameters
 // limit the output, or the format needs a limit, it has room for twice SummaryRequest.MaxTokens
 // and for thinking, as far as the model can write so much, and is never below that of the
-// parameters. A bare request keeps only some of the parameters, is not stored, and lets the
+// parameters. If the provider finds the request too long, it is made once more without the room
+// for thinking that has no budget. A bare request keeps only some of the parameters, is not stored, and lets the
 // model think as little as it can. The page PARAMETERS.md lists them. [Body] sees to all this.
 func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Context, req wire.Request) (convo.Reply, error)) convo.Summarizer {
 	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
@@ -51,7 +52,12 @@ func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Co
 		if !q.rides {
 			req = bare
 		}
-		reply, err := ask(context.WithValue(ctx, summaryKey{}, q), req)
+		ctx = context.WithValue(ctx, summaryKey{}, q)
+		reply, err := ask(ctx, req)
+		if q.thinks && convo.IsOverflow(err) { // a server may count the limit as a part of the request
+			q.tight = true
+			reply, err = ask(ctx, req)
+		}
 		if err != nil {
 			return convo.Summary{}, err
 		}
@@ -143,6 +149,9 @@ type summary struct {
 	tokens  int  // how long the summary may be
 	rides   bool // the request is the one that was sent last, with an instruction
 	bare    wire.Request
+
+	thinks bool // a limit of the last request was raised by room for thinking that nothing bounds
+	tight  bool // without such room
 }
 
 type summaryKey struct{}
@@ -455,7 +464,12 @@ func (e edit) raise(params map[string]json.RawMessage) error {
 	if e.tokens <= 0 {
 		return nil
 	}
-	want, most := 2*e.tokens+e.room(params), models.Output(e.model)
+	room, most := e.room(params), models.Output(e.model)
+	if room == noBudget && e.tight {
+		room = 0
+	}
+	want := 2*e.tokens + room
+	e.thinks = false
 	if _, ok := e.format.(wire.Anthropic); ok && len(params["max_tokens"]) == 0 {
 		params["max_tokens"] = json.RawMessage("0") // the format needs one
 	}
@@ -472,6 +486,7 @@ func (e edit) raise(params map[string]json.RawMessage) error {
 		if most > 0 {
 			n = min(n, most)
 		}
+		e.thinks = e.thinks || n > own && room == noBudget
 		if err := put(params, path, n); err != nil {
 			return err
 		}

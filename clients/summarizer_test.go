@@ -216,3 +216,33 @@ func TestSummarizer_Paused(t *testing.T) {
 		})
 	}
 }
+
+// A request that is too long with the room for thinking is made without it.
+func TestSummarizer_Overflow(t *testing.T) {
+	overflow := errors.New("This model's maximum context length is 32768 tokens. However, you requested 34000 tokens (24000 in the messages, 10000 in the completion).")
+	for name, tt := range map[string]struct {
+		params string
+		want   []string // limits
+	}{
+		"a limit":       {`{"max_tokens":9}`, []string{"10000", "2000"}},
+		"its own limit": {`{"max_tokens":9000}`, []string{"10000", "9000"}},
+		"a large limit": {`{"max_tokens":90000}`, []string{"90000"}},
+		"a budget":      {`{"max_tokens":9,"reasoning":{"max_tokens":3000}}`, []string{"5000"}},
+		"no limit":      {`{}`, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var limits []string
+			s := clients.Summarizer(wire.OpenAIChat{}, "mine", "mine", func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+				body, err := clients.Body(ctx, req, json.RawMessage(tt.params))
+				require.NoError(t, err)
+				var all map[string]json.RawMessage
+				require.NoError(t, json.Unmarshal(body, &all))
+				limits = append(limits, string(all["max_tokens"]))
+				return convo.Reply{}, overflow
+			})
+			_, err := s.Summarize(t.Context(), convo.SummaryRequest{Prompt: "P", MaxTokens: 1000, Count: count})
+			require.ErrorIs(t, err, overflow)
+			assert.Equal(t, tt.want, limits)
+		})
+	}
+}

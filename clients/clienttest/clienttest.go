@@ -82,6 +82,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("Agent", func(t *testing.T) { testAgent(t, c) })
 	t.Run("Summarizer", func(t *testing.T) { testSummarizer(t, c) })
 	t.Run("Strict", func(t *testing.T) { testStrict(t, c) })
+	t.Run("Paused", func(t *testing.T) { testPaused(t, c) })
 	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
 	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
 	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })

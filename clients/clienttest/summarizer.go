@@ -114,6 +114,40 @@ func testOwnTool(t *testing.T, c Client) {
 	}
 }
 
+// testPaused compacts after an answer that the provider paused in a call of its own tool. No
+// instruction may follow such a call.
+func testPaused(t *testing.T, c Client) {
+	asked := 0
+	p := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		asked++
+		if asked == 40 {
+			return provider.Answer{Blocks: []provider.Block{provider.Text("I search."), provider.Served{ID: "srvtoolu_1", Name: "web_search", Input: `{"query":"q"}`}}}
+		}
+		if asked == 41 && r.Format == provider.FormatAnthropic {
+			return provider.Answer{Blocks: []provider.Block{provider.Served{ID: "srvtoolu_1", Name: "web_search", Result: `[]`}, provider.Text("found")}}
+		}
+		return provider.Answer{Blocks: []provider.Block{provider.Text("The user likes window seats.")}}
+	}})
+	sender := c.New(serve(t, p), nil, "")
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: sender.Summarizer("")}})
+	for i := range 40 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 50)))); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := h.Do(t.Context(), sender.Send)
+		if err == nil && reply.Stop == convo.StopPause {
+			_, err = h.Do(t.Context(), sender.Send)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := h.Compact(t.Context(), ""); err != nil || r.Outcome != convo.OutcomeApplied {
+		t.Fatal(r, err)
+	}
+	noneRefused(t, p)
+}
+
 // StopSequence is the stop sequence of a Strict sender.
 const StopSequence = "seat 3"
 
