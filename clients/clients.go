@@ -85,9 +85,7 @@ func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 		}
 	}
 	if q, ok := ctx.Value(summaryKey{}).(*summary); ok {
-		if req, err = q.request(req, all); err != nil {
-			return nil, err
-		}
+		req = q.request(req, all)
 	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {

@@ -31,11 +31,12 @@ const cachedShare = 10
 // request, or the parameters set a response format or make the model call a tool.
 //
 // Neither has a response format, stop sequences or more than one answer. If the parameters
-// limit the output, or the format needs a limit, it has room for twice SummaryRequest.MaxTokens
-// and for thinking, as far as the model can write so much, and is never below that of the
-// parameters. If the provider finds the request too long, it is made once more without the room
-// for thinking that has no budget. A bare request keeps only some of the parameters, is not stored, and lets the
-// model think as little as it can. The page PARAMETERS.md lists them. [Body] sees to all this.
+// limit the output, or the format needs a limit, it has room for twice
+// SummaryRequest.MaxTokens and for thinking, as far as the model can write so much, and is
+// never below that of the parameters. If the provider finds the request too long, it is made
+// once more without the room for thinking that has no budget. A bare request keeps only some
+// of the parameters, is not stored, and lets the model think as little as it can. The page
+// PARAMETERS.md lists them. [Body] sees to all this.
 func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Context, req wire.Request) (convo.Reply, error)) convo.Summarizer {
 	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
 		bare, err := single(format, r.Prompt)
@@ -45,12 +46,13 @@ func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Co
 		q := &summary{format: format, model: model, isUsual: models.Same(model, usual), tokens: r.MaxTokens, bare: bare}
 		req := bare
 		if isCached(r, model) {
-			if req, q.rides, err = ride(format, r); err != nil {
+			last, takes, err := ride(format, r)
+			if err != nil {
 				return convo.Summary{}, err
 			}
-		}
-		if !q.rides {
-			req = bare
+			if q.rides = takes; takes {
+				req = last
+			}
 		}
 		ctx = context.WithValue(ctx, summaryKey{}, q)
 		reply, err := ask(ctx, req)
@@ -58,11 +60,12 @@ func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Co
 			q.tight = true
 			reply, err = ask(ctx, req)
 		}
+		paid := convo.Summary{Usage: reply.Usage, Model: model}
 		if err != nil {
-			return convo.Summary{}, err
+			return paid, err
 		}
 		if calls := reply.OpenCalls(); len(calls) > 0 {
-			return convo.Summary{}, &convo.RefusedError{Reason: fmt.Sprintf("the model called %q in place of a summary; use another model to summarise", calls[0].Name)}
+			return paid, &convo.RefusedError{Reason: fmt.Sprintf("the model called %q in place of a summary; use another model to summarise", calls[0].Name)}
 		}
 		return convo.Summary{Text: reply.Text(), Stop: reply.Stop, Usage: reply.Usage, Model: model}, nil
 	})
@@ -235,60 +238,43 @@ func useOf(path string) use {
 
 // request changes the parameters to those of the request for a summary, and returns what the
 // request holds of the conversation.
-func (q *summary) request(req wire.Request, params map[string]json.RawMessage) (wire.Request, error) {
-	rides := q.rides
-	if rides {
-		asks, err := restricts("", params)
-		if err != nil {
-			return req, err
-		}
-		rides = !asks && !isForced(req.Tools)
-	}
+func (q *summary) request(req wire.Request, params map[string]json.RawMessage) wire.Request {
+	rides := q.rides && !restricts("", params) && !isForced(req.Tools)
 	if !rides {
 		req = q.bare
-		req.Fields = nil
 	}
 	e := edit{summary: q, rides: rides}
 	if _, ok := q.format.(wire.OpenAIChat); ok && !rides && string(params["store"]) == "true" {
 		delete(params, "metadata") // Chat Completions takes it only with what is stored
 	}
-	if err := e.object("", params); err != nil {
-		return req, err
-	}
+	e.object("", params)
 	if !rides {
 		if _, ok := q.format.(wire.OpenAIResponses); ok {
 			params["store"] = json.RawMessage("false") // the default of the API is true
 		}
-		if err := e.thinkLess(params); err != nil {
-			return req, err
-		}
+		e.thinkLess(params)
 	}
-	return req, e.raise(params)
+	e.raise(params)
+	return req
 }
 
 // restricts reports whether parameters ask for a form of the answer, or for a call.
-func restricts(prefix string, params map[string]json.RawMessage) (bool, error) {
+func restricts(prefix string, params map[string]json.RawMessage) bool {
 	for name, value := range params {
-		switch path := prefix + name; useOf(path) {
+		path, found := prefix+name, false
+		switch useOf(path) {
 		case form:
-			if !isText(value) {
-				return true, nil
-			}
+			found = !isText(value)
 		case choice:
-			if isForced(value) {
-				return true, nil
-			}
+			found = isForced(value)
 		case inside:
-			fields, err := fieldsOf(path, value)
-			if err != nil {
-				return false, err
-			}
-			if found, err := restricts(path+".", fields); found || err != nil {
-				return found, err
-			}
+			found = restricts(path+".", fieldsOf(value))
+		}
+		if found {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // isText reports whether the form of an answer is that of any text.
@@ -320,11 +306,10 @@ func isForced(value json.RawMessage) bool {
 	return o.Type != "" && o.Type != "auto" && o.Type != "none" || o.Name != "" || len(o.ToolChoice) > 0 && !may || o.Config.Mode == "ANY"
 }
 
-func fieldsOf(path string, value json.RawMessage) (fields map[string]json.RawMessage, err error) {
-	if err := json.Unmarshal(value, &fields); err != nil {
-		return nil, fmt.Errorf("clients: parameters: %s: %w", path, err)
-	}
-	return fields, nil
+// fieldsOf returns the fields of an object, or nil for any other value.
+func fieldsOf(value json.RawMessage) (fields map[string]json.RawMessage) {
+	_ = json.Unmarshal(value, &fields)
+	return fields
 }
 
 // An edit changes the parameters of one request.
@@ -334,7 +319,7 @@ type edit struct {
 }
 
 // object removes what has no place in the request. An object that becomes empty is removed.
-func (e edit) object(prefix string, params map[string]json.RawMessage) error {
+func (e edit) object(prefix string, params map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		path, remove := prefix+name, false
 		switch useOf(path) {
@@ -349,17 +334,11 @@ func (e edit) object(prefix string, params map[string]json.RawMessage) error {
 				params[name] = json.RawMessage("false")
 			}
 		case inside:
-			fields, err := fieldsOf(path, params[name])
-			if err != nil {
-				return err
-			}
-			before := len(fields)
-			if err := e.object(path+".", fields); err != nil {
-				return err
-			}
-			if remove = len(fields) == 0; !remove && len(fields) < before {
-				if params[name], err = json.Marshal(fields); err != nil {
-					return err
+			if fields := fieldsOf(params[name]); len(fields) > 0 {
+				before := len(fields)
+				e.object(path+".", fields)
+				if remove = len(fields) == 0; !remove && len(fields) < before {
+					params[name] = encode(fields)
 				}
 			}
 		}
@@ -367,20 +346,17 @@ func (e edit) object(prefix string, params map[string]json.RawMessage) error {
 			delete(params, name)
 		}
 	}
-	return nil
 }
 
 // thinkLess has the model think as little as it can, if it is known how little that is.
-func (e edit) thinkLess(params map[string]json.RawMessage) error {
+func (e edit) thinkLess(params map[string]json.RawMessage) {
 	least := models.LeastThinking(e.model)
 	_, version, _ := models.Claude(e.model)
 	switch e.format.(type) {
 	case wire.Anthropic:
-		return thinkLessClaude(params, "", least)
+		thinkLessClaude(params, "", least)
 	case wire.Converse:
-		if version > 0 {
-			return thinkLessClaude(params, "additionalModelRequestFields.", least)
-		}
+		thinkLessClaude(params, "additionalModelRequestFields.", least)
 	case wire.OpenAIChat, wire.OpenAIResponses:
 		path := "reasoning_effort"
 		if _, ok := e.format.(wire.OpenAIResponses); ok {
@@ -388,10 +364,10 @@ func (e edit) thinkLess(params map[string]json.RawMessage) error {
 		}
 		switch least {
 		case models.Unasked:
-			return put(params, path, nil)
+			put(params, path, nil)
 		case "none", "minimal", "low":
 			if version == 0 {
-				return put(params, path, least)
+				put(params, path, least)
 			}
 		}
 	case wire.Gemini:
@@ -399,29 +375,26 @@ func (e edit) thinkLess(params map[string]json.RawMessage) error {
 		n, err := strconv.Atoi(least)
 		switch {
 		case least == models.Unasked:
-			return put(params, path, nil)
+			put(params, path, nil)
 		case err == nil:
-			return put(params, path, map[string]int{"thinkingBudget": n})
+			put(params, path, map[string]int{"thinkingBudget": n})
 		case least != "" && version == 0:
-			return put(params, path, map[string]string{"thinkingLevel": least})
+			put(params, path, map[string]string{"thinkingLevel": least})
 		}
 	}
-	return nil
 }
 
 // thinkLessClaude is thinkLess for Claude, whose parameters begin with a path.
-func thinkLessClaude(params map[string]json.RawMessage, path, least string) error {
+func thinkLessClaude(params map[string]json.RawMessage, path, least string) {
 	switch least {
-	case "":
-		return nil
 	case "low":
-		return put(params, path+"output_config.effort", least)
+		put(params, path+"output_config.effort", least)
 	case "disabled", "between_tools":
-		if err := put(params, path+"thinking", map[string]string{"type": least}); err != nil {
-			return err
-		}
+		put(params, path+"thinking", map[string]string{"type": least})
+		put(params, path+"output_config.effort", nil)
+	case models.Unasked:
+		put(params, path+"output_config.effort", nil)
 	}
-	return put(params, path+"output_config.effort", nil)
 }
 
 // noBudget is the room for thinking, in tokens, if nothing bounds it.
@@ -460,9 +433,9 @@ func (e edit) room(params map[string]json.RawMessage) int {
 }
 
 // raise raises the limits of the output.
-func (e edit) raise(params map[string]json.RawMessage) error {
+func (e edit) raise(params map[string]json.RawMessage) {
 	if e.tokens <= 0 {
-		return nil
+		return
 	}
 	room, most := e.room(params), models.Output(e.model)
 	if room == noBudget && e.tight {
@@ -487,11 +460,8 @@ func (e edit) raise(params map[string]json.RawMessage) error {
 			n = min(n, most)
 		}
 		e.thinks = e.thinks || n > own && room == noBudget
-		if err := put(params, path, n); err != nil {
-			return err
-		}
+		put(params, path, n)
 	}
-	return nil
 }
 
 // get returns the value at a path, and whether there is one.
@@ -501,26 +471,18 @@ func get(params map[string]json.RawMessage, path string) (json.RawMessage, bool)
 	if !nested || !ok {
 		return value, ok
 	}
-	fields, err := fieldsOf(name, value)
-	if err != nil {
-		return nil, false
-	}
-	return get(fields, rest)
+	return get(fieldsOf(value), rest)
 }
 
 // put sets the value at a path; nil removes it, and the objects that it leaves empty.
-func put(params map[string]json.RawMessage, path string, value any) (err error) {
+func put(params map[string]json.RawMessage, path string, value any) {
 	name, rest, nested := strings.Cut(path, ".")
 	if nested {
-		fields := map[string]json.RawMessage{}
-		if old, ok := params[name]; ok {
-			if fields, err = fieldsOf(name, old); err != nil {
-				return err
-			}
+		fields := fieldsOf(params[name])
+		if fields == nil {
+			fields = map[string]json.RawMessage{}
 		}
-		if err := put(fields, rest, value); err != nil {
-			return err
-		}
+		put(fields, rest, value)
 		value = fields
 		if len(fields) == 0 {
 			value = nil
@@ -528,8 +490,13 @@ func put(params map[string]json.RawMessage, path string, value any) (err error) 
 	}
 	if value == nil {
 		delete(params, name)
-		return nil
+		return
 	}
-	params[name], err = json.Marshal(value)
-	return err
+	params[name] = encode(value)
+}
+
+// encode returns the JSON of a value that has one.
+func encode(value any) json.RawMessage {
+	data, _ := json.Marshal(value)
+	return data
 }

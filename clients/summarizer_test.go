@@ -82,9 +82,10 @@ func TestSummarizer(t *testing.T) {
 	failed := errors.New("x")
 	_, err := clients.Summarizer(wire.Anthropic{}, "", "", func(context.Context, wire.Request) (convo.Reply, error) { return convo.Reply{}, failed }).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
 	require.ErrorIs(t, err, failed)
-	_, err = clients.Summarizer(wire.Anthropic{}, "", "", func(context.Context, wire.Request) (convo.Reply, error) {
-		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{ID: "a", Name: "read"})}}, nil
+	sum, err := clients.Summarizer(wire.Anthropic{}, "", "", func(context.Context, wire.Request) (convo.Reply, error) {
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{ID: "a", Name: "read"})}, Usage: convo.Usage{Input: 7}}, nil
 	}).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
+	assert.Equal(t, convo.Summary{Usage: convo.Usage{Input: 7}}, sum, "it is paid")
 	var refused *convo.RefusedError
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, `"read"`)
@@ -126,6 +127,8 @@ func TestSummarizer_Params(t *testing.T) {
 		"Claude, asked to think":  {wire.Anthropic{}, "claude-sonnet-4-5", "", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5000}}`, `{"max_tokens":2000}`},
 		"not known, to think":     {wire.Anthropic{}, "mine", "mine", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5000}}`, `{"max_tokens":10000}`},
 		"Converse":                {converse, "anthropic.claude-sonnet-5-5-v1:0", "", `{"guardrailConfig":{"a":1},"inferenceConfig":{"maxTokens":9,"stopSequences":["x"],"topP":1},"outputConfig":{"textFormat":{}},"toolConfig":{"tools":[]},"additionalModelRequestFields":{"top_k":5,"thinking":{"type":"adaptive"},"anthropic_beta":["b"]},"performanceConfig":{},"requestMetadata":{"a":"b"}}`, `{"guardrailConfig":{"a":1},"inferenceConfig":{"maxTokens":2000},"additionalModelRequestFields":{"anthropic_beta":["b"],"thinking":{"type":"between_tools"}},"requestMetadata":{"a":"b"}}`},
+		"no objects":              {chat, "mine", "mine", `{"reasoning":true,"text":"x","max_tokens":"y"}`, `{"reasoning":true,"text":"x","max_tokens":"y"}`},
+		"effort, no object":       {responses, "gpt-5.5", "", `{"reasoning":true}`, `{"store":false,"reasoning":{"effort":"none"}}`},
 		"Converse, no parameters": {converse, "amazon.nova-lite-v1:0", "", `{"inferenceConfig":{"topP":1},"additionalModelRequestFields":{"topK":5}}`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
