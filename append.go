@@ -19,14 +19,8 @@ import (
 const interruptReason = "interrupted by the user"
 
 // Append adds messages at the end, all of them or none, and returns the ID of the
-// last one. The IDs of a batch are consecutive, so the first of n messages has
-// the ID last-n+1:
-//
-//	last, err := h.Append(convo.System("Be brief."), convo.User("Window seats only."), reply)
-//	...
-//	err = h.Pin(last - 1) // the user message
-//
-// Without messages it returns 0.
+// last one, or 0 without messages. The IDs of a batch are consecutive, so the first of n
+// messages has the ID last-n+1.
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
 // without one (see [History.Find]), and cuts tool results that are longer than

@@ -301,7 +301,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		h.setFailedLocked()
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
-	case !h.isAnswerDueLocked():
+	case !h.isAnswerDue():
 		return false, &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 	}
 	if cut, err = h.appendAnswerLocked(at, batch, &a.reply); err != nil {

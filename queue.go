@@ -88,7 +88,7 @@ func (s *state) awaitsAnswer() bool {
 // how many messages it appended. After a paused answer, the queue waits for its rest.
 func (h *History) deliverLocked() int {
 	n := len(h.queue)
-	if n == 0 || h.isAnswerDueLocked() || h.isPaused() || !h.takesUserLocked() {
+	if n == 0 || h.isAnswerDue() || h.isPaused() || !h.takesUser() {
 		return 0
 	}
 	batch := make([]pendingEntry, n)
@@ -107,8 +107,8 @@ func (h *History) deliverLocked() int {
 	return n
 }
 
-// takesUserLocked reports whether a user message may follow.
-func (h *History) takesUserLocked() bool {
+// takesUser reports whether a user message may follow.
+func (h *History) takesUser() bool {
 	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
 }
 
@@ -116,7 +116,7 @@ func (h *History) takesUserLocked() bool {
 // failed, so that a user message may follow it under every policy.
 func (h *History) hasFailed() bool {
 	e := h.newestMessage()
-	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && !h.isAnswerDueLocked()
+	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && !h.isAnswerDue()
 }
 
 // setFailed takes note that the request that ends with the newest message has failed with
@@ -145,6 +145,6 @@ type sending struct {
 	cancel context.CancelCauseFunc
 }
 
-// isAnswerDueLocked reports whether a Do is waiting for an answer that may still
+// isAnswerDue reports whether a Do is waiting for an answer that may still
 // be appended.
-func (h *History) isAnswerDueLocked() bool { return h.sending != nil && h.sending.last == h.newestID() }
+func (h *History) isAnswerDue() bool { return h.sending != nil && h.sending.last == h.newestID() }

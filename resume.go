@@ -571,7 +571,7 @@ func (r *resumer) appendTail(h *History) error {
 	var early []Message
 	for i := 0; i < len(r.tail); i++ {
 		m, from := r.tail[i], i
-		if queue[m.Key] && (len(early) > 0 || !delivered && !h.takesUserLocked()) {
+		if queue[m.Key] && (len(early) > 0 || !delivered && !h.takesUser()) {
 			early = append(early, m)
 			continue
 		}
@@ -581,7 +581,7 @@ func (r *resumer) appendTail(h *History) error {
 		if err := add(r.tail[from : i+1]...); err != nil {
 			return err
 		}
-		if len(early) > 0 && h.takesUserLocked() {
+		if len(early) > 0 && h.takesUser() {
 			for _, m := range early {
 				if err := add(m); err != nil {
 					return err
