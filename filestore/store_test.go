@@ -236,6 +236,20 @@ func TestStore_FailedWrite(t *testing.T) {
 	}
 }
 
+// Nothing is saved in a directory whose name cannot be synced.
+func TestStore_FailedSyncOfDir(t *testing.T) {
+	disk := newTestDisk(nil)
+	s := &Store{Dir: "/chats", disk: disk}
+	disk.step = func(op string) error {
+		if op == "sync parent" {
+			return errBroken
+		}
+		return nil
+	}
+	require.ErrorIs(t, s.Append(t.Context(), testLog{}.next(rand.New(rand.NewPCG(1, 1)), "k")), errBroken)
+	assert.Empty(t, stored(t, s, "k"))
+}
+
 // Memory for what is known of files does not grow without end.
 func TestStore_ForgetsFiles(t *testing.T) {
 	s := &Store{Dir: "/chats", disk: newTestDisk(nil)}

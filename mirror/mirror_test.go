@@ -338,10 +338,14 @@ func TestMirror_OnceAndUnseen(t *testing.T) {
 	require.NoError(t, m.Sync(list))
 	same(t, slices.Delete(slices.Clone(list), 2, 3), look(t, h, m))
 
-	list = append(list, newLine("ui", "spinner")) // not for the model
-	require.NoError(t, m.Sync(list))
+	spinner, bar := newLine("ui", "spinner"), newLine("ui", "bar") // not for the model
+	require.NoError(t, m.Sync(append(slices.Clone(list), spinner, bar)))
 	assert.Equal(t, 3, h.Len())
-	require.NoError(t, m.Sync(list))
+	list = append(list, newLine(convo.RoleUser, "Thanks."), spinner)
+	for range 2 {
+		require.NoError(t, m.Sync(list), "a message was put before them")
+		assert.Equal(t, 4, h.Len())
+	}
 }
 
 func TestMirror_EntriesOfTheHistory(t *testing.T) {
@@ -421,7 +425,7 @@ func TestMirror_Errors(t *testing.T) {
 	}
 	h, m := newMirror(t, nil, byPlace)
 	assert.ErrorContains(t, m.Sync([]*line{newLine(convo.RoleUser, "undecodable")}), "message 0")
-	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
+	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleAssistant, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
 	assert.Zero(t, h.Len())
 	var broken *convo.PanicError
 	err := m.Sync([]*line{newLine(convo.RoleUser, "a"), nil})
@@ -499,6 +503,10 @@ func TestMirror_LetsValuesGo(t *testing.T) {
 	require.NoError(t, err)
 	look(t, h, m)
 	assert.Equal(t, h.Len(), living())
+
+	require.NoError(t, h.RewindTo(1))
+	require.NoError(t, m.Sync([]*line{newLine(convo.RoleUser, "Hello")}))
+	assert.Zero(t, living(), "what was taken back")
 	runtime.KeepAlive(m)
 }
 

@@ -233,6 +233,7 @@ func TestGeminiStream_Ends(t *testing.T) {
 		{"only usage", chunks(`{"usageMetadata":{"promptTokenCount":7}}`), convo.StopDone, "", "", 0, "", io.ErrUnexpectedEOF, 7},
 		{"a call without its end", chunks(call, piece, end("STOP")), convo.StopToolCall, "STOP", "a", 1, "", nil, 0},
 		{"a call before another", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"g"}}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 2, "", nil, 0},
+		{"a call before a thought", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 1, "", nil, 0},
 		{"a call cut by the bound", chunks(call, piece, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 0, `{"x":"y"}`, nil, 0},
 		{"a call cut by the connection", chunks(call, piece), convo.StopDone, "", "a", 0, `{"x":"y"}`, io.ErrUnexpectedEOF, 0},
 		{"a call ended twice", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"functionCall":{}},{"functionCall":{}}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 1, "", nil, 0},

@@ -189,6 +189,11 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 	h := restoredOf(t, convo.NewSnapshot(in.Messages))
 	assert.Zero(t, h.Status().OpenCalls)
 
+	in, err = wire.Gemini{}.Decode([]byte(`{"content":{"parts":[{"text":"Hi"}]},"finishReason":"MAX_TOKENS"}`)) // a candidate
+	require.NoError(t, err)
+	assert.Equal(t, []convo.Message{geminiAnswer("", convo.Text("Hi"))}, in.Messages)
+	assert.Equal(t, convo.StopLength, in.Stop)
+
 	// Only the model has thoughts and signatures.
 	in = mustDecode(t, wire.Gemini{}, []byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
 	assert.Equal(t, []convo.Message{convo.User("", convo.Text("a"), convo.Text("b"))}, in.Messages)

@@ -275,6 +275,11 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 		assert.Equal(t, tt.f.Dialect != wire.Gemma, r.NeedsTools)
 		assert.Empty(t, tt.f.Check(r.Body()))
 	}
+	r := mustEncode(t, wire.OpenAIChat{Audio: true}, convo.NewSnapshot([]convo.Message{convo.User("Hi", convo.NewMedia("audio/wav", []byte("x")),
+		convo.NewMedia("audio/mp3", []byte("x")), convo.NewMedia("audio/mpeg", []byte("x")), convo.NewMedia("audio/ogg", []byte("x")))}))
+	assert.Equal(t, `{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"input_audio","input_audio":{"data":"eA==","format":"wav"}},`+
+		`{"type":"input_audio","input_audio":{"data":"eA==","format":"mp3"}},{"type":"input_audio","input_audio":{"data":"eA==","format":"mp3"}},`+
+		`{"type":"file","file":{"filename":"file.ogg","file_data":"data:audio/ogg;base64,eA=="}}]}`, string(r.Messages[0]))
 	_, err := wire.OpenAIChat{}.Encode(nil)
 	require.ErrorIs(t, err, wire.ErrEmpty)
 	_, err = wire.OpenAIChat{}.Encode(convo.NewSnapshot([]convo.Message{convo.User(" ")}))

@@ -320,10 +320,12 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.Equal(t, "m", got.Model)
 	assert.Equal(t, "r1", got.ID)
 
-	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`))
+	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"type":"message","role":"assistant","content":[]}}`))
 	got, err = s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Empty(t, got.Messages, "of an item that only began")
+	assert.Empty(t, got.Messages, "of items that only began")
 
 	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`,

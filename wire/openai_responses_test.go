@@ -304,6 +304,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{"plain items", wire.OpenAIResponses{Plain: true}, []convo.Message{own(item(open("7-a")), item(open("")), call), own(item(sealed("rs_9", "e")), item(open("7-a")), convo.Text("a"))},
 			open("7-a") + "\n" + open("") + "\n" + c1 + "\n" + r1err + "\n" + `{"role":"assistant","content":"a"}`},
 		{"plain items, not sent elsewhere", wire.OpenAIResponses{}, []convo.Message{own(item(open("7-a")), call)}, c1 + "\n" + r1err},
+		{"an item that is not UTF-8", wire.OpenAIResponses{}, []convo.Message{own(convo.Text("a"), item(`{"type":"web_search_call","id":"ws_2`+"\xff"+`","status":"completed"}`))}, `{"role":"assistant","content":"a"}`},
 		{"a refusal", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"refusal","refusal":"No."}`))},
 			`{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`},
 	} {
@@ -348,7 +349,8 @@ func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"previous_response_id":"resp_0","input":[
 		{"role":"developer","content":"Be brief."},
-		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"}]},
+		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"},
+			{"type":"input_file","file_data":"data:application/pdf;base64,eA=="},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,eA=="}]},
 		{"type":"function_call_output","call_id":"c0","output":"of before"},
 		{"type":"function_call","call_id":"c1","name":"f","arguments":"oops"},
 		{"type":"custom_tool_call","call_id":"k1","name":"g","input":"x"},
@@ -365,7 +367,8 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	origin := convo.Origin{Format: "openai-responses"}
 	want := []convo.Message{
 		convo.System("Be brief."),
-		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("Hi"), convo.NewMedia("image/png", []byte("x")), item(`{"type":"input_file","file_id":"file-1"}`), item(`{"type":"message","role":"user","content":[{"type":"odd"}]}`)}},
+		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("Hi"), convo.NewMedia("image/png", []byte("x")), item(`{"type":"input_file","file_id":"file-1"}`), item(`{"type":"message","role":"user","content":[{"type":"odd"}]}`),
+			convo.NewMedia("application/pdf", []byte("x")), convo.NewMedia("application/pdf", []byte("x"))}},
 		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.ToolCall{ID: "c1", Name: "f", Arguments: "oops"},
 			item(`{"type":"convo_fields","call":"custom"}`), convo.ToolCall{ID: "k1", Name: "g", Arguments: "x"}}},
 		{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Name: "f", Parts: []convo.Part{convo.Text("one")}}}},
@@ -379,7 +382,7 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	}
 	assert.Equal(t, want, in.Messages)
 	lost := pathsOf(in.Lost)
-	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[2]"}, lost)
+	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[1].content[5].filename", "input[2]"}, lost)
 	_ = restoredOf(t, convo.NewSnapshot(in.Messages))
 	r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(in.Messages))
 	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
@@ -407,10 +410,11 @@ func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 		`{"input":[7]}`:               "input[0]",
 		`{"input":[{"role":"tool"}]}`: "input[0].role",
 		`{"input":[{"type":7}]}`:      "input[0].type",
-		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                             "input[0].content[1]",
-		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                    "output[0].name",
-		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                 "response.output[0].summary",
-		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[1].output",
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                                                                                                   "input[0].content[1]",
+		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                                                                                          "output[0].name",
+		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                                                                                       "response.output[0].summary",
+		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`:                                                                       "input[1].output",
+		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"role":"assistant","content":"a"},{"role":"assistant","content":"b"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[3].output",
 	} {
 		assert.Equal(t, path, decodeError(t, wire.OpenAIResponses{}, body).Path, body)
 	}

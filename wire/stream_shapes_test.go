@@ -342,6 +342,7 @@ func TestStream_KeepsTheRest(t *testing.T) {
 		{"a text that is none", wire.Anthropic{}, hello + `{"type":"content_block_start","index":1,"content_block":{"type":"text","text":7}}{"type":"message_stop"}`, "hello", "content[1]", false},
 		{"a text without a text", wire.Anthropic{}, hello + `{"type":"content_block_start","index":1,"content_block":{"type":"text"}}{"type":"message_stop"}`, "hello", "", false},
 		{"a call without a name", wire.Anthropic{}, hello + `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","input":{}}}`, "hello", "content[1]", false},
+		{"an error in the answer", wire.Anthropic{}, `{"type":"message_start","message":{"role":"assistant","error":{"message":"oops"}}}` + hello + `{"type":"message_stop"}`, "hello", "", false},
 		{"deep", wire.Anthropic{}, hello + `{"type":"content_block_delta","index":0,"delta":{"type":"x","y":` + deep + `}}{"type":"message_stop"}`, "hello", "", true},
 		{"deep arguments", wire.Anthropic{}, hello + `{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":` +
 			strings.Repeat("[", 9_998) + strings.Repeat("]", 9_998) + `}"}}{"type":"message_stop"}`, "hello", "content[1]", false},
