@@ -88,7 +88,8 @@ func (s *Server) Script(answers ...Answer) {
 	s.script = append(s.script, answers...)
 }
 
-// Requests returns all requests so far, in the order in which they were judged.
+// Requests returns all requests so far, in the order in which they were judged. A request
+// whose body did not arrive whole is not judged, such as that of a client that went away.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +153,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, c.req.Error, http.StatusNotFound)
 		return
 	}
-	p := c.read(r)
+	p, whole := c.read(r)
+	if !whole {
+		c.send(p.status, c.f.fault(c, p)) // the client may only have closed its half of the connection
+		return
+	}
 	if p == nil {
 		p = c.f.check(c)
 	}
@@ -182,26 +187,26 @@ func (c *call) refuse(p *problem) {
 	c.send(p.status, c.f.fault(c, p))
 }
 
-// read reads the body.
-func (c *call) read(r *http.Request) *problem {
+// read reads the body, and reports whether it has arrived whole.
+func (c *call) read(r *http.Request) (p *problem, whole bool) {
 	if r.Method != http.MethodPost {
-		return &problem{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", text: "Method Not Allowed"}
+		return &problem{status: http.StatusMethodNotAllowed, kind: "invalid_request_error", text: "Method Not Allowed"}, true
 	}
 	var err error
 	c.req.Body, err = io.ReadAll(http.MaxBytesReader(c.w, r.Body, maxBody))
 	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-		return &problem{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", text: "Request exceeds the maximum size"}
+		return &problem{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", text: "Request exceeds the maximum size"}, true
 	}
-	if err == nil {
-		err = decode(c.req.Body, &c.all)
+	if err != nil {
+		return &problem{status: http.StatusBadRequest, kind: "invalid_request_error", text: fmt.Sprintf("The request body cannot be read: %v", err)}, false
 	}
-	if err != nil || c.all == nil {
-		return &problem{status: http.StatusBadRequest, kind: "invalid_request_error", text: fmt.Sprintf("The request body is not valid JSON: %v", err)}
+	if err = decode(c.req.Body, &c.all); err != nil || c.all == nil {
+		return &problem{status: http.StatusBadRequest, kind: "invalid_request_error", text: fmt.Sprintf("The request body is not valid JSON: %v", err)}, true
 	}
 	if c.req.Format != FormatGemini && c.req.Format != FormatConverse { // which have both in their paths
 		c.req.Model, c.req.Stream = str(c.all["model"]), c.all["stream"] == true
 	}
-	return nil
+	return nil, true
 }
 
 // answer answers a request that was accepted.

@@ -1,7 +1,9 @@
 package provider_test
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -139,5 +141,35 @@ func TestServer_Script(t *testing.T) {
 	for _, want := range []string{"one", "two", "openai-chat m"} {
 		_, got := post(t, s, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"q"}]}`)
 		assert.Contains(t, got, `"content":"`+want+`"`)
+	}
+}
+
+// A client that goes away while it sends a request is not refused, and takes no scripted answer.
+func TestServer_ClientGone(t *testing.T) {
+	for _, tt := range formatTests() {
+		t.Run(tt.name, func(t *testing.T) {
+			body := accepted(t, tt)
+			served := make(chan struct{}, 1)
+			s := provider.New(provider.Options{})
+			s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("for the next")}})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.ServeHTTP(w, r)
+				served <- struct{}{}
+			}))
+			defer server.Close()
+			for _, sent := range []int{0, 1, len(body) - 1} {
+				conn, err := net.Dial("tcp", server.Listener.Addr().String())
+				require.NoError(t, err)
+				_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", tt.path, len(body), body[:sent])
+				require.NoError(t, err)
+				require.NoError(t, conn.Close())
+				<-served
+			}
+			assert.Empty(t, s.Refused())
+			assert.Empty(t, s.Requests())
+			status, answer := post(t, s, tt.path, body)
+			assert.Equal(t, 200, status)
+			assert.Contains(t, answer, "for ")
+		})
 	}
 }
