@@ -11,6 +11,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
@@ -115,6 +116,9 @@ func inputNames(names []string) string {
 
 // folderText says what to name in place of a folder.
 func folderText(dir string) string {
+	if logs, _ := filepath.Glob(filepath.Join(dir, "*.convo")); len(logs) > 0 {
+		return "this is the directory of a filestore.Store; " + storeAdvice(dir)
+	}
 	text := "this is a folder: name the files in it"
 	const deepest = 5
 	for _, ext := range []string{".jsonl", ".json"} {
@@ -128,6 +132,14 @@ func folderText(dir string) string {
 	}
 	return text
 }
+
+// storeAdvice says which subcommands read the directory of a store.
+func storeAdvice(dir string) string {
+	return fmt.Sprintf("%q lists the conversations there, and %q shows one", "convo store ls -dir "+dir, "convo store show")
+}
+
+// logLine matches the beginning of a log of package filestore.
+var logLine = regexp.MustCompile(`^[0-9a-f]{8} [0-9]+ [A-Z] [0-9]+ \{"format":`)
 
 func newReader(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, headSize) }
 
@@ -166,6 +178,13 @@ func (in *input) look() error {
 		return nil // so much white space: the reader of documents skips it
 	}
 	isJSON := text[0] == '{' || text[0] == '[' // after a crash of the system a file may hold NULs
+	if isFile := strings.HasSuffix(in.name, ".convo"); logLine.Match(text) || isFile && !isJSON {
+		dir := "DIR"
+		if isFile {
+			dir = filepath.Dir(in.name)
+		}
+		return refuse("this is a log of package filestore; " + storeAdvice(dir))
+	}
 	if bytes.IndexByte(text, 0) >= 0 && !isJSON && !bytes.HasPrefix(text, []byte("SQLite format 3")) {
 		return refuse("the content is binary; want JSON or JSONL")
 	}

@@ -249,6 +249,9 @@ func messageSign(m map[string]json.RawMessage) (name, sign string) {
 		if all["cache_control"] != nil {
 			return wire.FormatAnthropic, fmt.Sprintf(".content[%d].cache_control", i)
 		}
+		if kind == "text" && str(m["role"]) == "assistant" { // in Chat Completions it is nearly always a string
+			return wire.FormatAnthropic, fmt.Sprintf(".content[%d] of the assistant, a block of text", i)
+		}
 	}
 	switch role := str(m["role"]); role {
 	case "system", "developer", "tool":

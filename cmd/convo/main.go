@@ -109,7 +109,7 @@ usage: convo SUBCOMMAND [flags] [FILE...]
 
 ` + t.String() + `
 "convo SUBCOMMAND -h" prints the flags. Without a FILE, or for the FILE "-", the
-standard input is read. What is read is recognised, as JSON or one a line (JSONL):
+standard input is read. What is read is recognised, as JSON or JSONL:
   - a request or an answer in the format of OpenAI (Chat Completions and
     Responses), Anthropic, Gemini or Bedrock (Converse)
   - a session of Claude Code, Codex CLI, pi, kit or Gemini CLI

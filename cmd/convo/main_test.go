@@ -24,6 +24,8 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
+	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 const trip = `{"messages":[{"role":"user","content":"Flights to Rome?"}]}`
@@ -324,6 +326,67 @@ func TestFolder(t *testing.T) {
 	}
 }
 
+// A log of package filestore, and the folder that it is in, are named as what they are, with
+// the subcommands that read them.
+func TestLogOfStore(t *testing.T) {
+	inTemp(t, nil)
+	log, err := filepath.Glob(filepath.Join("logs", "whole-*.convo"))
+	require.NoError(t, err)
+	require.Len(t, log, 1)
+	data, err := os.ReadFile(log[0])
+	require.NoError(t, err)
+	damaged := filepath.Join("logs", "whole-5d5766cf2d78701614200418ee145068.convo")
+	require.NoError(t, os.WriteFile(damaged, append([]byte("x"), data...), 0o600))
+	const file, help = `this is a log of package filestore; "convo store ls -dir `, `" lists the conversations there, and "convo store show" shows one`
+	for _, command := range []string{"show", "check", "count", "compact", "convert -to gemini", "replay -window 1000"} {
+		for name, want := range map[string]string{
+			log[0]: file + "logs" + help, damaged: file + "logs" + help, "-": file + "DIR" + help,
+			"logs": `logs: this is the directory of a filestore.Store; "convo store ls -dir logs` + help,
+		} {
+			code, _, stderr := runs(bytes.NewReader(data), append(strings.Fields(command), name)...)
+			assert.Equal(t, cli.Unreadable, code)
+			assert.Contains(t, stderr, want, "%s %s", command, name)
+		}
+	}
+}
+
+// No line of the help is longer than 80 columns.
+func TestHelp_Width(t *testing.T) {
+	lines := []string{"help", "store -h"}
+	for _, c := range commands {
+		if lines = append(lines, c.Name+" -h"); c.Name == "store" {
+			for _, c := range storeCommands {
+				lines = append(lines, "store "+c.Name+" -h")
+			}
+		}
+	}
+	for _, command := range lines {
+		_, stdout, _ := runs(strings.NewReader(""), strings.Fields(command)...)
+		require.NotEmpty(t, stdout, command)
+		for line := range strings.Lines(stdout) {
+			assert.LessOrEqual(t, cli.Columns(strings.TrimSuffix(line, "\n")), 80, "%s: %s", command, line)
+		}
+	}
+}
+
+// What export and convert write is recognised as what it is, also without a system text and tools.
+func TestCheck_Exported(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("Flights to Rome?"), convo.Assistant("From where?"), convo.User("Berlin."))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, h.Attach(t.Context(), &filestore.Store{Dir: "logs"}, "trip"))
+	require.NoError(t, h.Save(t.Context()))
+	for _, name := range []string{wire.FormatOpenAIChat, wire.FormatOpenAIResponses, wire.FormatAnthropic, wire.FormatGemini, wire.FormatConverse} {
+		code, request, stderr := runs(strings.NewReader(""), "store", "export", "-dir", "logs", "-to", name, "trip")
+		require.Zero(t, code, stderr)
+		_, _, stderr = runs(strings.NewReader(request), "check")
+		assert.Contains(t, stderr, "taken as "+name+", by ", request)
+		assert.Contains(t, stderr, "nothing found", request)
+	}
+}
+
 // A page is one file that needs no other.
 func TestShow_Page(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "page.html")
@@ -339,7 +402,6 @@ func TestShow_Page(t *testing.T) {
 	assert.NotContains(t, string(page), "src=\"http")
 }
 
-// Strategies that decline for the same reason are told once.
 // show and count differ where usage has corrected the estimates, and show says so.
 func TestShow_Corrected(t *testing.T) {
 	h, err := convo.New(nil)
@@ -358,11 +420,14 @@ func TestShow_Corrected(t *testing.T) {
 	code, stdout, stderr := runs(snapshot(), "show")
 	assert.Zero(t, code)
 	assert.Contains(t, stdout, "3,210")
+	assert.NotContains(t, stdout, "tools", "there are none")
+	assert.Contains(t, stdout, "\no  other ")
 	assert.Contains(t, stderr, `by what the provider has counted, 3,210 tokens instead of the estimated 101, which "convo count" shows`)
 	_, stdout, _ = runs(snapshot(), "count")
 	assert.Contains(t, stdout, " 101\n")
 }
 
+// Strategies that decline for the same reason are told once.
 func TestCompact_ReasonOnce(t *testing.T) {
 	code, _, stderr := runs(nil, "compact", "-to", "anthropic", "-target", "100", "internal/session/testdata/claude-code.jsonl")
 	assert.Equal(t, cli.Findings, code)
@@ -461,4 +526,24 @@ func TestProcess(t *testing.T) {
 	_ = cmd.Wait()
 	assert.Equal(t, cli.Interrupted, cmd.ProcessState.ExitCode())
 	assert.Empty(t, errs.String())
+}
+
+// store show says how many records it leaves out.
+func TestStoreShow_Records(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	require.NoError(t, h.Attach(t.Context(), &filestore.Store{Dir: "logs"}, "trip"))
+	for range 6 {
+		_, err := h.Append(convo.User("Flights to Rome?"), convo.Assistant("From where?"))
+		require.NoError(t, err)
+		require.NoError(t, h.SaveFull(t.Context()))
+		require.NoError(t, h.SetMeta(fmt.Sprint(h.Snapshot().Len()), ""))
+		require.NoError(t, h.SaveFull(t.Context()))
+	}
+	_, stdout, _ := runs(strings.NewReader(""), "store", "show", "-dir", "logs", "trip")
+	assert.Contains(t, stdout, "\n12 records; the newest 10 of 12 full: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\nthe newest 10 records; -all also shows the 2 before\nrecord ")
+	assert.NotContains(t, stdout, "\n2       2")
+	_, stdout, _ = runs(strings.NewReader(""), "store", "show", "-dir", "logs", "-all", "trip")
+	assert.Contains(t, stdout, "\n12 records; full: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\nrecord ")
 }

@@ -128,7 +128,7 @@ func summary(c *conversation, h *convo.History, faults []convo.Fault) shown {
 		Messages: st.Entries, Turns: st.Turns, Open: st.OpenCalls, Repaired: len(faults), Measured: c.measured, Kinds: map[string]int{},
 		Window: b.Window, Reserve: b.Reserve, Free: b.Free,
 	}
-	for _, k := range kindsOf(b) {
+	for _, k := range c.kinds(b) {
 		out.Tokens += k.tokens
 		out.Kinds[k.name] = k.tokens
 	}
@@ -159,10 +159,21 @@ func kindsOf(b convo.Breakdown) []kind {
 	}
 }
 
+// kinds returns the kinds of a conversation. If it has no tools, what the provider has counted
+// in addition to the messages is of the kind "other".
+func (c *conversation) kinds(b convo.Breakdown) []kind {
+	if len(c.tools)+len(c.rawTool) > 0 || c.unseen != "" {
+		return kindsOf(b)
+	}
+	other := kind{"other", b.Tools, 6, 'o'}
+	b.Tools = 0
+	return append(kindsOf(b), other)
+}
+
 // printWindow prints the bar and the table of a conversation.
 func printWindow(env *cli.Env, c *conversation, h *convo.History, faults []convo.Fault) {
 	st, b := h.Status(), h.Snapshot().Breakdown()
-	kinds := kindsOf(b)
+	kinds := c.kinds(b)
 	total := 0
 	for _, k := range kinds {
 		total += k.tokens
@@ -223,6 +234,9 @@ func printKinds(env *cli.Env, kinds []kind, total int, b convo.Breakdown) {
 		row("-", "reserve", b.Reserve)
 	}
 	fmt.Fprint(env.Stdout, t.String())
+	if other := kinds[len(kinds)-1]; other.name == "other" && other.tokens > 0 {
+		fmt.Fprint(env.Stdout, cli.Wrap("other: what the provider has counted in addition to the messages", env.Width, ""))
+	}
 	if b.Pinned > 0 {
 		fmt.Fprintf(env.Stdout, "pinned, in the above: %s\n", cli.Number(b.Pinned))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -217,7 +218,7 @@ func load(ctx context.Context, s convo.Store, key string, seq uint64) (*conversa
 
 func storeShow(ctx context.Context, env *cli.Env, args []string) int {
 	flags := newStoreFlags("show", "KEY", "Shows a conversation of a store: what fills its window, its messages in short, and its newest records.")
-	all := flags.Bool("all", false, "show all messages, and not the newest alone")
+	all := flags.Bool("all", false, "show all messages and records, and not the newest alone")
 	seq := flags.Uint64("seq", 0, "show it as of the record with the number `N`; the newest if absent")
 	window := flags.Int("window", 0, "the context window of the model, in `TOKENS`")
 	html := flags.Bool("html", false, "write a page for a browser instead")
@@ -250,7 +251,7 @@ func storeShow(ctx context.Context, env *cli.Env, args []string) int {
 	}
 	printWindow(env, c, h, faults)
 	printMessages(env, c.snap, *all)
-	return printRecords(ctx, env, s, flags.dir, key)
+	return printRecords(ctx, env, s, flags.dir, key, *all)
 }
 
 // printMessages prints the newest messages of a snapshot, or all, each in a line.
@@ -290,11 +291,15 @@ func isFirst(snap *convo.Snapshot, i int) bool {
 	return e.Message.Role != convo.RoleSystem && before.Message.Role == convo.RoleSystem && before.Turn == 0
 }
 
-// printRecords prints the newest records of a log.
-func printRecords(ctx context.Context, env *cli.Env, s *filestore.Store, dir, key string) int {
-	const most = 10
-	var newest []convo.Record
+// printRecords prints the newest records of a log, or all.
+func printRecords(ctx context.Context, env *cli.Env, s *filestore.Store, dir, key string, all bool) int {
+	most := 10
+	if all {
+		most = math.MaxInt
+	}
+	var rows [][]string
 	var full []string
+	var torn int64
 	n := 0
 	code := cli.OK
 	for r, err := range s.Records(ctx, key, 1) {
@@ -307,29 +312,34 @@ func printRecords(ctx context.Context, env *cli.Env, s *filestore.Store, dir, ke
 			continue
 		}
 		n++
+		kind := ""
 		if r.Full {
+			kind = "full"
 			full = append(full, fmt.Sprint(r.Seq))
 		}
-		if newest = append(newest, r); len(newest) > most {
-			newest = newest[1:]
-		}
+		rows = append(rows, []string{fmt.Sprint(r.Seq), when(r.Updated), cli.Number(r.Entries), cli.Number(r.Tokens), cli.Number(len(r.Data)), kind})
+		rows = rows[max(0, len(rows)-most):]
+		torn = r.Torn
 	}
 	if n == 0 {
 		return code
 	}
-	fmt.Fprintf(env.Stdout, "\n%s; full: %s\n", cli.Plural(n, "record"), strings.Join(full[max(0, len(full)-most):], ", "))
+	about := "full"
+	if left := len(full) - most; left > 0 {
+		about, full = fmt.Sprintf("the newest %d of %d full", most, len(full)), full[left:]
+	}
+	fmt.Fprintf(env.Stdout, "\n%s; %s: %s\n", cli.Plural(n, "record"), about, strings.Join(full, ", "))
+	if n > len(rows) {
+		fmt.Fprintf(env.Stdout, "the newest %d records; -all also shows the %s before\n", len(rows), cli.Number(n-len(rows)))
+	}
 	var t cli.Table
 	t.Add("record", "updated", "entries", "tokens", "bytes", "")
-	for _, r := range newest {
-		kind := ""
-		if r.Full {
-			kind = "full"
-		}
-		t.Add(fmt.Sprint(r.Seq), when(r.Updated), cli.Number(r.Entries), cli.Number(r.Tokens), cli.Number(len(r.Data)), kind)
+	for _, row := range rows {
+		t.Add(row...)
 	}
 	fmt.Fprint(env.Stdout, t.String())
-	if last := newest[len(newest)-1]; last.Torn > 0 {
-		fmt.Fprintf(env.Stdout, "%s after the newest record are not a whole record: a writer was interrupted\n", cli.Plural(int(last.Torn), "byte"))
+	if torn > 0 {
+		fmt.Fprintf(env.Stdout, "%s after the newest record are not a whole record: a writer was interrupted\n", cli.Plural(int(torn), "byte"))
 	}
 	return code
 }
