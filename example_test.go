@@ -951,6 +951,31 @@ func ExampleExtract() {
 	// - There is a train.
 }
 
+// Another agent continues with a summary in place of the conversation.
+func ExampleHistory_Handoff() {
+	sum, err := longTrip(nil).Handoff(context.Background(), convo.Extract{}, "") // or a client's Summarizer
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	next, err := convo.New(nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report, err := next.Apply(next.Snapshot(), convo.Edit{Summary: &sum})
+	fmt.Println(report.Outcome, err)
+	_, err = next.Append(convo.User("Book the train."))
+	fmt.Println(next.Len(), err)
+	got, _ := next.Snapshot().Summary()
+	fmt.Println(got.Text[strings.Index(got.Text, "Last answer"):])
+	// Output:
+	// applied <nil>
+	// 1 <nil>
+	// Last answer:
+	// - There is a train.
+}
+
 // One line says what a compaction did, and %+v also which entries it was.
 func ExampleReport_String() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})

@@ -596,8 +596,9 @@ func cloneAll(msgs []Message) []Message {
 	return out
 }
 
-// Handoff returns a summary of the whole view, for another agent that continues the work.
-// It does not change h, and does not wait for a running compaction.
+// Handoff returns a summary of the whole view, for another agent that continues the work:
+// give it to its History in an [Edit]. It has no Covers, as IDs of h mean nothing there.
+// Handoff does not change h, and does not wait for a running compaction.
 //
 // The summarizer with writes the summary; nil means [Extract]. The focus is what the
 // summary should concentrate on, and may be empty. The part of a tool result shown to a
@@ -648,13 +649,9 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		}
 		return Summary{}, err
 	}
-	summary.Covers = rangesOf(idsOf(s.list))
+	summary.Covers = nil // the summarizer may have set it; the IDs of h mean nothing to another History
 	if s.summary != nil {
-		summary.Covers = slices.Concat(s.summary.sum.Covers, summary.Covers)
 		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
 	}
-	var notCovered state // the view without the entries that the summary covers
-	notCovered.load(s.sys, nil, nil, 0)
-	summary.Covers = notCovered.covering(summary.Covers)
 	return summary, nil
 }

@@ -637,7 +637,7 @@ func TestHandoff(t *testing.T) {
 		sum, err := h.Handoff(t.Context(), rec, "hand it over")
 		require.NoError(t, err)
 		assert.Equal(t, "summary 1", sum.Text)
-		assert.Equal(t, []convo.Range{{First: 2, Last: 43}}, sum.Covers)
+		assert.Nil(t, sum.Covers, "the IDs are those of h, not of the History that gets it")
 	})
 	assert.Equal(t, "hand it over", rec.requests[0].Focus)
 	assert.Len(t, rec.requests[0].Messages, 42)
@@ -659,6 +659,28 @@ func TestHandoff(t *testing.T) {
 	require.NoError(t, h.Close())
 	_, err = h.Handoff(t.Context(), nil, "")
 	require.NoError(t, err, "a closed history can still be read")
+}
+
+// Another History takes the summary as it is, in an Edit: also one of a view that has a summary,
+// and into a History that has messages.
+func TestHandoff_IntoAnother(t *testing.T) {
+	for _, first := range [][]convo.Message{nil, {convo.System("be brief")}, {convo.User("Hi"), convo.Assistant("Hello.")}} {
+		h := toolTurn(t, windowOf(50_000, nil), 20)
+		for i := range 2 {
+			sum, err := h.Handoff(t.Context(), nil, "")
+			require.NoError(t, err)
+			next := historyOf(t, windowOf(50_000, nil), first...)
+			apply(t, next, convo.Edit{Summary: &sum})
+			got, ok := next.Snapshot().Summary()
+			require.True(t, ok)
+			assert.Equal(t, sum.Text, got.Text)
+			assert.Zero(t, got.Updates, "it is the first of that History")
+			_, err = next.Append(convo.User("Go on."))
+			require.NoError(t, err)
+			id := convo.ID(3 + 2*i)
+			apply(t, h, convo.Edit{Drop: []convo.ID{id, id + 1}, Summary: &sum})
+		}
+	}
 }
 
 // The agent that takes over has nothing but the summary, so pinned entries are
