@@ -39,9 +39,28 @@ type logbook struct {
 
 	perToken float64 // bytes of a full record for each raw token of the view
 
-	drafts []*draft // records that may have been stored, all of them after id
+	marks  []summaryMark // oldest first
+	drafts []*draft      // records that may have been stored, all of them after id
 	keepsake
 	kept ID // the last ID that may be in the log and that no rollback took back
+}
+
+// A summaryMark is the newest record before one whose summary stands for newer entries.
+type summaryMark struct {
+	seq     uint64
+	last    ID // in the record
+	covered ID // the newest that its summary stands for; 0: none
+}
+
+// withMark returns the marks with another. Only the newest of them are needed often.
+func withMark(marks []summaryMark, m summaryMark) []summaryMark {
+	const most = 100
+	return append(slices.Clone(marks[max(len(marks)-most+1, 0):]), m)
+}
+
+// removedBefore notes that the records older than seq were removed.
+func (l *logbook) removedBefore(seq uint64) {
+	l.marks = slices.DeleteFunc(slices.Clone(l.marks), func(m summaryMark) bool { return m.seq < seq })
 }
 
 // A keepsake is what a record holds for the archive, in addition to the state.
@@ -217,6 +236,9 @@ func (h *History) draftLocked(l *logbook) *draft {
 func (l *logbook) storedLocked(d *draft) {
 	if l.id == "" {
 		l.name, l.created = d.name, d.created
+	}
+	if p := l.saved; p != nil && d.picture.view.summary.newestCovered() > p.view.summary.newestCovered() {
+		l.marks = withMark(l.marks, summaryMark{l.seq, p.last, p.view.summary.newestCovered()})
 	}
 	l.id, l.seq, l.drafts = d.id, l.seq+1, nil
 	l.recent = append(slices.Clone(l.recent[max(len(l.recent)-maxRecent+1, 0):]), d.id)

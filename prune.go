@@ -31,7 +31,7 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 		if err := h.save(ctx, l, true); err != nil {
 			return err
 		}
-		return prune(ctx, pruner, l.key, l.seq)
+		return h.prune(ctx, pruner, l, l.seq)
 	}
 	keep, first := uint64(0), true
 	for rec, err := range records(ctx, l.store, l.key, 1) {
@@ -51,7 +51,18 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 	if keep == 0 {
 		return nil
 	}
-	return prune(ctx, pruner, l.key, keep)
+	return h.prune(ctx, pruner, l, keep)
+}
+
+// prune removes the records of h that are older than before.
+func (h *History) prune(ctx context.Context, p Pruner, l *logbook, before uint64) error {
+	err := prune(ctx, p, l.key, before)
+	if err == nil {
+		h.mu.Lock()
+		l.removedBefore(before)
+		h.mu.Unlock()
+	}
+	return err
 }
 
 // prunerOf returns s as a Pruner, or an error if it is not one.

@@ -187,6 +187,7 @@ type reading struct {
 	size   int64    // total bytes of Data
 	count  int
 	state  stateJSON // all of them as one record
+	marks  []summaryMark
 
 	counted int64 // raw tokens of the view as counted by the History made from it
 	mended  bool  // the content of that History differs from the records
@@ -207,8 +208,12 @@ func (r *reading) add(rec *Record) error {
 	if rec.Full {
 		*r = reading{ids: next.recent}
 	}
+	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestCovered()}
 	if err := r.state.apply(next); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
+	}
+	if r.count > 0 && r.state.summary.newestCovered() > before.covered {
+		r.marks = withMark(r.marks, before)
 	}
 	if r.state.last != rec.Upto {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("last is %d, and the record says %d", r.state.last, rec.Upto)}

@@ -154,9 +154,9 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 //
 // If the entry was taken back before, as by another user of the conversation, the error
 // matches [ErrStale]. If the summary stands for entries newer than id, it would describe
-// what was taken back: the error is a [*ValueError]. Call Rollback with a snapshot from
-// before that compaction, or Undo it first. For an ID that no entry has had, the error
-// matches [ErrNotFound]. Then nothing has changed. RewindTo(0) takes back everything.
+// what was taken back: the error is a [*ValueError], and names the record to [Load] for a
+// Rollback first, if it is known. For an ID that no entry has had, the error matches
+// [ErrNotFound]. Then nothing has changed. RewindTo(0) takes back everything.
 func (h *History) RewindTo(id ID) error { return h.rewindTo(id, id) }
 
 // RewindBefore takes back the entry with the ID and every newer one, as [History.RewindTo]
@@ -179,7 +179,7 @@ func (h *History) rewindTo(id, last ID) error {
 	}
 	if newest := h.summary.newestCovered(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first", newest)}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.wayBackLocked(id, last))}
 	}
 	queued := h.deliveredForSendLocked()
 	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
@@ -188,12 +188,36 @@ func (h *History) rewindTo(id, last ID) error {
 	return nil
 }
 
+// wayBackLocked says how to take back what is newer than last, although the summary stands
+// for some of it. The caller of rewindTo has named id.
+func (h *History) wayBackLocked(id, last ID) string {
+	const steps = "Save, Load %s, Rollback to it, and try again"
+	l := h.log
+	if l == nil || id > l.last() || h.opts.NoArchive {
+		return "Rollback to a snapshot from before that compaction, or Undo it first"
+	}
+	saved := summaryMark{l.seq, l.saved.last, l.saved.view.summary.newestCovered()}
+	for _, m := range slices.Backward(append(slices.Clip(l.marks), saved)) {
+		if m.covered <= last && id <= m.last {
+			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
+		}
+	}
+	return fmt.Sprintf(steps, "the record that Archive names for this entry")
+}
+
 // newestCovered returns the newest entry that s stands for, or 0 if there is none.
 func (s *placedSummary) newestCovered() ID {
-	if s == nil || len(s.sum.Covers) == 0 {
+	if s == nil {
 		return 0
 	}
-	return s.sum.Covers[len(s.sum.Covers)-1].Last
+	return s.sum.newestCovered()
+}
+
+func (s *Summary) newestCovered() ID {
+	if s == nil || len(s.Covers) == 0 {
+		return 0
+	}
+	return s.Covers[len(s.Covers)-1].Last
 }
 
 // rewindLocked takes back list[n:], which are the entries newer than last and end with the

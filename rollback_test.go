@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
@@ -842,6 +843,115 @@ func TestRewindTo_AfterACompactionInTheTurn(t *testing.T) {
 	_, ok := h.Snapshot().Summary()
 	assert.True(t, ok)
 	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()))
+}
+
+// For an entry older than the last compaction, the error says which record is from before
+// it, as far as the log in memory tells. What the error says leads to the question.
+func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
+	const archive = "Save, Load the record that Archive names for this entry, Rollback to it, and try again"
+	const gone = "in no record"
+	compact := func(h *convo.History) { // all but the newest turn
+		ids := idsOf(h.Snapshot())
+		apply(t, h, convo.Edit{Drop: ids[:len(ids)-2], Summary: &convo.Summary{Text: "sum"}})
+	}
+	save := func(h *convo.History) { require.NoError(t, h.Save(t.Context())) }
+	for name, tt := range map[string]struct {
+		change func(s convo.Store, h *convo.History) *convo.History // after 1 to 6, in two records
+		id     convo.ID
+		want   string
+	}{
+		"saved before and after": {func(_ convo.Store, h *convo.History) *convo.History { compact(h); save(h); return h }, 3, "record 2"},
+		"not saved after":        {func(_ convo.Store, h *convo.History) *convo.History { compact(h); return h }, 3, "record 2"},
+		"opened": {func(s convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			save(h)
+			return open(t, s, "a", nil)
+		}, 3, "record 2"},
+		"two compactions, the second question": {func(_ convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			save(h)
+			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"))
+			save(h)
+			compact(h)
+			save(h)
+			return h
+		}, 5, "record 4"},
+		"two compactions, the first question": {func(_ convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			save(h)
+			mustAppend(t, h, convo.User("third"), convo.Assistant("answer"))
+			compact(h)
+			save(h)
+			return h
+		}, 1, "record 2"},
+		"a full record after it": {func(s convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			require.NoError(t, h.SaveFull(t.Context()))
+			return open(t, s, "a", nil)
+		}, 3, archive},
+		"another process": {func(s convo.Store, h *convo.History) *convo.History {
+			other := open(t, s, "a", nil)
+			compact(other)
+			save(other)
+			_, _, err := h.Reload(t.Context())
+			require.NoError(t, err)
+			return h
+		}, 3, "record 2"},
+		"pruned": {func(_ convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			require.NoError(t, h.Prune(t.Context(), time.Time{}))
+			return h
+		}, 3, gone},
+		"never saved before it": {func(_ convo.Store, h *convo.History) *convo.History {
+			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"), convo.User("fifth"), convo.Assistant("answer"))
+			compact(h)
+			return h
+		}, 7, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &convotest.MemStore{}
+			h := open(t, s, "a", nil)
+			mustAppend(t, h, convo.User("first"), convo.Assistant("answer"), convo.User("second"), convo.Assistant("answer"))
+			save(h)
+			mustAppend(t, h, convo.User("third"), convo.Assistant("answer"))
+			save(h)
+			h = tt.change(s, h)
+			var err error
+			unchanged(t, h, func() { err = h.RewindBefore(tt.id) })
+			require.ErrorAs(t, err, new(*convo.ValueError))
+			_, way, _ := strings.Cut(err.Error(), "stands for; ")
+			var seq uint64
+			switch tt.want {
+			case "":
+				require.Equal(t, "Rollback to a snapshot from before that compaction, or Undo it first", way)
+				return
+			case archive, gone:
+				require.Equal(t, archive, way)
+				for a, err := range h.Archive(t.Context(), convo.Range{First: tt.id, Last: tt.id}) {
+					require.NoError(t, err)
+					if a.Entry != nil {
+						seq = a.Seq
+					}
+				}
+				if tt.want == gone {
+					require.Zero(t, seq)
+					return
+				}
+			default:
+				require.Equal(t, "Save, Load "+tt.want+", Rollback to it, and try again", way)
+				_, err := fmt.Sscanf(tt.want, "record %d", &seq)
+				require.NoError(t, err)
+			}
+			save(h)
+			at, err := convo.Load(t.Context(), s, "a", seq)
+			require.NoError(t, err)
+			require.NoError(t, h.Rollback(at))
+			require.NoError(t, h.RewindBefore(tt.id))
+			mustAppend(t, h, convo.User("edited"))
+			save(h)
+			unchanged(t, h, func() { require.ErrorIs(t, h.RewindBefore(tt.id), convo.ErrStale) })
+		})
+	}
 }
 
 // The queue is delivered where that is possible, and what a waiting Do has delivered

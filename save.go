@@ -305,6 +305,11 @@ func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool
 // adoptLocked sets l to the state of the log as read. p is the content of the log, and
 // loaded the last ID after loading.
 func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
+	first := r.newest.Seq - uint64(r.count) + 1
+	l.marks = slices.DeleteFunc(slices.Clone(l.marks), func(m summaryMark) bool { return l.name != r.state.log || m.seq >= first })
+	for _, m := range r.marks {
+		l.marks = withMark(l.marks, m)
+	}
 	l.name, l.id, l.seq, l.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
 	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
 	l.saved, l.kept = p, p.last
@@ -464,7 +469,7 @@ func (h *History) pruneExcess(ctx context.Context, l *logbook) error {
 	if err != nil {
 		return err
 	}
-	return prune(ctx, p, l.key, l.seq-uint64(l.count)+1)
+	return h.prune(ctx, p, l, l.seq-uint64(l.count)+1)
 }
 
 // saveRecord writes a record of the changes or, if full is set, of the whole state.

@@ -66,20 +66,6 @@ func TestCovers_JoinsAcrossWhatIsNotInTheView(t *testing.T) {
 		assert.Equal(t, []convo.Range{{First: 1, Last: 3}, {First: 5, Last: 6}}, coversOf(t, h))
 		assert.Equal(t, convo.ID(5), sum.Covers[0].First, "what was given stays as it was")
 	})
-	t.Run("a summary for another agent", func(t *testing.T) {
-		h := start(t)
-		require.NoError(t, h.SetSystem(convo.System("7")))
-		mustAppend(t, h, convo.User("8"))
-		write := convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return *summary(), nil })
-		covers := func() []convo.Range {
-			sum, err := h.Handoff(t.Context(), write, "")
-			require.NoError(t, err)
-			return sum.Covers
-		}
-		assert.Equal(t, []convo.Range{{First: 1, Last: 6}, {First: 8, Last: 8}}, covers())
-		require.NoError(t, h.SetSystem())
-		assert.Equal(t, []convo.Range{{First: 1, Last: 8}}, covers())
-	})
 }
 
 // With the system message replaced in every turn, a summary is no larger after

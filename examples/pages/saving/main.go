@@ -1,5 +1,5 @@
 // Saving keeps a conversation in files: two processes write to it, one stops without a
-// word, and a secret is taken out.
+// word, a secret is taken out, and an old question is edited.
 package main
 
 import (
@@ -59,6 +59,21 @@ func main() {
 
 	c, err := convo.Open(ctx, store, "42", nil) // after a crash of both
 	check(err)
+	for _, e := range c.Snapshot().All() {
+		fmt.Println(e)
+	}
+
+	question, err := c.Append(convo.User("Trains to Rome?"))
+	check(err)
+	_, err = c.Append(convo.Assistant("At 09:10."), convo.User("Thanks."), convo.Assistant("Anything else?"))
+	check(err)
+	check(c.Save(ctx))
+	_, err = c.Append(convo.User("A hotel."), convo.Assistant("Hotel B."))
+	check(err)
+	_, err = c.Apply(c.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3, 4, 5, 6, 7}, Summary: &convo.Summary{Text: "A train at 09:10."}})
+	check(err) // a compaction
+	fmt.Println(c.RewindBefore(question))
+	check(edit(ctx, c, store, question, "Trains to Milan?"))
 	for _, e := range c.Snapshot().All() {
 		fmt.Println(e)
 	}
