@@ -9,8 +9,8 @@ import (
 	"github.com/seed-c1b73e60/convo"
 )
 
-// An mcpClient has the two methods of an MCP client. In the official SDK they are those of
-// *mcp.ClientSession, and the types below are mcp.Tool, mcp.CallToolResult and mcp.Content.
+// An mcpClient has two methods of an MCP client. In the official SDK, *mcp.ClientSession has
+// them; mcp.Tool, mcp.CallToolResult and mcp.Content take the place of the types below.
 type mcpClient interface {
 	ListTools(ctx context.Context) ([]mcpTool, error)
 	CallTool(ctx context.Context, name string, arguments any) (mcpResult, error)

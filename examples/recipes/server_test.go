@@ -5,9 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients"
@@ -66,6 +71,33 @@ func ExampleServer() {
 	// data: {"text":"You said: "}
 	// data: {"text":"Wait."}
 	// data: {"done":true}
+}
+
+// A second question ends the answer to the first, and is answered.
+func TestServer_SecondQuestion(t *testing.T) {
+	s := recipes.Server{Send: echo}
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	ask := func(text string) *http.Response {
+		resp, err := http.Post(server.URL+"/anna/message", "application/json", strings.NewReader(`{"text":"`+text+`"}`))
+		require.NoError(t, err)
+		return resp
+	}
+	first := ask("Wait.")
+	defer first.Body.Close()
+	lines := bufio.NewReader(first.Body)
+	for line := ""; !strings.Contains(line, "Wait."); {
+		var err error
+		line, err = lines.ReadString('\n')
+		require.NoError(t, err)
+	}
+	second := ask("Hello")
+	defer second.Body.Close()
+	for body, end := range map[io.Reader]string{lines: `{"done":true}`, second.Body: `{"text":"Hello"}`} {
+		rest, err := io.ReadAll(body)
+		require.NoError(t, err)
+		assert.Contains(t, string(rest), end)
+	}
 }
 
 // echo stands for a model. It streams "You said: " and what the user has said, and if that is
