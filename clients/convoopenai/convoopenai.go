@@ -119,8 +119,8 @@ type ResponsesSender struct {
 	// Params are the parameters of each request. Input and Instructions must be empty,
 	// since they come from the History; otherwise Send returns a [*clients.ParamsError].
 	// Tools come before those of the History. If the History has a model of its own, see
-	// [convo.History.SetModel], it takes the place of Model. Unless Store says otherwise,
-	// the provider stores nothing, and gives back its reasoning encrypted.
+	// [convo.History.SetModel], it takes the place of Model. The provider is asked for
+	// its reasoning in encrypted form, and to store nothing unless Store says otherwise.
 	Params responses.ResponseNewParams
 
 	// Format is how requests are written. Its Model is that of the request.
@@ -167,7 +167,7 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 	if !params.Store.Valid() {
 		params.Store = openai.Bool(false)
 	}
-	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !params.Store.Value && !slices.Contains(params.Include, encrypted) {
+	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !slices.Contains(params.Include, encrypted) {
 		params.Include = append(slices.Clone(params.Include), encrypted)
 	}
 	body, err := clients.Body(req, params)
