@@ -1,11 +1,15 @@
 package clients_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -150,21 +154,50 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A request that the SDK has not made is an error of the transport only if ctx has not ended.
+// ErrTransport says that the SDK made its request without the transport, and is not the error
+// for anything else.
 func TestThrough_NoRequest(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	asks := func(ctx context.Context, failed error) error {
-		_, err := clients.Through(ctx, requestOf(t), wire.OpenAIChat{}, nil, func(context.Context) error { return failed })
+	asks := func(ctx context.Context, call func(context.Context) error) error {
+		_, err := clients.Through(ctx, requestOf(t), wire.OpenAIChat{}, nil, call)
 		return err
 	}
-	refused := errors.New("no key")
-	require.ErrorIs(t, asks(t.Context(), nil), clients.ErrTransport)
-	require.ErrorIs(t, asks(t.Context(), refused), clients.ErrTransport)
-	require.ErrorIs(t, asks(t.Context(), refused), refused)
-	require.NotErrorIs(t, asks(ended, context.Canceled), clients.ErrTransport)
-	require.ErrorIs(t, asks(ended, context.Canceled), context.Canceled)
-	require.ErrorIs(t, asks(ended, nil), clients.ErrTransport)
+	refused := errors.New("the parameters are wrong")
+	get := func(url string, end error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			require.NoError(t, err)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return err
+			}
+			return cmp.Or(resp.Body.Close(), end)
+		}
+	}
+	for name, tt := range map[string]struct {
+		ctx       context.Context
+		call      func(context.Context) error
+		transport bool
+		err       error
+	}{
+		"no request, no error": {t.Context(), func(context.Context) error { return nil }, true, nil},
+		"the SDK's own error":  {t.Context(), func(context.Context) error { return refused }, false, refused},
+		"answered":             {t.Context(), get(server.URL, nil), true, nil},
+		"refused":              {t.Context(), get(server.URL, refused), true, refused},
+		"no connection":        {t.Context(), get("http://127.0.0.1:1", nil), false, syscall.ECONNREFUSED},
+		"ctx ended":            {ended, get(server.URL, nil), false, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := asks(tt.ctx, tt.call)
+			assert.Equal(t, tt.transport, errors.Is(err, clients.ErrTransport), err)
+			if tt.err != nil {
+				require.ErrorIs(t, err, tt.err)
+			}
+		})
+	}
 }
 
 var errAny = errors.New("any error")

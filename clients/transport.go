@@ -6,13 +6,17 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // ErrTransport says that the HTTP client of an SDK does not use [Transport], so that the
-// request was not made of the conversation. What the provider answered is left aside.
+// request was not made of the conversation. What the provider answered is left aside. An
+// error with which the SDK makes no request, or gets no answer, is returned alone.
 var ErrTransport = errors.New("clients: the HTTP client of the SDK lacks the transport; make it with &http.Client{Transport: clients.Transport(nil)}")
 
 // Transport returns a RoundTripper for the HTTP client of an SDK that neither takes a body as
@@ -33,10 +37,14 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 // read as [Read] does.
 func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
 	x := &exchange{req: req, format: format, show: show}
-	err := call(context.WithValue(ctx, exchangeKey{}, x))
+	var connects atomic.Bool // a request was made, perhaps without the transport
+	err := call(httptrace.WithClientTrace(context.WithValue(ctx, exchangeKey{}, x), &httptrace.ClientTrace{
+		GetConn: func(string) { connects.Store(true) },
+	}))
+	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
-	case !x.sent && err != nil && ctx.Err() != nil:
-		return convo.Reply{}, err // the SDK has made no request
+	case !x.sent && err != nil && (!connects.Load() || unanswered || ctx.Err() != nil):
+		return convo.Reply{}, err
 	case !x.sent:
 		return convo.Reply{}, errors.Join(ErrTransport, err)
 	case x.answer != nil: // whatever the SDK makes of an empty stream

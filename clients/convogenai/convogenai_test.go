@@ -84,10 +84,14 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// A client without the transport is an error that says so.
+// A client without the transport is an error that says so, and an error of the SDK is not.
 func TestTransport(t *testing.T) {
-	err := clienttest.Do(t, convogenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), model, nil, nil), convo.User("1"))
+	err := clienttest.Do(t, convogenai.Send(newClient(clienttest.Record(t).URL, http.DefaultClient), model, nil, nil), convo.User("1"))
 	if !errors.Is(err, clients.ErrTransport) {
+		t.Error(err)
+	}
+	err = clienttest.Do(t, convogenai.Send(newClient(clienttest.Record(t).URL, withTransport()), "../"+model, nil, nil), convo.User("1"))
+	if err == nil || errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}
 }
