@@ -252,7 +252,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 			return reply, err
 		}
 	}
-	return reply, r.h.faultOf(&reply)
+	return reply, r.h.faultOf(ctx, &reply)
 }
 
 // do calls Do, unless no more requests are allowed.

@@ -503,6 +503,21 @@ func TestRun_Alone(t *testing.T) {
 	})
 }
 
+// If the ctx of Run ended during such an answer, the error says why.
+func TestRun_AnswerStopped(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	ctx, stop := context.WithCancelCause(t.Context())
+	cause := errors.New("the user stopped")
+	_, err := h.Run(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		stop(cause)
+		return convo.Reply{Stop: convo.StopCancelled}, nil
+	}, convo.RunOptions{})
+	require.EqualError(t, err, "convo: the answer is empty (the user stopped (context canceled)); ask the model again")
+	require.ErrorAs(t, err, new(*convo.AnswerError))
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // An answer from which the loop cannot go on is an error that says so.
 func TestRun_AnswerIsNone(t *testing.T) {
 	cut := &convo.ToolCall{ID: "c9", Name: "write", Arguments: `{"te`}

@@ -95,6 +95,7 @@ func TestSummarize_Refused(t *testing.T) {
 		{"cut off", convo.Summary{Text: "half a", Stop: convo.StopLength}, "the summary was cut off; raise the output limit of its model"},
 		{"a tool call", convo.Summary{Text: "x", Stop: convo.StopToolCall}, "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none"},
 		{"refused", convo.Summary{Text: "I cannot", Stop: convo.StopRefused}, "the model refused to write a summary; use another model to summarise"},
+		{"stopped", convo.Summary{Text: "I", Stop: convo.StopCancelled}, "the summary was stopped before it was whole; compact again"},
 		{"unknown stop", convo.Summary{Text: "x", Stop: 9}, "the summary has an unknown Stop: convo.Stop(9); want StopDone for one that is whole"},
 		{"far too long", convo.Summary{Text: lines(90, "item %02d:")[:400] + "."}, "the summary has 401 tokens, but at most 100 were asked for; set the output limit of its model to SummaryRequest.MaxTokens"},
 	} {

@@ -40,9 +40,10 @@ import (
 //	button.OnClick(func() { stop(clients.ErrStop) })
 //	reply, err := h.Run(ctx, send, options)
 //
-// What has come is appended, without incomplete calls. With any other cause, nothing is
-// kept.
-var ErrStop = errors.New("clients: the answer was stopped, and what has come is kept")
+// What has come is appended, without incomplete calls, and the Stop of the Reply is
+// [convo.StopCancelled]. With any other cause, nothing is kept. If no answer can be kept,
+// the error of Run matches ErrStop.
+var ErrStop = errors.New("clients: the user stopped the answer")
 
 // A ParamsError says that the parameters of a request hold what the History decides, such
 // as messages. Leave that field empty.
@@ -240,7 +241,11 @@ func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wir
 func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, error) {
 	in, _ := answer.Transcript()
 	if errors.Is(context.Cause(ctx), ErrStop) {
-		return in.Reply(), nil
+		reply := in.Reply()
+		if !answer.Done() && (reply.Stop == convo.StopDone || reply.Stop == convo.StopToolCall) {
+			reply.Stop = convo.StopCancelled
+		}
+		return reply, nil
 	}
 	return convo.Reply{Usage: in.Usage}, err
 }

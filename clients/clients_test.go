@@ -148,6 +148,7 @@ func TestRead(t *testing.T) {
 			if tt.err == nil {
 				assert.Equal(t, tt.want, shown.String())
 			}
+			assert.Equal(t, strings.HasPrefix(name, "stopped"), reply.Stop == convo.StopCancelled)
 			_, again := clients.Read(tt.ctx, wire.OpenAIChat{}, eventsOf(tt.end, tt.events...), nil)
 			assert.Equal(t, err == nil, again == nil)
 		})
