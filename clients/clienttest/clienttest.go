@@ -37,6 +37,10 @@ type Client struct {
 	// SDK has no retries.
 	Retrying func(url string) Sender
 
+	// Marked returns a sender whose parameters have a tool with a cache mark for each of the
+	// lifetimes. Nil: the parameters of the SDK have no cache marks.
+	Marked func(url string, lifetimes []time.Duration) Sender
+
 	Small string // another model than that of the parameters
 
 	Signs bool // its answers have signed reasoning
@@ -79,6 +83,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
 	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
 	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })
+	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }

@@ -39,7 +39,8 @@ type Sender struct {
 	// Params are the parameters of each request. Messages and System must be empty, since
 	// they come from the History; otherwise Send returns a [*clients.ParamsError]. Tools
 	// come before those of the History. If the History has a model of its own, see
-	// [convo.History.SetModel], it takes the place of Model.
+	// [convo.History.SetModel], it takes the place of Model. Cache marks of Params count
+	// among the four that a request may have.
 	Params anthropic.MessageNewParams
 
 	// Format is how requests are written. Its Model is that of the request. Nil:
@@ -95,7 +96,7 @@ func (s *Sender) format(model string) wire.Anthropic {
 		f = *s.Format
 	}
 	f.Model = cmp.Or(model, string(s.Params.Model))
-	return f
+	return f.WithParams(map[string]any{"tools": s.Params.Tools, "cache_control": s.Params.CacheControl})
 }
 
 func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {

@@ -26,6 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -47,7 +48,8 @@ type Sender struct {
 	// Params are the parameters of each request. Messages and System must be empty, since
 	// they come from the History; otherwise Send returns a [*clients.ParamsError]. The
 	// tools of ToolConfig come before those of the History. If the History has a model of
-	// its own, see [convo.History.SetModel], it takes the place of ModelId.
+	// its own, see [convo.History.SetModel], it takes the place of ModelId. Cache points of
+	// ToolConfig count among the four that a request may have.
 	Params *bedrockruntime.ConverseStreamInput
 
 	// Format is how requests are written. Its Model is that of the request. Nil:
@@ -129,7 +131,16 @@ func (s *Sender) format(model string) wire.Converse {
 		f = *s.Format
 	}
 	f.Model = model
-	return f
+	if s.Params == nil || s.Params.ToolConfig == nil {
+		return f
+	}
+	var marks []map[string]any
+	for _, tool := range s.Params.ToolConfig.Tools {
+		if mark, ok := tool.(*types.ToolMemberCachePoint); ok {
+			marks = append(marks, map[string]any{"cachePoint": map[string]any{"ttl": mark.Value.Ttl}})
+		}
+	}
+	return f.WithParams(map[string]any{"toolConfig": map[string]any{"tools": marks}})
 }
 
 func (s *Sender) model() string {
