@@ -26,6 +26,10 @@ type Reply struct {
 	Usage Usage // zero: not reported
 	Stop  Stop  // why the answer ended; StopDone also if no reason was given
 
+	// ParamTools are the names of the tools that the parameters of the request declare, in
+	// addition to those of the History. Run leaves their calls open.
+	ParamTools []string
+
 	// Do and AppendReply set the following, and ignore what they are given here.
 
 	IDs     []ID     // of the entries that Messages were appended as; those without one come last
@@ -206,6 +210,7 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
 	before := h.answers
 	h.answers = viewSent(at)
+	h.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
 		h.answers = before
 		return nil, err

@@ -72,10 +72,11 @@ const defaultMaxRequests = 50
 // its calls follow in Messages; those that could not be appended come last and have no
 // IDs.
 //
-// The error is also nil when calls stay open because their tools have no Run, which
-// [Reply.OpenCalls] then returns. If they are approved, append their results, or call Run
-// again with tools that run them; if not, call [History.AnswerOpenCalls]. If such calls
-// are open at the start, no request is made, and the Reply holds their message.
+// The error is also nil when calls stay open because their tools have no Run, or are named in
+// [Reply.ParamTools]; [Reply.OpenCalls] then returns them. If they are approved, append their
+// results, or call Run again with tools that run them; if not, call
+// [History.AnswerOpenCalls]. If such calls are open at the start, no request is made, and the
+// Reply holds their message.
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
@@ -455,6 +456,8 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 		}
 	}
 	switch {
+	case tool == nil && r.h.isParamTool(call.Name):
+		return &Handler{}, nil
 	case tool == nil && len(names) == 0:
 		return nil, fmt.Errorf("there is no tool %q", abbreviate(call.Name))
 	case tool == nil:
@@ -463,6 +466,13 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 		return nil, errors.New("the arguments are not a JSON object; call the tool again with one")
 	}
 	return tool, nil
+}
+
+// isParamTool reports whether the parameters of the newest request declare a tool.
+func (h *History) isParamTool(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.paramTools, name)
 }
 
 // runTool runs a call and sets its result, whatever the tool does.

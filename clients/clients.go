@@ -46,13 +46,17 @@ import (
 var ErrStop = errors.New("clients: the user stopped the answer")
 
 // A ParamsError says that the parameters of a request hold what the History decides, such
-// as messages. Leave that field empty.
+// as messages, or a tool that the History also has.
 type ParamsError struct {
 	Field string // as in the body of the request, such as "messages"
 	Use   string // what to use instead
+	Tool  string // a tool in Field that the History also has; empty: there is none
 }
 
 func (e *ParamsError) Error() string {
+	if e.Tool != "" {
+		return fmt.Sprintf("clients: the tool %q is in the parameters and in the History; remove it from one of them", e.Tool)
+	}
 	return fmt.Sprintf("clients: the parameters set %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
 }
 
@@ -62,8 +66,8 @@ func (e *ParamsError) Error() string {
 //
 // The raw bytes of req stay as they are. Parameters that are null are left out. If the
 // parameters hold messages or system text, or name an earlier answer or a conversation that
-// the provider has stored, which would come before the messages, Body returns a
-// [*ParamsError].
+// the provider has stored, which would come before the messages, or a tool of the name that
+// one of req has, Body returns a [*ParamsError].
 func Body(req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -83,6 +87,9 @@ func Body(req wire.Request, params any) ([]byte, error) {
 			return nil, &f
 		}
 	}
+	if err := checkTools(namesIn(all), req.Tools); err != nil {
+		return nil, err
+	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
 			return nil, err
@@ -94,14 +101,68 @@ func Body(req wire.Request, params any) ([]byte, error) {
 
 // historyFields are the fields that come from the History.
 var historyFields = []ParamsError{
-	{"messages", "History.Append"},
-	{"input", "History.Append"},
-	{"contents", "History.Append"},
-	{"system", "History.SetSystem"},
-	{"instructions", "History.SetSystem"},
-	{"systemInstruction", "History.SetSystem"},
-	{"previous_response_id", "the History alone, since each request holds the whole conversation"},
-	{"conversation", "the History alone, since each request holds the whole conversation"},
+	{Field: "messages", Use: "History.Append"},
+	{Field: "input", Use: "History.Append"},
+	{Field: "contents", Use: "History.Append"},
+	{Field: "system", Use: "History.SetSystem"},
+	{Field: "instructions", Use: "History.SetSystem"},
+	{Field: "systemInstruction", Use: "History.SetSystem"},
+	{Field: "previous_response_id", Use: "the History alone, since each request holds the whole conversation"},
+	{Field: "conversation", Use: "the History alone, since each request holds the whole conversation"},
+}
+
+// ToolNames returns the names of the tools that the parameters of an application declare, for
+// the ParamTools of a Reply. The parameters are marshalled as a JSON object.
+func ToolNames(params any) []string {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil // as Body reports
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(data, &all) // Body reports an error
+	return namesIn(all)
+}
+
+// namesIn returns the names of the tools in the body of a request.
+func namesIn(all map[string]json.RawMessage) (names []string) {
+	for _, field := range []string{"tools", "functions", "toolConfig"} {
+		var v any
+		_ = json.Unmarshal(all[field], &v)
+		names = appendNames(names, v)
+	}
+	return names
+}
+
+// appendNames adds the names of a tool, or of a list of tools. A name is next to what it
+// declares, or in one of the objects that hold it.
+func appendNames(names []string, v any) []string {
+	switch v := v.(type) {
+	case []any:
+		for _, tool := range v {
+			names = appendNames(names, tool)
+		}
+	case map[string]any:
+		if name, ok := v["name"].(string); ok {
+			names = append(names, name)
+		}
+		for _, inner := range []string{"function", "custom", "tools", declarations, "toolSpec", "systemTool"} {
+			names = appendNames(names, v[inner])
+		}
+	}
+	return names
+}
+
+// checkTools returns an error if tools of a request have one of the names.
+func checkTools(names []string, tools json.RawMessage) error {
+	if len(names) == 0 || len(tools) == 0 {
+		return nil
+	}
+	for _, name := range namesIn(map[string]json.RawMessage{"tools": tools}) {
+		if slices.Contains(names, name) {
+			return &ParamsError{Field: "tools", Use: "History.SetTools", Tool: name}
+		}
+	}
+	return nil
 }
 
 // isEmpty reports whether a JSON value is null or an empty list.

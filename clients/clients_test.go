@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -93,6 +94,25 @@ func TestBody_FunctionDeclarations(t *testing.T) {
 	}
 	_, err = clients.Body(req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
 	require.ErrorContains(t, err, "clients: tools: ")
+}
+
+// The names of tools are read from the parameters of all formats.
+func TestToolNames(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"tools":[{"name":"a"},{"type":"web_search"},{"type":"bash_20250124","name":"bash"}]}`:                       "[a bash]",
+		`{"tools":[{"type":"function","function":{"name":"a","parameters":{"name":{}}}}],"functions":[{"name":"b"}]}`: "[a b]",
+		`{"tools":[{"type":"custom","custom":{"name":"a"}},{"type":"namespace","name":"n","tools":[{"name":"b"}]}]}`:  "[a n b]",
+		`{"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"a"},{"name":"b"}]}]}`:                        "[a b]",
+		`{"toolConfig":{"tools":[{"toolSpec":{"name":"a"}},{"cachePoint":{}},{"systemTool":{"name":"b"}}]}}`:          "[a b]",
+		`{"tools":"x"}`: "[]", `{}`: "[]", `[1]`: "[]", `null`: "[]",
+	} {
+		assert.Equal(t, want, fmt.Sprint(clients.ToolNames(json.RawMessage(params))), params)
+	}
+	var wrong *clients.ParamsError
+	_, err := clients.Body(requestOf(t, convo.Tool{Name: "a"}), json.RawMessage(`{"tools":[{"name":"a"}]}`))
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, "a", wrong.Tool)
+	require.EqualError(t, err, `clients: the tool "a" is in the parameters and in the History; remove it from one of them`)
 }
 
 // eventsOf returns a next that yields events and then err.

@@ -37,6 +37,12 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 // read as [Read] does.
 func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
 	x := &exchange{req: req, format: format, show: show}
+	reply, err := x.through(ctx, call)
+	reply.ParamTools = x.tools
+	return reply, err
+}
+
+func (x *exchange) through(ctx context.Context, call func(context.Context) error) (convo.Reply, error) {
 	var connects atomic.Bool // a request was made, perhaps without the transport
 	err := call(httptrace.WithClientTrace(context.WithValue(ctx, exchangeKey{}, x), &httptrace.ClientTrace{
 		GetConn: func(string) { connects.Store(true) },
@@ -71,6 +77,7 @@ type exchange struct {
 	show   func(wire.Delta)
 
 	sent   bool
+	tools  []string    // of the parameters
 	answer wire.Stream // nil until an answer is read
 	err    error       // why reading it ended early
 }
@@ -88,6 +95,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.tools = ToolNames(raw(written))
 	body, err := Body(x.req, raw(written))
 	if err != nil {
 		return nil, err

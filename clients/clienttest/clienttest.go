@@ -83,6 +83,8 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
 	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
 	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })
+	t.Run("OwnToolInRun", func(t *testing.T) { testOwnToolInRun(t, c) })
+	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })

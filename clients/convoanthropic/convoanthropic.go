@@ -114,5 +114,7 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 	}
 	stream := s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": s.Params.Tools})
+	return reply, err
 }

@@ -159,11 +159,12 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, ba
 	if bare {
 		params.ToolConfig = nil
 	}
+	var tools []string // of the parameters
 	answer := &taken{ReadCloser: http.NoBody}
 	defer func() { answer.Close() }()
 	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Build.Add(body(req), middleware.Before)
+			return stack.Build.Add(body(req, &tools), middleware.Before)
 		})
 	}}, s.Options...)
 	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = taker{o.HTTPClient, answer} })
@@ -172,11 +173,14 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, ba
 		return convo.Reply{}, err
 	}
 	defer out.GetStream().Close() // it is empty
-	return clients.Read(ctx, f, (&events{r: answer, decoder: eventstream.NewDecoder()}).next, show)
+	reply, err := clients.Read(ctx, f, (&events{r: answer, decoder: eventstream.NewDecoder()}).next, show)
+	reply.ParamTools = tools
+	return reply, err
 }
 
-// body puts a conversation into the body that the SDK has written.
-func body(req wire.Request) middleware.BuildMiddleware {
+// body puts a conversation into the body that the SDK has written, and sets the names of the
+// tools that the body had.
+func body(req wire.Request, tools *[]string) middleware.BuildMiddleware {
 	return middleware.BuildMiddlewareFunc("convo", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (out middleware.BuildOutput, metadata middleware.Metadata, err error) {
 		r, ok := in.Request.(*smithyhttp.Request)
 		if !ok {
@@ -188,6 +192,7 @@ func body(req wire.Request) middleware.BuildMiddleware {
 				return out, metadata, err
 			}
 		}
+		*tools = clients.ToolNames(json.RawMessage(written))
 		all, err := join(req, written)
 		if err != nil {
 			return out, metadata, err
@@ -211,6 +216,12 @@ func join(req wire.Request, written []byte) ([]byte, error) {
 		return nil, fmt.Errorf("convobedrock: the body of the SDK: %w", err)
 	}
 	if own, ok := params["toolConfig"]; ok && len(req.Tools) > 0 {
+		names := clients.ToolNames(params)
+		for _, name := range clients.ToolNames(map[string]any{"toolConfig": req.Tools}) {
+			if slices.Contains(names, name) {
+				return nil, &clients.ParamsError{Field: "toolConfig", Use: "History.SetTools", Tool: name}
+			}
+		}
 		joined, err := joinTools(own, req.Tools)
 		if err != nil {
 			return nil, err

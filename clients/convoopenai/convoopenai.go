@@ -108,7 +108,9 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 		return convo.Reply{}, err
 	}
 	stream := s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools, "functions": params.Functions})
+	return reply, err
 }
 
 // A ResponsesSender makes requests of snapshots by the Responses API. Its fields must not be
@@ -175,7 +177,9 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 		return convo.Reply{}, err
 	}
 	stream := s.Client.Responses.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools})
+	return reply, err
 }
 
 // options returns the options of a request with a body.
