@@ -57,6 +57,9 @@ func (e *ParamsError) Error() string {
 	if e.Tool != "" {
 		return fmt.Sprintf("clients: the tool %q is in the parameters and in the History; remove it from one of them", e.Tool)
 	}
+	if e.Field == cachedContent {
+		return fmt.Sprintf("clients: the parameters set %q, which Gemini refuses in this request; leave it empty, or make %s", e.Field, e.Use)
+	}
 	return fmt.Sprintf("clients: the parameters set %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
 }
 
@@ -67,7 +70,8 @@ func (e *ParamsError) Error() string {
 // The raw bytes of req stay as they are. Parameters that are null are left out. If the
 // parameters hold messages or system text, or name an earlier answer or a conversation that
 // the provider has stored, which would come before the messages, or a tool of the name that
-// one of req has, Body returns a [*ParamsError].
+// one of req has, Body returns a [*ParamsError]; also if they name cached content of Gemini,
+// and there is system text, a tool or a tool choice.
 func Body(req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -89,6 +93,9 @@ func Body(req wire.Request, params any) ([]byte, error) {
 	}
 	if err := checkTools(namesIn(all), req.Tools); err != nil {
 		return nil, err
+	}
+	if all[cachedContent] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
+		return nil, &ParamsError{Field: cachedContent, Use: "requests without system text, tools and tool choice, which the cached content has"}
 	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
@@ -164,6 +171,9 @@ func checkTools(names []string, tools json.RawMessage) error {
 	}
 	return nil
 }
+
+// cachedContent is Gemini's field for a stored beginning of requests.
+const cachedContent = "cachedContent"
 
 // isEmpty reports whether a JSON value is null or an empty list.
 func isEmpty(value json.RawMessage) bool {
