@@ -11,8 +11,9 @@
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
-//		stream := client.Stream(ctx, body) // that of the SDK
-//		return clients.ReadStream(ctx, format, stream, show)
+//		return clients.ReadStream(ctx, format, show, func(m clients.Middleware) clients.Stream[sdk.Event] {
+//			return client.Stream(ctx, body, sdk.WithMiddleware(m))
+//		})
 //	}
 //
 // It depends on no SDK.
@@ -297,15 +298,23 @@ type Stream[E interface{ RawJSON() string }] interface {
 	Close() error
 }
 
-// ReadStream is [Read] for the stream of an SDK, which it closes.
-func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, stream Stream[E], show func(wire.Delta)) (convo.Reply, error) {
+// ReadStream is [Read] for the stream of an SDK, which it closes. open makes the request, with
+// a middleware that gives an answer which is no stream of events to [ReadBody], such as an
+// error with the status 200.
+func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, show func(wire.Delta), open func(Middleware) Stream[E]) (convo.Reply, error) {
+	x := &exchange{format: format, show: show}
+	stream := open(x.middleware)
 	defer stream.Close()
-	return Read(ctx, format, func() ([]byte, error) {
+	reply, err := Read(ctx, format, func() ([]byte, error) {
 		if stream.Next() {
 			return []byte(stream.Current().RawJSON()), nil
 		}
 		return nil, cmp.Or(stream.Err(), io.EOF)
 	}, show)
+	if x.answer != nil {
+		return x.reply(ctx)
+	}
+	return reply, err
 }
 
 // partOf returns what has come of an answer, and err unless the application has stopped it.

@@ -54,18 +54,23 @@ func (x *exchange) through(ctx context.Context, call func(context.Context) error
 	case !x.sent:
 		return convo.Reply{}, errors.Join(ErrTransport, err)
 	case x.answer != nil: // whatever the SDK makes of an empty stream
-		if x.err != nil {
-			return partOf(ctx, x.answer, x.err)
-		}
-		in, err := x.answer.Transcript()
-		if err != nil {
-			return partOf(ctx, x.answer, err)
-		}
-		return in.Reply(), nil
+		return x.reply(ctx)
 	case err == nil:
 		err = io.ErrUnexpectedEOF
 	}
 	return convo.Reply{}, err
+}
+
+// reply returns the answer that was read.
+func (x *exchange) reply(ctx context.Context) (convo.Reply, error) {
+	if x.err != nil {
+		return partOf(ctx, x.answer, x.err)
+	}
+	in, err := x.answer.Transcript()
+	if err != nil {
+		return partOf(ctx, x.answer, err)
+	}
+	return in.Reply(), nil
 }
 
 type exchangeKey struct{}
@@ -139,15 +144,20 @@ func (a *answerReader) Read([]byte) (int, error) {
 	if a.x.answer != nil {
 		return 0, io.EOF
 	}
-	a.x.answer = a.x.format.Stream()
-	for delta, err := range wire.Read(a.ReadCloser, a.x.answer) {
+	a.x.read(a.ReadCloser)
+	return 0, io.EOF
+}
+
+// read reads an answer.
+func (x *exchange) read(body io.Reader) {
+	x.answer = x.format.Stream()
+	for delta, err := range wire.Read(body, x.answer) {
 		if err != nil {
-			a.x.err = err
+			x.err = err
 			break
 		}
-		if a.x.show != nil {
-			a.x.show(delta)
+		if x.show != nil {
+			x.show(delta)
 		}
 	}
-	return 0, io.EOF
 }

@@ -86,6 +86,8 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnToolInRun", func(t *testing.T) { testOwnToolInRun(t, c) })
 	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
+	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
+	t.Run("Unnamed", func(t *testing.T) { testUnnamed(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }

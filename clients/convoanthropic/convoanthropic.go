@@ -109,12 +109,14 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, s.Options)
+	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), nil}, s.Options)
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 	}
-	stream := s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
-	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[anthropic.MessageStreamEventUnion] {
+		options[1] = option.WithMiddleware(m)
+		return s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
+	})
 	reply.ParamTools = clients.ToolNames(map[string]any{"tools": s.Params.Tools})
 	return reply, err
 }

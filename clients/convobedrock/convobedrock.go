@@ -13,6 +13,7 @@
 package convobedrock
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -173,7 +174,13 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, ba
 		return convo.Reply{}, err
 	}
 	defer out.GetStream().Close() // it is empty
-	reply, err := clients.Read(ctx, f, (&events{r: answer, decoder: eventstream.NewDecoder()}).next, show)
+	stream := bufio.NewReader(answer)
+	var reply convo.Reply
+	if first, failed := stream.Peek(1); failed == nil && first[0] != 0 { // a frame begins with a zero, since it has less than 16 MB
+		reply, err = clients.ReadBody(ctx, f, stream, show)
+	} else {
+		reply, err = clients.Read(ctx, f, (&events{r: stream, decoder: eventstream.NewDecoder()}).next, show)
+	}
 	reply.ParamTools = tools
 	return reply, err
 }

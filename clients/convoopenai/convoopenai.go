@@ -107,8 +107,9 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[openai.ChatCompletionChunk] {
+		return s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+	})
 	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools, "functions": params.Functions})
 	return reply, err
 }
@@ -176,15 +177,16 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Responses.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	reply, err := clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[responses.ResponseStreamEventUnion] {
+		return s.Client.Responses.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+	})
 	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools})
 	return reply, err
 }
 
 // options returns the options of a request with a body.
-func options(req wire.Request, body []byte, own []option.RequestOption) []option.RequestOption {
-	list := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, own)
+func options(req wire.Request, body []byte, m clients.Middleware, own []option.RequestOption) []option.RequestOption {
+	list := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), option.WithMiddleware(m)}, own)
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		list = append(list, option.WithHeaderAdd(name, req.Headers[name]))
 	}
