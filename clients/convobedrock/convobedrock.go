@@ -28,6 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -168,7 +169,9 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, ba
 			return stack.Build.Add(body(req, &tools), middleware.Before)
 		})
 	}}, s.Options...)
-	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = taker{o.HTTPClient, answer} })
+	options = append(options, func(o *bedrockruntime.Options) {
+		o.HTTPClient, o.Protocol = taker{o.HTTPClient, answer}, noEvents{o.Protocol}
+	})
 	out, err := s.Client.ConverseStream(ctx, &params, options...)
 	if err != nil {
 		return convo.Reply{}, err
@@ -304,6 +307,14 @@ func (t taker) Do(r *http.Request) (*http.Response, error) {
 		t.to.ReadCloser, resp.Body = resp.Body, http.NoBody
 	}
 	return resp, err
+}
+
+// noEvents finds no event in a stream, which is empty here. The decoder of smithy-go 1.28.9
+// would be shared by all streams of a client, and is not safe for concurrent use.
+type noEvents struct{ smithyhttp.ClientProtocol }
+
+func (noEvents) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRegistry, io.Reader) (smithy.Deserializable, error) {
+	return nil, io.EOF
 }
 
 // events reads the events of a stream.
