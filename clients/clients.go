@@ -262,32 +262,27 @@ func rawList(values []json.RawMessage) json.RawMessage {
 // piece of the answer as it comes; it may be nil.
 //
 // A stream that breaks off or ends too early is an error, which matches io.ErrUnexpectedEOF
-// in the latter case. If ctx was ended with [ErrStop], the Reply is what has come.
+// in the latter case. If the error says that the request was too long, so that Do sends it
+// again, show gets a Delta with Restart if it had got any. If ctx was ended with [ErrStop], the Reply is what has come.
 func Read(ctx context.Context, format wire.Streamer, next func() ([]byte, error), show func(wire.Delta)) (convo.Reply, error) {
-	answer := format.Stream()
-	for {
+	x := &exchange{format: format, show: show, answer: format.Stream()}
+	for x.err == nil {
 		event, err := next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			return partOf(ctx, answer, err)
+		if err == io.ErrUnexpectedEOF {
+			err = fmt.Errorf("clients: the stream broke off before the answer was whole: %w", err)
 		}
-		deltas, err := answer.Event("", event)
-		if err != nil {
-			return partOf(ctx, answer, err)
+		var deltas []wire.Delta
+		if x.err = err; err == nil {
+			deltas, x.err = x.answer.Event("", event)
 		}
 		for _, d := range deltas {
-			if show != nil {
-				show(d)
-			}
+			x.shows(d)
 		}
 	}
-	in, err := answer.Transcript()
-	if err != nil {
-		return partOf(ctx, answer, err)
-	}
-	return in.Reply(), nil
+	return x.reply(ctx)
 }
 
 // A Stream is a stream of events of type E, as the SDKs of Anthropic and OpenAI have it.
@@ -315,19 +310,6 @@ func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wir
 		return x.reply(ctx)
 	}
 	return reply, err
-}
-
-// partOf returns what has come of an answer, and err unless the application has stopped it.
-func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, error) {
-	in, _ := answer.Transcript()
-	if errors.Is(context.Cause(ctx), ErrStop) {
-		reply := in.Reply()
-		if !answer.Done() && (reply.Stop == convo.StopDone || reply.Stop == convo.StopToolCall) {
-			reply.Stop = convo.StopCancelled
-		}
-		return reply, nil
-	}
-	return convo.Reply{Usage: in.Usage}, err
 }
 
 // cachedShare is the part of its price that a provider takes for a token from its cache.

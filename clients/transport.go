@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -61,16 +62,32 @@ func (x *exchange) through(ctx context.Context, call func(context.Context) error
 	return convo.Reply{}, err
 }
 
-// reply returns the answer that was read.
+// reply returns the answer that was read. If it failed, that is only its usage, unless the
+// application has stopped it.
 func (x *exchange) reply(ctx context.Context) (convo.Reply, error) {
-	if x.err != nil {
-		return partOf(ctx, x.answer, x.err)
-	}
 	in, err := x.answer.Transcript()
-	if err != nil {
-		return partOf(ctx, x.answer, err)
+	err = cmp.Or(x.err, err)
+	switch {
+	case err == nil:
+		return in.Reply(), nil
+	case errors.Is(context.Cause(ctx), ErrStop):
+		reply := in.Reply()
+		if !x.answer.Done() && (reply.Stop == convo.StopDone || reply.Stop == convo.StopToolCall) {
+			reply.Stop = convo.StopCancelled
+		}
+		return reply, nil
+	case x.shown && convo.IsOverflow(err):
+		x.show(wire.Delta{Restart: true})
 	}
-	return in.Reply(), nil
+	return convo.Reply{Usage: in.Usage}, err
+}
+
+// shows shows a piece of the answer.
+func (x *exchange) shows(d wire.Delta) {
+	if x.show != nil {
+		x.show(d)
+		x.shown = true
+	}
 }
 
 type exchangeKey struct{}
@@ -85,6 +102,7 @@ type exchange struct {
 	tools  []string    // of the parameters
 	answer wire.Stream // nil until an answer is read
 	err    error       // why reading it ended early
+	shown  bool        // a piece of it was shown
 }
 
 type transport struct{ base http.RoundTripper }
@@ -156,8 +174,6 @@ func (x *exchange) read(body io.Reader) {
 			x.err = err
 			break
 		}
-		if x.show != nil {
-			x.show(delta)
-		}
+		x.shows(delta)
 	}
 }

@@ -88,6 +88,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
 	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
 	t.Run("Unnamed", func(t *testing.T) { testUnnamed(t, c) })
+	t.Run("OverflowAfterContent", func(t *testing.T) { testOverflowAfterContent(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }
@@ -257,8 +258,12 @@ func testBroken(t *testing.T, c Client) {
 		t.Fatal(err)
 	}
 	before := h.Len()
-	if reply, err := h.Do(t.Context(), send); err == nil {
+	reply, err := h.Do(t.Context(), send)
+	if err == nil {
 		t.Fatalf("no error, and %v", reply)
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the stream") {
+		t.Errorf("the error is %v, want one that says that the stream broke off", err)
 	}
 	if h.Len() != before {
 		t.Error("a part of a broken answer was kept")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // testPlain has a server answer with the status 200 and no event stream: with an error, with a
@@ -114,6 +115,68 @@ func testUnnamed(t *testing.T, c Client) {
 	}
 	noneRefused(t, p)
 }
+
+// testOverflowAfterContent has the provider report an overflow after a piece of the answer. Do
+// sends the request again, and Show is told to discard the piece.
+func testOverflowAfterContent(t *testing.T, c Client) {
+	p := provider.New(provider.Options{})
+	first := provider.Answer{Blocks: []provider.Block{provider.Text("Half an answer.")}}
+	const overflow = `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 3000 tokens > 2000 maximum"}}`
+	p.Script(first, first)
+	asked, failed := 0, false
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked > 1 {
+			p.ServeHTTP(w, r)
+			return
+		}
+		if failed = !strings.Contains(r.URL.Path, "/converse"); !failed { // whose frames are binary
+			p.ServeHTTP(w, r)
+			return
+		}
+		p.ServeHTTP(&failing{ResponseWriter: w, text: "event: error\ndata: " + overflow + "\n\n"}, r)
+	}))
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}})
+	for i := range 100 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 20))), convo.Assistant("Answer.")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Append(convo.User("The newest question.")); err != nil {
+		t.Fatal(err)
+	}
+	shown, restarts := "", 0
+	reply, err := h.Do(t.Context(), c.New(url, func(d wire.Delta) {
+		if d.Restart {
+			shown = ""
+			restarts++
+		}
+		shown += d.Text
+	}, "").Send)
+	if err != nil || shown != "Half an answer." || reply.Text() != shown || failed != (restarts == 1) || failed != (asked == 2) {
+		t.Errorf("%v, %v; shown is %q after %d restarts and %d requests", reply, err, shown, restarts, asked)
+	}
+}
+
+// A failing writes a text after the first piece of an answer, and nothing more.
+type failing struct {
+	http.ResponseWriter
+	text string
+	done bool
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.done {
+		return len(b), nil
+	}
+	n, err := f.ResponseWriter.Write(b)
+	if bytes.Contains(b, []byte("Half")) {
+		f.done = true
+		_, _ = io.WriteString(f.ResponseWriter, f.text) // the client may be gone
+	}
+	return n, err
+}
+
+func (f *failing) Flush() { f.ResponseWriter.(http.Flusher).Flush() }
 
 // unstreamed returns a request that asks for no stream.
 func unstreamed(t *testing.T, r *http.Request) *http.Request {
