@@ -47,19 +47,21 @@ import (
 var ErrStop = errors.New("clients: the user stopped the answer")
 
 // A ParamsError says that the parameters of a request hold what the History decides, such
-// as messages, or a tool that the History also has.
+// as messages, what it also has, or what it cannot take.
 type ParamsError struct {
 	Field string // as in the body of the request, such as "messages"
 	Use   string // what to use instead
 	Tool  string // a tool in Field that the History also has; empty: there is none
+
+	fault string // what is wrong with Field, if it does not come from the History
 }
 
 func (e *ParamsError) Error() string {
 	if e.Tool != "" {
 		return fmt.Sprintf("clients: the tool %q is in the parameters and in the History; remove it from one of them", e.Tool)
 	}
-	if e.Field == cachedContent {
-		return fmt.Sprintf("clients: the parameters set %q, which Gemini refuses in this request; leave it empty, or make %s", e.Field, e.Use)
+	if e.fault != "" {
+		return fmt.Sprintf("clients: the parameters set %q, but %s; leave it empty, or use %s", e.Field, e.fault, e.Use)
 	}
 	return fmt.Sprintf("clients: the parameters set %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
 }
@@ -70,9 +72,9 @@ func (e *ParamsError) Error() string {
 //
 // The raw bytes of req stay as they are. Parameters that are null are left out. If the
 // parameters hold messages or system text, or name an earlier answer or a conversation that
-// the provider has stored, which would come before the messages, or a tool of the name that
-// one of req has, Body returns a [*ParamsError]; also if they name cached content of Gemini,
-// and there is system text, a tool or a tool choice.
+// the provider has stored, which would come before the messages, Body returns a
+// [*ParamsError]. So it does for a tool that req has as well, for more than one answer, and for
+// cached content of Gemini next to system text, a tool or a tool choice.
 func Body(req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -95,8 +97,14 @@ func Body(req wire.Request, params any) ([]byte, error) {
 	if err := checkTools(namesIn(all), req.Tools); err != nil {
 		return nil, err
 	}
-	if all[cachedContent] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
-		return nil, &ParamsError{Field: cachedContent, Use: "requests without system text, tools and tool choice, which the cached content has"}
+	if all["cachedContent"] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
+		return nil, &ParamsError{
+			Field: "cachedContent", fault: "Gemini refuses it next to system text, tools and a tool choice",
+			Use: "cached content that has them, and a History without them",
+		}
+	}
+	if err := checkChoices(all); err != nil {
+		return nil, err
 	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
@@ -173,8 +181,19 @@ func checkTools(names []string, tools json.RawMessage) error {
 	return nil
 }
 
-// cachedContent is Gemini's field for a stored beginning of requests.
-const cachedContent = "cachedContent"
+// checkChoices returns an error if the parameters ask for more than one answer, since the
+// others would be paid for and not appended.
+func checkChoices(all map[string]json.RawMessage) error {
+	var config map[string]json.RawMessage
+	_ = json.Unmarshal(all["generationConfig"], &config)
+	for name, raw := range map[string]json.RawMessage{"n": all["n"], "candidateCount": config["candidateCount"]} {
+		var count float64
+		if json.Unmarshal(raw, &count) == nil && count > 1 {
+			return &ParamsError{Field: name, fault: "a History takes one answer", Use: "1"}
+		}
+	}
+	return nil
+}
 
 // isEmpty reports whether a JSON value is null or an empty list.
 func isEmpty(value json.RawMessage) bool {
