@@ -23,12 +23,9 @@ type Reply struct {
 	// given. The call is not in Messages, and must not be run. Nil: there is none.
 	CutOff *ToolCall
 
-	Usage Usage // zero: not reported
-	Stop  Stop  // why the answer ended; StopDone also if no reason was given
-
-	// ParamTools are the names of the tools that the parameters of the request declare, in
-	// addition to those of the History. Run leaves their calls open.
-	ParamTools []string
+	Usage      Usage    // zero: not reported
+	Stop       Stop     // why the answer ended; StopDone also if no reason was given
+	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open
 
 	// Do and AppendReply set the following, and ignore what they are given here.
 
@@ -115,10 +112,15 @@ func (r *Reply) print(ids bool) string {
 // message in an answer, and a [*StaleError] if at is nil, not from this History or older than
 // a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
 // refuse is logged, and otherwise ignored.
-func (h *History) AppendReply(at *Snapshot, r Reply) (Reply, error) {
+func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed
 	}
+	defer func() {
+		if err != nil {
+			h.setFailed(err)
+		}
+	}()
 	r.IDs, r.Queued, r.Reports = nil, 0, nil
 	given := r
 	if err := h.checkAnswered(at); err != nil {
@@ -152,6 +154,8 @@ func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut
 		if cut, err = h.appendAnswerLocked(at, batch, r); err != nil {
 			return nil, err
 		}
+	} else {
+		h.setFailedLocked()
 	}
 	if cut != nil {
 		r.Reports = []Report{cut.clone()}

@@ -72,19 +72,17 @@ const defaultMaxRequests = 50
 // its calls follow in Messages; those that could not be appended come last and have no
 // IDs.
 //
-// The error is also nil when calls stay open because their tools have no Run, or are named in
-// [Reply.ParamTools]; [Reply.OpenCalls] then returns them. If they are approved, append their
-// results, or call Run again with tools that run them; if not, call
-// [History.AnswerOpenCalls]. If such calls are open at the start, no request is made, and the
-// Reply holds their message.
+// The error is also nil when calls stay open because their tools have no Run or are in
+// [Reply.ParamTools]; see [Reply.OpenCalls]. If they are approved, append their results, or
+// call Run again with tools that run them; if not, call [History.AnswerOpenCalls]. If such
+// calls are open at the start, no request is made, and the Reply holds their message.
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
 // is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
 // error is as for Do. With each of these errors the conversation is valid and no call is
-// open, apart from those whose tools have no Run, unless their results could not be
-// appended: Append then returned the error, such as that of Options.Spill, or h was
-// closed.
+// open, apart from those named above, unless their results could not be appended: Append
+// then returned the error, such as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or
 // after the answer if it has none, and answered. All methods of h may be called while Run
@@ -120,11 +118,15 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 	return func(yield func(Reply, error) bool) {
 		r, err := h.newRunner(ctx, send, o)
 		if err != nil {
+			h.setFailed(err)
 			yield(Reply{}, err)
 			return
 		}
 		for {
 			reply, done, err := r.step()
+			if err != nil {
+				h.setFailed(err)
+			}
 			if done || !yield(reply, err) || err != nil {
 				return
 			}
@@ -280,15 +282,9 @@ func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
 		return 0, nil
 	}
 	head = h.calls.head
-	m := h.find(head).msg.clone()
-	for i, c := range m.ToolCalls() {
-		if !h.calls.list[i].answered {
-			open = append(open, c)
-		}
-	}
-	reply.Messages, reply.IDs = []Message{m}, []ID{head}
+	reply.Messages, reply.IDs = []Message{h.find(head).msg.clone()}, []ID{head}
 	h.addResultsLocked(reply, nil)
-	return head, open
+	return head, h.state.openCalls(h.calls)
 }
 
 // addResultsLocked adds the results that follow the newest entry of reply, which belongs

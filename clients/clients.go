@@ -7,7 +7,7 @@
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
-//		body, err := clients.Body(req, params)
+//		body, err := clients.Body(ctx, req, params)
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
@@ -75,7 +75,10 @@ func (e *ParamsError) Error() string {
 // the provider has stored, which would come before the messages, Body returns a
 // [*ParamsError]. So it does for a tool that req has as well, for more than one answer, and for
 // cached content of Gemini next to system text, a tool or a tool choice.
-func Body(req wire.Request, params any) ([]byte, error) {
+//
+// If ctx is that of the request for a summary, the parameters are first changed as [Summarizer]
+// says.
+func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("clients: parameters: %w", err)
@@ -94,7 +97,10 @@ func Body(req wire.Request, params any) ([]byte, error) {
 			return nil, &f
 		}
 	}
-	if err := checkTools(namesIn(all), req.Tools); err != nil {
+	if q, ok := ctx.Value(summaryKey{}).(*summary); ok {
+		req = q.request(req, all)
+	}
+	if err := checkTools(all, req.Tools); err != nil {
 		return nil, err
 	}
 	if all["cachedContent"] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
@@ -111,6 +117,12 @@ func Body(req wire.Request, params any) ([]byte, error) {
 			return nil, err
 		}
 		delete(all, "tools")
+	}
+	if own, ok := all["toolConfig"]; ok && isConfig(req.Tools) {
+		if req.Tools, err = joinConfigs(own, req.Tools); err != nil {
+			return nil, err
+		}
+		delete(all, "toolConfig")
 	}
 	return req.With(all)
 }
@@ -168,14 +180,19 @@ func appendNames(names []string, v any) []string {
 	return names
 }
 
-// checkTools returns an error if tools of a request have one of the names.
-func checkTools(names []string, tools json.RawMessage) error {
+// checkTools returns an error if tools of a request have the name of one in the parameters.
+func checkTools(params map[string]json.RawMessage, tools json.RawMessage) error {
+	names := namesIn(params)
 	if len(names) == 0 || len(tools) == 0 {
 		return nil
 	}
-	for _, name := range namesIn(map[string]json.RawMessage{"tools": tools}) {
+	field := "tools"
+	if isConfig(tools) {
+		field = "toolConfig"
+	}
+	for _, name := range namesIn(map[string]json.RawMessage{field: tools}) {
 		if slices.Contains(names, name) {
-			return &ParamsError{Field: "tools", Use: "History.SetTools", Tool: name}
+			return &ParamsError{Field: field, Use: "History.SetTools", Tool: name}
 		}
 	}
 	return nil
@@ -223,6 +240,26 @@ func join(own, more json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return rawList(tools), nil
+}
+
+// isConfig reports whether the tools of a request are in an object, the toolConfig of Converse.
+func isConfig(tools json.RawMessage) bool { return len(tools) > 0 && tools[0] == '{' }
+
+// joinConfigs joins two values of toolConfig: the tools of both, and what else own has.
+func joinConfigs(own, more json.RawMessage) (json.RawMessage, error) {
+	type config struct {
+		Tools  []json.RawMessage `json:"tools"`
+		Choice json.RawMessage   `json:"toolChoice"`
+	}
+	var first, last config
+	if err := errors.Join(json.Unmarshal(own, &first), json.Unmarshal(more, &last)); err != nil {
+		return nil, fmt.Errorf("clients: toolConfig: %w", err)
+	}
+	joined := fmt.Appendf(nil, `{"tools":%s`, rawList(append(first.Tools, last.Tools...)))
+	if len(first.Choice) > 0 {
+		joined = fmt.Appendf(joined, `,"toolChoice":%s`, first.Choice)
+	}
+	return append(joined, '}'), nil
 }
 
 func listOf(data json.RawMessage) (list []json.RawMessage, err error) {
@@ -329,40 +366,4 @@ func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wir
 		return x.reply(ctx)
 	}
 	return reply, err
-}
-
-// cachedShare is the part of its price that a provider takes for a token from its cache.
-const cachedShare = 10
-
-// Summarizer returns a [convo.Summarizer] that asks a model. ask makes the request, without
-// its stream being shown, and returns the answer; if bare, without the tools of the
-// parameters. user returns a user message with a text, in the provider's form. usual is the
-// model of a conversation whose History names none; see [convo.History.SetModel].
-//
-// If model made the conversation, and reading it from the provider's cache costs less than
-// the prompt of what is to be summarised, the request that was sent last is sent again with
-// the instruction after it; its tools stay, because the cache ends where they change.
-// Otherwise the request is the prompt alone, and bare.
-func Summarizer(format wire.Format, model, usual string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error)) convo.Summarizer {
-	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
-		at, bare := r.Sent, false
-		if at == nil || cmp.Or(at.Model(), usual) != model || at.Tokens()/cachedShare >= r.Count(r.Prompt) {
-			at, bare = convo.NewSnapshot([]convo.Message{convo.User(r.Prompt)}), true
-		}
-		req, err := format.Encode(at)
-		if err != nil {
-			return convo.Summary{}, err
-		}
-		if !bare {
-			req.Messages = append(slices.Clone(req.Messages), user(r.Instruction))
-		}
-		reply, err := ask(ctx, req, bare)
-		if err != nil {
-			return convo.Summary{}, err
-		}
-		if calls := reply.OpenCalls(); len(calls) > 0 {
-			return convo.Summary{}, fmt.Errorf("clients: the model called %q in place of a summary; leave the tool choice of the parameters to the model", calls[0].Name)
-		}
-		return convo.Summary{Text: reply.Text(), Stop: reply.Stop, Usage: reply.Usage, Model: model}, nil
-	})
 }

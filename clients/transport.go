@@ -119,7 +119,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.tools = ToolNames(raw(written))
-	body, err := Body(x.req, raw(written))
+	body, err := Body(r.Context(), x.req, raw(written))
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,8 @@ func newClient(url string) *bedrockruntime.Client {
 
 var params = &bedrockruntime.ConverseStreamInput{ModelId: aws.String("anthropic.claude-opus-5-5-v1:0")}
 
+var outputConfig = &types.OutputConfig{TextFormat: &types.OutputFormat{Type: types.OutputFormatTypeJsonSchema, Structure: &types.OutputFormatStructureMemberJsonSchema{Value: types.JsonSchemaDefinition{Schema: aws.String("{}")}}}}
+
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
 		Signs: true, Row: "Converse", Small: "anthropic.claude-haiku-5-5-v1:0",
@@ -56,6 +58,14 @@ func Test(t *testing.T) {
 			}
 			if len(tools) > 0 {
 				params.ToolConfig = &types.ToolConfiguration{Tools: tools}
+			}
+			return &convobedrock.Sender{Client: newClient(url), Params: &params}
+		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := *params
+			params.InferenceConfig = &types.InferenceConfiguration{MaxTokens: aws.Int32(1024), StopSequences: []string{clienttest.StopSequence}}
+			if schema {
+				params.OutputConfig = outputConfig
 			}
 			return &convobedrock.Sender{Client: newClient(url), Params: &params}
 		},

@@ -67,13 +67,17 @@ func TestSender_Fields(t *testing.T) {
 	for name, newClient := range map[string]func(string, *http.Client) *genai.Client{"Gemini": newClient, "Vertex": vertex} {
 		t.Run(name, func(t *testing.T) {
 			refused = append(refused, clienttest.Fields(t, clienttest.Params[genai.GenerateContentConfig]{
-				Owned: []string{"SystemInstruction", "CandidateCount"}, Unseen: []string{"AutomaticContinuation"},
+				Owned: []string{"SystemInstruction"}, Single: map[string]any{"CandidateCount": int32(1)}, Unseen: []string{"AutomaticContinuation"},
 				Values: map[string]any{"HTTPOptions": &genai.HTTPOptions{ExtraBody: map[string]any{"more": "x"}}},
 				Alone: func(url string, config genai.GenerateContentConfig) error {
 					return alone(newClient(url, http.DefaultClient), &config)
 				},
 				Send: func(url string, config genai.GenerateContentConfig) convo.Send {
 					return convogenai.Send(newClient(url, withTransport()), model, &config, nil)
+				},
+				Section: "generateContent", Inside: []string{"HTTPOptions"}, Model: model,
+				Summarizer: func(url string, config genai.GenerateContentConfig) convo.Summarizer {
+					return (&convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &config}).Summarizer("")
 				},
 			}))
 			clienttest.Fields(t, clienttest.Params[genai.HTTPOptions]{
@@ -88,6 +92,10 @@ func TestSender_Fields(t *testing.T) {
 				},
 				Send: func(url string, o genai.HTTPOptions) convo.Send {
 					return convogenai.Send(newClient(url, withTransport()), model, &genai.GenerateContentConfig{HTTPOptions: &o}, nil)
+				},
+				Section: "generateContent", Prefix: "HTTPOptions.", Model: model,
+				Summarizer: func(url string, o genai.HTTPOptions) convo.Summarizer {
+					return (&convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &genai.GenerateContentConfig{HTTPOptions: &o}}).Summarizer("")
 				},
 			})
 		})
