@@ -580,6 +580,7 @@ func TestResume_Measured(t *testing.T) {
 	}
 	talk := keyedTalk(9, short)
 	h := historyOf(t, nil, talk...)
+	require.NoError(t, h.SetModel("a", convo.Limits{}))
 	surround(h)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Tokens().Tokens + 321}))
 	want := h.Tokens()
@@ -589,6 +590,9 @@ func TestResume_Measured(t *testing.T) {
 	require.NotEqual(t, want, again.Tokens(), "something is missing yet")
 	surround(again)
 	assert.Equal(t, want, again.Tokens())
+	require.NoError(t, again.SetModel("b", convo.Limits{}))
+	require.NoError(t, again.SetModel("a", convo.Limits{}))
+	assert.Equal(t, want.Upper, again.Tokens().Upper, "also of a model that was left in between")
 
 	again, err = convo.Resume(decisionsOf(t, h), rowsOf(talk...), nil)
 	require.NoError(t, err)
