@@ -712,6 +712,7 @@ func TestResume_RepliesAreRows(t *testing.T) {
 		"originals":    {MaxResult: 100},
 		"no originals": {MaxResult: 100, KeepOriginals: -1},
 		"spilled":      {MaxResult: 100, Spill: func(context.Context, convo.ToolResult) (string, error) { return "file 1", nil }},
+		"odd spill":    {MaxResult: 100, Spill: func(context.Context, convo.ToolResult) (string, error) { return "file]\n2", nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := 0

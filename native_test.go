@@ -134,7 +134,7 @@ func TestNative_Declines(t *testing.T) {
 			sum.Usage.Input = -1
 			return sum, nil
 		},
-		"a panic":   func() (convo.Summary, error) { panic("x") },
+		"a panic": func() (convo.Summary, error) { panic("x") },
 		"not done": func() (convo.Summary, error) {
 			sum := nativeOf("{}")
 			sum.Stop = convo.StopLength
