@@ -553,6 +553,27 @@ func TestResume_ViewBeginsWithQueuedRow(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Nor does it matter if the view ends with that message, because the answer was taken back.
+func TestResume_ViewEndsWithQueuedRow(t *testing.T) {
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))),
+		keyed("q", convo.User("q")), keyed("3", convo.Result(callOf("a"), "r")),
+	}
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("a")) // without keys, and so without rows
+	mustAppend(t, h, rows[:2]...)
+	require.NoError(t, h.Queue(rows[2]))
+	mustAppend(t, h, rows[3])
+	mustAppend(t, h, keyed("5", convo.Assistant("5")))
+	require.Equal(t, []string{"", "", "1", "2", "3", "q", "5"}, keysOf(h))
+	ids := idsOf(h.Snapshot())
+	apply(t, h, convo.Edit{Drop: ids[2:5]})
+	require.NoError(t, h.RewindTo(ids[5]))
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}
+
 // Every row is needed from the calls on, if not all results have rows: that of a queued message
 // may stand between them.
 func TestResume_QueuedRowBeforeTheFirstRun(t *testing.T) {
