@@ -757,8 +757,8 @@ func TestResume_RepliesAreRows(t *testing.T) {
 	}
 }
 
-// Rows that panic, or go on when they have been stopped, are an error.
-func TestResume_RowsPanic(t *testing.T) {
+// Rows that panic, or go on when they have been stopped, are an error, as is a Tokenizer that panics.
+func TestResume_Panics(t *testing.T) {
 	talk := keyedTalk(4, short)
 	data, err := historyOf(t, nil, talk...).Decisions()
 	require.NoError(t, err)
@@ -784,6 +784,15 @@ func TestResume_RowsPanic(t *testing.T) {
 		require.ErrorAs(t, err, &broken, name)
 		assert.Equal(t, "the rows given to Resume", broken.In)
 	}
+	_, err = convo.Resume(d, rowsOf(talk...), &convo.Options{Tokenizer: convo.TokenizerFunc(func(text string) int {
+		if text == short(0) {
+			panic("boom")
+		}
+		return len(text)
+	})})
+	var broken *convo.PanicError
+	require.ErrorAs(t, err, &broken)
+	assert.Equal(t, "Options.Tokenizer", broken.In)
 }
 
 // Whatever bytes are read as Decisions, and whatever rows are given, there is a History or
