@@ -42,6 +42,9 @@ func difference(from, to *picture) *stateJSON {
 	if !sameQueue(from.view.queue, to.view.queue) {
 		r.queue = new(to.view.queue)
 	}
+	if !slices.Equal(from.view.takenBack, to.view.takenBack) {
+		r.back = new(to.view.takenBack)
+	}
 	return r
 }
 
@@ -233,6 +236,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.learned = cmp.Or(next.learned, r.learned)
 	r.tools = cmp.Or(next.tools, r.tools)
 	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
+	r.back = cmp.Or(next.back, r.back)
 	if err := r.leave(next.out); err != nil {
 		return err
 	}

@@ -275,12 +275,24 @@ func TestCounter_Name(t *testing.T) {
 	}
 }
 
+// loseResult changes the call ID of the first result in a log, so that the call has no result.
+func loseResult(s *shelf, key string) {
+	for i, r := range s.logs[key] {
+		if at := bytes.Index(r.Data, []byte(`"call_id":"`)); at >= 0 {
+			s.logs[key][i].Data = slices.Concat(r.Data[:at], []byte(`"call_id":"x`), r.Data[at+len(`"call_id":"`):])
+			return
+		}
+	}
+	panic("the log has no result")
+}
+
 // What Repair mends is not saved yet.
 func TestOpen_Repair(t *testing.T) {
 	s := new(shelf)
-	h := open(t, s, "k", convoRelaxed())
-	mustAppend(t, h, convo.User("one"), convo.User("two"))
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("one"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "r"), convo.Assistant("two"))
 	save(t, h)
+	loseResult(s, "k")
 	_, err := convo.Open(t.Context(), s, "k", nil)
 	var fault *convo.SnapshotError
 	require.ErrorAs(t, err, &fault)

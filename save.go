@@ -51,6 +51,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	h := l.h
 	h.log = h.newLogbookLocked(s, key)
 	h.log.adoptLocked(r, saved, h.last)
+	h.setFailedLocked() // whoever made the request is gone
 	if l.isUnfinished() {
 		if err := l.settle(); err != nil {
 			return nil, err
