@@ -44,6 +44,7 @@ func TestSummarize_Request(t *testing.T) {
 	req := rec.requests[0]
 	assert.Empty(t, req.Previous)
 	assert.Equal(t, "the map", req.Focus)
+	assert.NotContains(t, req.Instruction, "There is already a summary")
 	assert.Equal(t, 100, req.MaxTokens)
 	assert.Equal(t, 5, req.Count("12345"))
 	assert.Len(t, req.Messages, len(r.Summarised))
@@ -75,6 +76,7 @@ func TestSummarize_Request(t *testing.T) {
 	assert.Equal(t, sent.Version(), req.Sent.Version())
 	assert.Contains(t, req.Prompt, "<previous-summary key=")
 	assert.Contains(t, req.Instruction, convo.DefaultPrompt)
+	assert.Contains(t, req.Instruction, "There is already a summary")
 	assert.NotContains(t, req.Instruction, "<transcript")
 	for _, m := range req.Messages {
 		assert.NotContains(t, m.Text(), "summary 1", "the previous summary is given once")
