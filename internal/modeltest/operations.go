@@ -462,8 +462,8 @@ func (d *driver) meta() {
 }
 
 func (d *driver) ephemeral() {
+	var list []message
 	var msgs []convo.Message
-	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
 	called := false // a tool was called since the newest user message
 	for range d.n(4) {
 		m := d.user()
@@ -484,9 +484,17 @@ func (d *driver) ephemeral() {
 		for _, m := range set {
 			msgs = append(msgs, m.build())
 		}
-		d.m.view.ephemeral = append(d.m.view.ephemeral, set...)
+		list = append(list, set...)
 	}
-	d.want(fmt.Sprintf("set ephemeral %d", len(msgs)), d.h.SetEphemeral(msgs...), success)
+	same := slices.EqualFunc(d.m.view.ephemeral, list, func(old, m message) bool { return old.print() == m.print() })
+	if !same {
+		d.m.view.ephemeral, d.m.ephemeralUID = list, d.m.newUID()
+	}
+	before := d.h.Snapshot()
+	d.want(fmt.Sprintf("set ephemeral %d, same %v", len(msgs), same), d.h.SetEphemeral(msgs...), success)
+	if (d.h.Snapshot() == before) != same {
+		d.fail("SetEphemeral with the same messages is %v, and the snapshot says otherwise", same)
+	}
 }
 
 func (d *driver) answerOpen() {
