@@ -225,6 +225,44 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 	}
 }
 
+// A name that an exchange holds which was pinned in the meantime has not left.
+func TestBackground_NamesNothingPinned(t *testing.T) {
+	for _, pin := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := windowOf(2000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (e convo.Edit, err error) {
+				time.Sleep(time.Second)
+				for x := range s.Exchanges() {
+					if !x.Floor {
+						e.Drop = append(e.Drop, x.IDs()...)
+					}
+				}
+				e.Summary = &convo.Summary{Text: "The user began a piece of work, which touches many hosts of the company. The assistant looked at each in turn, wrote down what it saw there, and found nothing that is wrong."}
+				return e, nil
+			}))
+			opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 1800, 500, 300
+			h := historyOf(t, opts, convo.User("begin"))
+			held := mustAppend(t, h, convo.Assistant("I saw ticket-4711."))
+			mustAppend(t, h, convo.User(strings.Repeat("go on, ", 250)), convo.Assistant("ok"), convo.User("and now"))
+			require.True(t, h.CompactInBackground(t.Context()))
+			synctest.Wait()
+			mustAppend(t, h, convo.Assistant("It is like ticket-4711."))
+			if pin {
+				require.NoError(t, h.Pin(held))
+			}
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+			sum, ok := h.Snapshot().Summary()
+			require.True(t, ok)
+			if pin {
+				assert.Empty(t, sum.Names)
+			} else {
+				assert.Equal(t, "ticket-4711", sum.Names)
+			}
+		})
+	}
+}
+
 // Below Limits.High, no compaction that nobody asked for takes place in a round of tool
 // calls with signed reasoning.
 func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
