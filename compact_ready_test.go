@@ -221,7 +221,7 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 				return m
 			}
 			h := historyOf(t, opts, convo.User("begin"))
-			rare := []string{"ticket-4711", "ticket-4712", "db-3.internal"}
+			rare := []string{"t-4711", "t-4712", "db-3.internal"}
 			mustAppend(t, h, convo.Assistant("I saw "+strings.Join(rare, " and ")+", and the pass build-98."), convo.User("go on"))
 			for i := range 400 { // names that are as good, and come later
 				mustAppend(t, h, convo.Assistant("next-"+itoa(i)), convo.User("go on"))
@@ -229,7 +229,7 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 			mustAppend(t, h, convo.Assistant("ok"))
 			require.True(t, h.CompactInBackground(t.Context()))
 			synctest.Wait()
-			mustAppend(t, h, convo.User("Is db-3.internal what ticket-4711 was about, and build-99?"), convo.Assistant("No, ticket-4711 is about build-98."), convo.User("so?"))
+			mustAppend(t, h, convo.User("Is db-3.internal what t-4711 was about, and build-99?"), convo.Assistant("No, t-4711 is about build-98."), convo.User("so?"))
 			time.Sleep(2 * time.Second)
 			_, err := h.Wait(t.Context())
 			require.NoError(t, err)
@@ -238,10 +238,10 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 			sum, ok := h.Snapshot().Summary()
 			require.True(t, ok)
 			names := strings.Fields(sum.Names)
-			require.Equal(t, "ticket-4711", names[0])
-			assert.NotContains(t, names[1:], "ticket-4711", "it is there once")
+			require.Equal(t, "t-4711", names[0])
+			assert.NotContains(t, names[1:], "t-4711", "it is there once")
 			assert.NotContains(t, names, "build-98", "Redact takes it out of what leaves")
-			assert.NotContains(t, names, "ticket-4712", "it is one of many, and no message asked for it")
+			assert.NotContains(t, names, "t-4712", "it is one of many, and no message asked for it")
 			assert.NotContains(t, names, "build-99", "nothing that leaves has it")
 			assert.NotContains(t, names, "db-3.internal", "the text of the summary has it")
 		})
