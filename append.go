@@ -19,21 +19,27 @@ import (
 const interruptReason = "interrupted by the user"
 
 // Append adds messages at the end, all of them or none, and returns the ID of the
-// last one. The IDs of a batch are consecutive, so the first of n messages has
-// the ID last-n+1:
-//
-//	last, err := h.Append(convo.System("Be brief."), convo.User("Window seats only."), reply)
-//	...
-//	err = h.Pin(last - 1) // the user message
-//
-// Without messages it returns 0.
+// last one, or 0 without messages. The IDs of a batch are consecutive, so the first of n
+// messages has the ID last-n+1.
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
 // without one (see [History.Find]), and cuts tool results that are longer than
 // Options.MaxResult. It returns a [*MessageError] for an invalid message, a
-// [*RoleError] for a role that may not follow the previous one, a [*PairError]
+// [*RoleError] for a role that may not follow the previous one, see [RolePolicy], a [*PairError]
 // for calls and results that do not pair, and the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
+	return h.appendMessages(msgs, false)
+}
+
+// AppendRows is [History.Append] for messages that the application has stored already, such
+// as those in a list that a framework owns: among them, a user message may follow a user
+// message under every [RolePolicy].
+func (h *History) AppendRows(msgs ...Message) (ID, error) {
+	return h.appendMessages(msgs, true)
+}
+
+// appendMessages appends messages. rows says that they are rows of the application.
+func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
@@ -41,6 +47,9 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 	batch, err := h.newMessages(few[:0], msgs)
 	if err != nil {
 		return 0, err
+	}
+	for i := range batch {
+		batch[i].goesOn = rows && batch[i].msg.Role == RoleUser
 	}
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
@@ -79,7 +88,7 @@ type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
 	pin      bool      // whether to pin it
-	goesOn   bool      // it continues a run of queued user messages or a paused answer, whatever the policy
+	goesOn   bool      // whatever the policy, it may follow: a user message another, and an answer a paused one
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -426,6 +435,7 @@ type joining struct {
 	hasList      bool // whether it has an entry that is not a system entry
 	tools        bool // whether the newest exchange has tool calls
 	run          int  // start of a run of tool messages with results without an ID, or -1
+	failed       bool // the request of the newest message has failed
 }
 
 // joiningLocked returns the conversation before a batch that begins with a message of
@@ -439,6 +449,7 @@ func (h *History) joiningLocked(first Role) joining {
 		exchangeTurn: newestTurn(h.list),
 		hasList:      len(h.list) > 0,
 		run:          -1,
+		failed:       h.hasFailed(),
 	}
 	j.tools = j.hasList && h.list[len(h.list)-1].tools
 	if first == RoleUser && h.opts.Roles.Interrupt {
@@ -456,12 +467,8 @@ func (h *History) joiningLocked(first Role) joining {
 func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	a := &batch[i]
 	role := a.msg.Role
-	allowed := j.h.opts.Roles.allows(j.newest, role)
+	allowed := a.again || a.goesOn && (role != RoleUser || j.newest == RoleUser) || j.h.opts.Roles.allows(j.newest, role) || role == RoleUser && j.failed
 	j.last++
-	if !allowed && (a.goesOn || a.again) {
-		j.last++ // with a gap between their IDs, Restore accepts them
-		allowed = true
-	}
 	a.id, a.head = j.last, j.last
 	switch {
 	case role == RoleTool:
@@ -527,7 +534,7 @@ func (j *joining) place(a *pendingEntry) {
 		a.setTools(j.tools)
 		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
 	}
-	j.newest = role
+	j.newest, j.failed = role, false
 }
 
 // entriesOf returns an iterator over the indices and entries of batch[from:to].

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"sync"
@@ -71,6 +72,11 @@ func (b *Budget) Free() int {
 }
 
 func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.int64(), 0) }
+
+// String describes the pool in one line, as in "41,200 of 100,000 tokens used".
+func (b *Budget) String() string {
+	return fmt.Sprintf("%s of %s tokens used", grouped(b.Used()), grouped(b.Total()))
+}
 
 // A Reservation holds tokens of a [Budget], or of the window of a [History], until
 // Release. It is safe for concurrent use.

@@ -11,7 +11,12 @@ import (
 // to send. It returns an error in the same cases: the request must not be sent. The
 // snapshot is never nil, not even when there is an error. [History.Do] does this, sends
 // the snapshot and appends the answer.
-func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
+func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
+	defer func() {
+		if err != nil {
+			h.setFailed(err)
+		}
+	}()
 	for range maxRounds - 1 {
 		r, err := h.CompactIfNeeded(ctx)
 		s, tooLong := h.snapshotToSend(&r)
@@ -19,7 +24,7 @@ func (h *History) Prepare(ctx context.Context) (*Snapshot, Report, error) {
 			return s, r, err
 		}
 	}
-	r, err := h.CompactIfNeeded(ctx)
+	r, err = h.CompactIfNeeded(ctx)
 	s, tooLong := h.snapshotToSend(&r)
 	if err == nil && tooLong != nil {
 		err = tooLong

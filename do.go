@@ -12,23 +12,9 @@ import (
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
 // Do makes one request: it compacts if needed, calls send with the snapshot to send,
-// records the usage and appends the answer. [History.Run] is the loop around it:
-//
-//	for done := false; !done; {
-//		reply, err := h.Do(ctx, send)
-//		if err != nil {
-//			return err
-//		}
-//		if reply.CutOff != nil || len(reply.Messages) == 0 {
-//			return fmt.Errorf("the model did not finish its answer: %v", reply)
-//		}
-//		for _, call := range reply.OpenCalls() {
-//			if _, err = h.Append(convo.Result(call, run(call))); err != nil {
-//				return err
-//			}
-//		}
-//		done = len(reply.OpenCalls()) == 0 && reply.Queued == 0
-//	}
+// records the usage and appends the answer. [History.Run] is the loop around it. In a loop
+// of your own, an answer with Reply.CutOff or without messages is not finished; go on while
+// it has calls, which you answer, or Reply.Queued is above 0.
 //
 // Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
 // also be called one by one. It delivers the queue first and after the answer; see
@@ -49,9 +35,7 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 //
 // An answer holds assistant messages, and the results of tools that the provider or send
 // has run. Any other message in it is a RoleError. An answer without messages appends
-// nothing and is not an error; Do then delivers the queue if a user message may follow
-// the unanswered one. Otherwise the queue waits, as Status.Queued shows: call Do again,
-// or Rewind, which delivers it in place of the unanswered message.
+// nothing and is not an error; Do then delivers the queue.
 //
 // An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
 // that ends with it: the provider goes on with its own tools. The Reply then holds the
@@ -72,11 +56,16 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 // [ErrStale], and if h was closed, it is ErrClosed. With any error, Do returns the last
 // Reply of send, and nothing of it is in the conversation, except the parts of a paused
 // answer that have IDs.
-func (h *History) Do(ctx context.Context, send Send) (Reply, error) {
+func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
-	ctx, err := h.callerContext(ctx)
+	defer func() {
+		if len(reply.IDs) == 0 {
+			h.setFailed(err)
+		}
+	}()
+	ctx, err = h.callerContext(ctx)
 	if err == nil {
 		ctx, err = h.answering.enter(ctx)
 	}
@@ -309,9 +298,10 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		return false, ErrClosed
 	case len(batch) == 0:
 		h.sending = nil
+		h.setFailedLocked()
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
-	case !h.isAnswerDueLocked():
+	case !h.isAnswerDue():
 		return false, &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 	}
 	if cut, err = h.appendAnswerLocked(at, batch, &a.reply); err != nil {

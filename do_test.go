@@ -233,7 +233,8 @@ func TestDo_SendFails(t *testing.T) {
 	queue(t, h, "after")
 	reply, err := h.Do(t.Context(), saying(convo.Assistant("goes on")))
 	require.NoError(t, err, "the slot is free")
-	assert.Equal(t, 1, reply.Queued, "and nothing waits for the answer that never came")
+	assert.Zero(t, reply.Queued, "what was typed after a failed request stood in this one")
+	assert.Equal(t, []string{"after", "goes on"}, textsOf(h.Snapshot())[h.Len()-2:])
 }
 
 // An answer that Append refuses is handed back, and nothing of it is appended.
@@ -291,8 +292,7 @@ func TestDo_ReportsCuts(t *testing.T) {
 	assert.Less(t, len(e.Message.ToolResults()[0].Text()), 900)
 }
 
-// After an answer without messages the queue is delivered if a user message may
-// follow what was not answered. If not, it waits for an answer or for Rewind.
+// After an answer without messages the queue is delivered, under every policy.
 func TestDo_NothingToAppendAndAQueue(t *testing.T) {
 	empty := func(h *convo.History) sendFunc {
 		return func(context.Context, *convo.Snapshot) (convo.Reply, error) {
@@ -306,22 +306,9 @@ func TestDo_NothingToAppendAndAQueue(t *testing.T) {
 			reply, err := h.Do(t.Context(), empty(h))
 			require.NoError(t, err)
 			assert.Empty(t, reply.IDs)
-			if slices.Contains(policy.UserAfter, convo.RoleUser) {
-				assert.Equal(t, 2, reply.Queued)
-				assert.Zero(t, h.Status().Queued)
-				assert.Equal(t, []string{"look", "meanwhile", "and then"}, textsOf(h.Snapshot()))
-				return
-			}
-			assert.Zero(t, reply.Queued)
-			assert.Equal(t, 2, h.Status().Queued)
-			again := historyOf(t, &convo.Options{Roles: policy}, convo.User("look"))
-			queue(t, again, "meanwhile", "and then")
-			reply, err = again.Do(t.Context(), saying(convo.Assistant("answer")))
-			require.NoError(t, err)
-			assert.Equal(t, 2, reply.Queued, "behind the next answer")
-			_, err = h.Rewind(1)
-			require.NoError(t, err)
-			assert.Equal(t, []string{"meanwhile", "and then"}, textsOf(h.Snapshot()), "in place of what was not answered")
+			assert.Equal(t, 2, reply.Queued)
+			assert.Zero(t, h.Status().Queued)
+			assert.Equal(t, []string{"look", "meanwhile", "and then"}, textsOf(h.Snapshot()))
 		})
 	}
 	c := callOf("c1")
@@ -868,7 +855,7 @@ func TestDo_ModelSetMeanwhile(t *testing.T) {
 }
 
 // An answer that holds nothing but a call that was cut off leaves the question
-// without an answer, and the next error says how to go on.
+// without an answer, and another may follow it.
 func TestDo_OnlyCut(t *testing.T) {
 	h := historyOf(t, nil, convo.User("delete the old logs"))
 	cut := convo.Reply{CutOff: &convo.ToolCall{ID: "1", Name: "delete_all"}, Stop: convo.StopLength}
@@ -876,9 +863,6 @@ func TestDo_OnlyCut(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, reply.Messages)
 	assert.Equal(t, "delete_all", reply.CutOff.Name)
-	_, err = h.Append(convo.User("well?"))
-	require.ErrorContains(t, err, "one whose answer holds no message, call Do again, or Rewind(1)")
-	rewind(t, h)
 	mustAppend(t, h, convo.User("well?"))
 }
 
@@ -1047,7 +1031,7 @@ func TestDo_PauseIsKept(t *testing.T) {
 		"rewound": func(t *testing.T, h *convo.History) *convo.History {
 			id, err := h.Append(convo.User("stop"))
 			require.NoError(t, err)
-			require.NoError(t, h.RewindTo(id-1))
+			require.NoError(t, h.RewindBefore(id))
 			return h
 		},
 	} {

@@ -31,7 +31,7 @@
 //	_, err = h.AppendReply(snap, reply) // records the usage
 //
 // [History.Queue] accepts user messages while the model or its tools are working.
-// [History.RewindTo] goes back, to ask again or to change a message.
+// [History.RewindTo] goes back to ask again, and [History.RewindBefore] to change a message.
 //
 // # Messages
 //

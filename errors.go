@@ -155,7 +155,7 @@ func (e *RoleError) Error() string {
 	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
 		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
-		remedy = "after a failed request, or one whose answer holds no message, call Do again, or Rewind(1) to take back the unanswered message"
+		remedy = "request an answer first, or give the message to Queue, which appends it after the answer; Rewind(1) takes the unanswered one back"
 	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
 		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
@@ -491,7 +491,7 @@ func (e *SnapshotError) Error() string {
 	case *PairError:
 		cause = err.fault() + repair
 	case *RoleError:
-		cause = err.fault() + repair
+		cause = err.fault() + "; set Options.Roles to allow it, or Options.Repair to keep it all the same"
 	case *MessageError:
 		cause += repair
 	default:
@@ -620,6 +620,13 @@ func (e *wordedError) Error() string { return "convo: " + e.text }
 
 func (e *wordedError) Unwrap() error { return e.err }
 
+// errorList is what errors.Join returns, as a type that isTooLarge knows.
+type errorList []error
+
+func (e errorList) Error() string { return errors.Join(e...).Error() }
+
+func (e errorList) Unwrap() []error { return e }
+
 // errorf is fmt.Errorf for a text around other errors, which begins with the
 // only "convo: ". It wraps all errors among args.
 func errorf(format string, args ...any) error {
@@ -632,7 +639,7 @@ func errorf(format string, args ...any) error {
 	}
 	e := &wordedError{text: fmt.Sprintf(strings.ReplaceAll(format, "%w", "%s"), args...), err: wrapped[0]}
 	if len(wrapped) > 1 {
-		e.err = errors.Join(wrapped...)
+		e.err = errorList(wrapped)
 	}
 	return e
 }
@@ -642,6 +649,21 @@ func errorf(format string, args ...any) error {
 func matches(err, target error) (is bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)
+}
+
+// isTooLarge reports whether err, which a method of this package returns, says that the
+// conversation does not fit. It asks no error of the caller's, whose methods may panic or
+// wrap in a circle.
+func isTooLarge(err error) bool {
+	switch e := err.(type) {
+	case *FloorError, *LimitError:
+		return true
+	case *wordedError:
+		return isTooLarge(e.err)
+	case errorList:
+		return slices.ContainsFunc(e, isTooLarge)
+	}
+	return false
 }
 
 // withoutPrefix returns the text of an error on one line, for use in the text of

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 
@@ -115,7 +116,7 @@ func ExampleHistory_RewindTo() {
 
 // Edit my last message: it is taken back with all that follows it, and the new text is
 // appended in its place.
-func ExampleHistory_RewindTo_edit() {
+func ExampleHistory_RewindBefore() {
 	ctx := context.Background()
 	h, _ := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000}})
 	send := func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
@@ -126,7 +127,7 @@ func ExampleHistory_RewindTo_edit() {
 	question, _ := h.Append(convo.User("Flights to Roma?"))
 	h.Run(ctx, send, convo.RunOptions{})
 
-	if err := h.RewindTo(question - 1); err != nil {
+	if err := h.RewindBefore(question); err != nil {
 		log.Fatal(err)
 	}
 	h.Append(convo.User("Flights to Rome?"))
@@ -177,43 +178,16 @@ func ExampleSend() {
 	// 2 assistant: Once upon a time
 }
 
-// A program that has a loop of its own needs six lines, numbered here. The promises are
-// those of Run: a request that would be too long is compacted first, and a message that no
-// provider takes is refused.
+// A program that has a loop of its own needs seven lines, numbered here. The promises are
+// those of Run: a request that would be too long is compacted first, a message that no
+// provider takes is refused, and after an error the user can go on.
 func Example_yourOwnLoop() {
 	ctx := context.Background()
 	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000}})
 	if err != nil {
 		log.Fatal(err)
 	}
-	ask := func(question string) error {
-		if _, err := h.Append(convo.User(question)); err != nil { // 1
-			return err
-		}
-		for h.Status().AwaitsAnswer { // 2
-			snap, _, err := h.Prepare(ctx) // 3
-			if err != nil {
-				return err
-			}
-			reply, err := send(ctx, snap) // your call of the model; its answer as a convo.Reply
-			if err != nil {
-				if retry, _, err := h.Recover(ctx, snap, err); !retry { // 4
-					return err
-				}
-				continue
-			}
-			reply, err = h.AppendReply(snap, reply) // 5
-			if err != nil {
-				return err
-			}
-			for _, call := range reply.OpenCalls() {
-				if _, err := h.Append(convo.Result(call, search(call.Arguments))); err != nil { // 6
-					return err
-				}
-			}
-		}
-		return nil
-	}
+	ask := func(question string) error { return ask(ctx, h, send, question) }
 	if err := ask("Flights to Rome?"); err != nil {
 		log.Fatal(err)
 	}
@@ -225,4 +199,58 @@ func Example_yourOwnLoop() {
 	// 2 assistant: call search({"to":"Rome"})
 	// 3 tool: result of search(09:10 and 13:45)
 	// 4 assistant: At 09:10 and 13:45.
+}
+
+// ask is the loop. It answers a question.
+func ask(ctx context.Context, h *convo.History, send convo.Send, question string) error {
+	if err := runCalls(h); err != nil { // 1: left by a crash, or a cut-off answer
+		return err
+	}
+	if _, err := h.Append(convo.User(question)); err != nil { // 2
+		return err
+	}
+	for h.Status().AwaitsAnswer { // 3
+		snap, _, err := h.Prepare(ctx) // 4
+		if isTooLarge(err) && endsWithUser(snap) {
+			_, _ = h.Rewind(1)
+		}
+		if err != nil {
+			return err
+		}
+		reply, err := send(ctx, snap) // your call of the model
+		if err != nil {
+			if retry, _, err := h.Recover(ctx, snap, err); !retry { // 5
+				return err
+			}
+			continue
+		}
+		if _, err := h.AppendReply(snap, reply); err != nil { // 6
+			return err
+		}
+		if err := runCalls(h); err != nil { // 7
+			return err
+		}
+	}
+	return nil
+}
+
+// runCalls runs the calls that are open.
+func runCalls(h *convo.History) error {
+	for _, call := range h.Snapshot().OpenCalls() {
+		if _, err := h.Append(convo.Result(call, search(call.Arguments))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTooLarge reports whether err says that not even a compaction makes the request fit.
+func isTooLarge(err error) bool {
+	return errors.As(err, new(*convo.FloorError)) || errors.As(err, new(*convo.LimitError))
+}
+
+// endsWithUser reports whether the newest message is the user's.
+func endsWithUser(s *convo.Snapshot) bool {
+	e, _ := s.At(s.Len() - 1)
+	return e.Message.Role == convo.RoleUser
 }

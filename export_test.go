@@ -40,6 +40,8 @@ func RecordFields() (names []string) {
 			for _, f := range new(scalars).fields() {
 				names = append(names, f.Key)
 			}
+		case "back":
+			names = append(names, "taken_back")
 		case "version", "rows", "appendRows", "index", "failed": // of no record
 		default:
 			names = append(names, f.Name)
@@ -104,6 +106,9 @@ var LongHistory = longHistory
 
 // EditMarks returns how many edits h remembers.
 func EditMarks(h *History) int { return len(h.edits) }
+
+// TakenBack returns the number of ranges of IDs that were taken back.
+func TakenBack(h *History) int { return len(h.takenBack) }
 
 // Reversals returns how many rollbacks h remembers, and how many it may remember.
 func Reversals(h *History) (n, most int) { return len(h.reversals), maxReversals }

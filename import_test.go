@@ -59,7 +59,7 @@ func TestOnImport(t *testing.T) {
 	}
 	for later, want := range map[convo.ImportAs][]string{
 		convo.ImportFront: {"1 system 0 Be brief.", "4 system 0 It is noon.", "3 user 1 q1", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
-		convo.ImportUser:  {"1 system 0 Be brief.", "3 user 1 q1", "10 user 1 systemIt is noon.", "11 assistant 1 a1", "13 user 2 q2", "14 assistant 2 a2"},
+		convo.ImportUser:  {"1 system 0 Be brief.", "3 user 1 q1", "4 user 1 systemIt is noon.", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
 	} {
 		s := convo.NewSnapshot(msgs)
 		h, err := convo.Restore(s, &convo.Options{OnImport: place(later)})
@@ -113,7 +113,7 @@ func TestOnImport_BetweenCallAndResult(t *testing.T) {
 		saved(t, h)
 		mustAppend(t, h, convo.Assistant("b"))
 	}
-	assert.Contains(t, strings.Join(ids, ", "), "3 12 new ID")
+	assert.Contains(t, strings.Join(ids, ", "), "3 11 new ID")
 
 	// Without a result behind it, the call gets an error result.
 	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.ImportAs {
@@ -223,8 +223,7 @@ func TestRestore_ResultsWithoutCalls(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		"1 2 kept, with a gap before its ID", "1 2 kept as a user message", "3 4 kept as a user message",
-		"4 5 kept, with a gap before its ID",
+		"1 2 kept as a user message", "3 4 kept as a user message",
 		"7 8 dropped a result that answers no call", "9 10 dropped a result that answers no call",
 	}, mended)
 	var texts []string
@@ -368,7 +367,7 @@ func TestRestore_RepairResultsInUserMessages(t *testing.T) {
 		got = append(got, fmt.Sprint(e.ID, " ", e.Message))
 	}
 	assert.Equal(t, []string{"1 user: q", "2 " + convo.Assistant("", a, b).String(), "3 " + (convo.Message{Role: convo.RoleTool, Parts: []convo.Part{answer(a, "1"), answer(b, "2")}}).String(),
-		"9 user: go on", "10 " + convo.Assistant("", a).String(), "11 " + convo.Result(a, "3").String(), "12 assistant: done", "13 user: u"}, got)
+		"8 user: go on", "9 " + convo.Assistant("", a).String(), "10 " + convo.Result(a, "3").String(), "11 assistant: done", "12 user: u"}, got)
 	_, err = convo.Restore(h.Snapshot(), nil)
 	require.NoError(t, err)
 	_, err = convo.Restore(convo.NewSnapshot(msgs), nil)

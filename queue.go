@@ -8,15 +8,15 @@ import "context"
 // made it possible, and stay together as one run of user messages. They never interrupt
 // calls.
 //
-// If the conversation is empty or ends with an assistant message without open calls, and
-// not with an answer that is paused, the messages are appended at once. Otherwise an
-// answer is due, and the messages are delivered by the next Append, AppendReply,
+// If the conversation is empty, ends with an assistant message without open calls, and
+// not with an answer that is paused, or with a message whose request has failed, the
+// messages are appended at once. Otherwise an answer is due, and the messages are delivered by the next Append, AppendReply,
 // AnswerOpenCalls, Do, Rollback, Rewind or Restore that makes it possible. While Do waits
 // for an answer, nothing is delivered between the request and that answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
-// counts, and are not affected by rollbacks. Status.Queued is their number, and Unqueue
-// removes them. They are part of the JSON of a snapshot and are saved with the
+// counts, and are not affected by rollbacks. Status.Queued is their number,
+// Snapshot.Queued returns them, and Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
 // conversation; [History.Reload] merges them with the queue of another writer.
 //
 // Messages are copied, checked and counted as by [History.Append]. If a message is
@@ -37,7 +37,7 @@ func (h *History) Queue(msgs ...Message) error {
 	h.queue = append(h.queue, more...)
 	h.requeued++
 	h.snap = nil // the version stays: the next request is the same
-	if !h.awaitsAnswer() {
+	if !h.awaitsAnswer() || h.hasFailed() {
 		h.deliverLocked()
 	}
 	return nil
@@ -88,7 +88,7 @@ func (s *state) awaitsAnswer() bool {
 // how many messages it appended. After a paused answer, the queue waits for its rest.
 func (h *History) deliverLocked() int {
 	n := len(h.queue)
-	if n == 0 || h.calls.openCalls() > 0 || h.isAnswerDueLocked() || h.isPaused() || !h.opts.Roles.allows(h.newestRole(), RoleUser) {
+	if n == 0 || h.isAnswerDue() || h.isPaused() || !h.takesUser() {
 		return 0
 	}
 	batch := make([]pendingEntry, n)
@@ -107,6 +107,36 @@ func (h *History) deliverLocked() int {
 	return n
 }
 
+// takesUser reports whether a user message may follow.
+func (h *History) takesUser() bool {
+	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
+}
+
+// hasFailed reports whether the newest message is a user message or a result whose request has
+// failed, so that a user message may follow it under every policy.
+func (h *History) hasFailed() bool {
+	e := h.newestMessage()
+	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && !h.isAnswerDue()
+}
+
+// setFailed takes note that the request that ends with the newest message has failed with
+// err. If err says that the conversation does not fit, it would not fit with another
+// message either, and nothing is noted.
+func (h *History) setFailed(err error) {
+	if isTooLarge(err) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.setFailedLocked()
+}
+
+func (h *History) setFailedLocked() {
+	if e := h.newestMessage(); e != nil {
+		h.failed = e.id
+	}
+}
+
 // A sending is a request whose answer Do is waiting for. It is immutable.
 type sending struct {
 	last   ID // of the newest entry in the request, system entries aside
@@ -115,6 +145,6 @@ type sending struct {
 	cancel context.CancelCauseFunc
 }
 
-// isAnswerDueLocked reports whether a Do is waiting for an answer that may still
+// isAnswerDue reports whether a Do is waiting for an answer that may still
 // be appended.
-func (h *History) isAnswerDueLocked() bool { return h.sending != nil && h.sending.last == h.newestID() }
+func (h *History) isAnswerDue() bool { return h.sending != nil && h.sending.last == h.newestID() }

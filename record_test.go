@@ -179,6 +179,8 @@ func TestOpen_AnotherTokenizer(t *testing.T) {
 	g := open(t, s, "k", nil)
 	assert.InDelta(t, h.Tokens().Tokens, g.Tokens().Tokens, 30)
 	assert.InDelta(t, 2000, g.Tokens().Measured, 30)
+	none := open(t, s, "k", &convo.Options{Tokenizer: convo.TokenizerFunc(func(string) int { return 0 }), Overheads: convo.Overheads{Message: -1}})
+	assert.Equal(t, 2000, none.Tokens().Measured, "also if it counts nothing")
 }
 
 // What a record says of the tokens of its entries is believed if the counter has the
@@ -273,12 +275,24 @@ func TestCounter_Name(t *testing.T) {
 	}
 }
 
+// loseResult changes the call ID of the first result in a log, so that the call has no result.
+func loseResult(s *shelf, key string) {
+	for i, r := range s.logs[key] {
+		if at := bytes.Index(r.Data, []byte(`"call_id":"`)); at >= 0 {
+			s.logs[key][i].Data = slices.Concat(r.Data[:at], []byte(`"call_id":"x`), r.Data[at+len(`"call_id":"`):])
+			return
+		}
+	}
+	panic("the log has no result")
+}
+
 // What Repair mends is not saved yet.
 func TestOpen_Repair(t *testing.T) {
 	s := new(shelf)
-	h := open(t, s, "k", convoRelaxed())
-	mustAppend(t, h, convo.User("one"), convo.User("two"))
+	h := open(t, s, "k", nil)
+	mustAppend(t, h, convo.User("one"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "r"), convo.Assistant("two"))
 	save(t, h)
+	loseResult(s, "k")
 	_, err := convo.Open(t.Context(), s, "k", nil)
 	var fault *convo.SnapshotError
 	require.ErrorAs(t, err, &fault)

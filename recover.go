@@ -32,6 +32,11 @@ import (
 // removed, and a [*StaleError] if at is a snapshot of another History. If cause is nil,
 // the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
+	defer func() {
+		if !retry {
+			h.setFailed(err)
+		}
+	}()
 	if cause == nil {
 		err := &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
 		r, _ := h.notStarted(ReasonOverflow, err)

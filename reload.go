@@ -185,7 +185,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if h.id.key != t.id.key {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
-	h.last, h.touched, h.appended, h.released = t.last, t.touched, t.appended, min(m.released, t.last)
+	h.last, h.touched, h.appended, h.released, h.takenBack = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack
 	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}
@@ -227,6 +227,11 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	answers := h.answers
 	m.appendLocked()
 	h.answers = answers // no answer to it was appended
+	if r, ok := m.again[h.failed]; ok {
+		h.failed = r.is.id
+	} else if h.failed > m.base {
+		h.failed = 0 // it is no longer there
+	}
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
@@ -237,7 +242,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.queue, h.snap = append(kept, m.queued...), nil
 	}
 	h.updateChargeLocked()
-	if m.appended || len(m.queued) > 0 && !h.awaitsAnswer() {
+	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.hasFailed()) {
 		h.deliverLocked()
 	}
 }

@@ -330,7 +330,7 @@ func TestReload_AnswerToAnotherMessage(t *testing.T) {
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("to b3")}}, nil
 	})
 	assert.ErrorIs(t, err, convo.ErrStale)
-	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "5 b3"}, linesOf(b), "both questions wait for an answer")
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "4 b3"}, linesOf(b), "both questions wait for an answer")
 
 	s, c := new(shelf), callOf("c")
 	a, b = pair(t, s, nil, convo.User("1"), convo.Assistant("", c))
@@ -608,18 +608,19 @@ func TestReload_Repaired(t *testing.T) {
 			name: "an edit that takes repaired entries",
 			do: func(t *testing.T, h *convo.History) {
 				mustAppend(t, h, own...)
-				apply(t, h, convo.Edit{Drop: []convo.ID{5, 6}})
+				apply(t, h, convo.Edit{Drop: []convo.ID{2, 5, 6}})
 			},
 			lines: []string{"11 mine", "12 answer"}, moved: map[convo.ID]convo.ID{7: 11, 8: 12},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := new(shelf)
-			a := open(t, s, "k", convoRelaxed())
-			mustAppend(t, a, convo.User("1"), convo.User("2"), convo.Assistant("3"))
+			a := open(t, s, "k", nil)
+			mustAppend(t, a, convo.User("1"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), "r"), convo.Assistant("3"))
 			save(t, a)
+			loseResult(s, "k")
 			b := open(t, s, "k", strict)
-			require.Equal(t, []string{"1 1", "5 2", "6 3"}, linesOf(b))
+			require.Equal(t, []string{"1 1", "2 ", "5 no result", "6 3"}, linesOf(b))
 			if tt.do != nil {
 				tt.do(t, b)
 			}
@@ -628,11 +629,11 @@ func TestReload_Repaired(t *testing.T) {
 			moved, refused := takeOver(t, b)
 			assert.Empty(t, refused)
 			assert.Equal(t, tt.moved, moved)
-			assert.Equal(t, append([]string{"1 1", "7 2", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
+			assert.Equal(t, append([]string{"1 1", "2 ", "7 no result", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
 			require.NoError(t, a.SetMeta("title", ""))
 			save(t, a)
 			takeOver(t, b)
-			assert.Equal(t, append([]string{"1 1", "7 2", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
+			assert.Equal(t, append([]string{"1 1", "2 ", "7 no result", "8 3", "9 theirs", "10 5"}, tt.lines...), linesOf(b))
 			save(t, b)
 			checkOpened(t, s, "k", nil, b)
 		})
@@ -648,21 +649,18 @@ func TestReload_RepairedQueue(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name      string
-		first     []convo.Message
 		delivered bool // before Reload
 	}{
-		{name: "in the queue", first: []convo.Message{convo.User("1"), convo.User("2")}},
-		{name: "delivered", first: []convo.Message{convo.User("1"), convo.User("2")}, delivered: true},
-		{name: "only the queue is repaired", first: []convo.Message{convo.User("1")}},
+		{name: "in the queue"},
+		{name: "delivered", delivered: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := new(shelf)
-			roles := convo.Relaxed()
-			roles.KeepEmpty = true
-			a := open(t, s, "k", &convo.Options{Roles: roles})
-			mustAppend(t, a, append(tt.first, convo.Assistant("", callOf("c")))...)
-			require.NoError(t, a.Queue(convo.User("q1"), convo.User(""), convo.User("q2")))
+			a := open(t, s, "k", nil)
+			mustAppend(t, a, convo.User("1"), convo.Assistant("", callOf("d")), convo.Result(callOf("d"), "2"), convo.Assistant("", callOf("c")))
+			require.NoError(t, a.Queue(convo.User("q1"), convo.User("q2")))
 			save(t, a)
+			loseResult(s, "k")
 			b := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
 			require.NoError(t, b.Queue(convo.User("own")))
 			if tt.delivered {
@@ -718,11 +716,14 @@ func TestReload_MadeResults(t *testing.T) {
 					first := []convo.Message{convo.User("1"), convo.Assistant("2"), convo.User("3")}
 					opts := &convo.Options{OnLoad: convo.OnLoadClose}
 					if repair {
-						first[1] = convo.User("2")
+						first[1], first[2] = convo.Assistant("", callOf("e")), convo.Result(callOf("e"), "2")
 						opts.Repair = func(convo.Fault) {}
 					}
 					mustAppend(t, a, append(first, convo.Assistant("", c, d))...)
 					save(t, a)
+					if repair {
+						loseResult(s, "k")
+					}
 					b := open(t, s, "k", opts)
 					mustAppend(t, b, convo.User("mine"), convo.Assistant("answer"))
 					if twice {
@@ -757,7 +758,8 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 	for seed := range uint64(seeds) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := new(shelf)
-		a, _ := pair(t, s, convoRelaxed(), convo.User("start"))
+		a, _ := pair(t, s, convoRelaxed(), convo.User("start"), convo.Assistant("", callOf("z")), convo.Result(callOf("z"), "z"))
+		loseResult(s, "k")
 		b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoad(rng.IntN(4)), Repair: func(convo.Fault) { repairs++ }})
 		own := make(map[string]bool)
 		step := func(h *convo.History, text string) {
@@ -909,6 +911,28 @@ func TestReload_AnotherModelThanTheOneWithALimit(t *testing.T) {
 	takeOver(t, b)
 	require.Equal(t, "another", b.Snapshot().Model())
 	assert.Equal(t, whole, b.Status().Limit)
+}
+
+// A stored limit is not that of another model, and takes no precedence over one that was learned since.
+func TestReload_KeepsTheLimit(t *testing.T) {
+	learn := func(h *convo.History, limit int) {
+		_, _, _ = h.Recover(t.Context(), h.Snapshot(), fmt.Errorf("this model's maximum context length is %d tokens, however you requested 9000 tokens", limit))
+	}
+	for name, change := range map[string]func(h *convo.History) error{
+		"another model": func(h *convo.History) error { return h.SetModel("another", convo.Limits{}) },
+		"another limit": func(h *convo.History) error { learn(h, 7500); return nil },
+	} {
+		s := new(shelf)
+		a, b := pair(t, s, windowOf(10_000, nil), convo.User("1"), convo.Assistant(strings.Repeat("x", 8500)), convo.User("2"))
+		whole := a.Status().Limit
+		learn(a, 8000)
+		require.Less(t, a.Status().Limit, whole)
+		save(t, a)
+		require.NoError(t, change(b))
+		want := b.Status().Limit
+		takeOver(t, b)
+		assert.Equal(t, want, b.Status().Limit, name)
+	}
 }
 
 // Of two writers, one cannot know for long what was stored of what it saves, and some

@@ -110,10 +110,15 @@ func (r *Reply) print(ids bool) string {
 // message in an answer, and a [*StaleError] if at is nil, not from this History or older than
 // a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
 // refuse is logged, and otherwise ignored.
-func (h *History) AppendReply(at *Snapshot, r Reply) (Reply, error) {
+func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed
 	}
+	defer func() {
+		if err != nil {
+			h.setFailed(err)
+		}
+	}()
 	r.IDs, r.Queued, r.Reports = nil, 0, nil
 	given := r
 	if err := h.checkAnswered(at); err != nil {
@@ -147,6 +152,8 @@ func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut
 		if cut, err = h.appendAnswerLocked(at, batch, r); err != nil {
 			return nil, err
 		}
+	} else {
+		h.setFailedLocked()
 	}
 	if cut != nil {
 		r.Reports = []Report{cut.clone()}

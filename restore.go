@@ -24,8 +24,8 @@ type Fault struct {
 // originals of entries that were rewritten, cut or cleared. A snapshot decoded from JSON
 // has no originals, so the missing content counts as unread when it is summarised.
 //
-// Roles are checked only between entries with consecutive IDs, since a compaction may
-// leave others next to each other. A result without an ID answers the first open call of
+// Options.Roles applies to a list from [NewSnapshot] only: what a History held is accepted
+// under every policy. A result without an ID answers the first open call of
 // its tool, since recorded results are in the order of their calls. Without
 // Options.Repair, the first fault is returned as a [*SnapshotError]. Options out of range
 // are reported as by [New].
@@ -38,17 +38,16 @@ type Fault struct {
 //     snapshot from [NewSnapshot], and moved to the front in others.
 //   - Invalid parts are removed, and so are messages left without parts. If two calls of
 //     a message have the same ID, the second call gets a new ID.
-//   - Messages whose roles may not follow one another stay, with a gap between their IDs.
+//   - In a snapshot from NewSnapshot, messages whose roles may not follow one another stay.
 //   - In a snapshot from NewSnapshot, results in a user message that follows the calls
 //     are put into a tool message, and the rest of it into a user message after that.
 //   - In a snapshot from NewSnapshot, results without an ID and without an earlier call
 //     become user messages. Their Author is "tool" and the tool's name. For several
 //     results it is "tool", and each result begins with its tool's name.
 //
-// Inserted entries, messages with a gap, and all entries after them get new IDs; Repair
-// is called for each of them, and for each entry that OnLoadDrop or OnLoadDropTurn
-// removes. Gaps between IDs remain. A repaired History can be saved and restored without
-// Repair.
+// Inserted entries, and all entries after them, get new IDs; Repair is called for each of
+// them, and for each entry that OnLoadDrop or OnLoadDropTurn removes. A repaired History
+// can be saved and restored without Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
@@ -95,7 +94,8 @@ func (h *History) load(s *Snapshot) error {
 func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h, s := l.h, l.from
-	h.last, h.touched, h.appended, h.meta, h.released = s.last, s.touched, s.appended, s.meta, s.released
+	l.byHand = s.imported
+	h.last, h.touched, h.appended, h.meta, h.released, h.takenBack = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack
 	if s.summary != nil {
 		h.summary = h.ident.place(s.summary.sum)
 		h.summary.sum.Tokens = clampInt(h.summary.raw)
@@ -157,6 +157,7 @@ func (l *loader) isUnfinished() bool {
 func (l *loader) settle() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h := l.h
+	h.setFailedLocked() // whoever made the request is gone
 	switch {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
@@ -210,63 +211,18 @@ func (l *loader) dropTurn() error {
 var errNoAnswer = errors.New("convo: the newest turn has no answer")
 
 // share makes h share the entries of a snapshot if possible, and reports whether it did.
-// The entries must come from a History, so that they were checked, both Histories must
-// count tokens by default, and the role policy of h must allow the entries. The list is
-// clipped, so that neither History writes to memory that the other reads.
+// The entries must come from a History, so that they were checked, and both Histories must
+// count tokens by default. The list is clipped, so that neither History writes to memory
+// that the other reads.
 func (h *History) share(s *Snapshot) bool {
 	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
 		return false
-	}
-	var prev neighbours
-	for i := range s.len() {
-		e := s.at(i)
-		role := e.msg.Role
-		if role == RoleUser || role == RoleAssistant || e.note {
-			if e.msg.isEmpty() && !h.opts.Roles.KeepEmpty || !prev.fits(&s.state, e.id, role, &h.opts.Roles) {
-				return false
-			}
-		}
-		prev.add(&s.state, e.id, role, e.note)
 	}
 	c := s.state.clipped()
 	h.pins = c.pins
 	h.state.load(c.sys, c.list, c.originals, s.turn)
 	h.seen = len(h.list)
 	return true
-}
-
-// direct reports whether the entry with the ID was appended right after the entry prev,
-// or as the very first entry if prev is 0. After system entries this is only known if
-// they are the original ones.
-func (s *state) direct(prev, id ID) bool {
-	if n := len(s.sys); n > 0 && prev == s.sys[n-1].id && s.sys[0].id != 1 {
-		return false
-	}
-	return id == prev+1
-}
-
-// neighbours tracks the roles in a list of entries to find those that the policy would
-// not have allowed. A compaction may have removed entries from the list.
-type neighbours struct {
-	role Role // of the newest entry, ignoring notes
-	id   ID   // of the newest entry
-	gap  bool // an entry right before the newest notes may be missing
-}
-
-// fits reports whether the policy allows a message with a role after the entries so far,
-// as far as these are known. id is its ID in s.
-func (n *neighbours) fits(s *state, id ID, role Role, p *RolePolicy) bool {
-	return n.gap || !s.direct(n.id, id) || p.allows(n.role, role)
-}
-
-// add adds an entry. id is its ID in s.
-func (n *neighbours) add(s *state, id ID, role Role, note bool) {
-	if note {
-		n.gap = n.gap || !s.direct(n.id, id)
-	} else {
-		n.role, n.gap = role, false
-	}
-	n.id = id
 }
 
 // A loader checks the entries of a snapshot in order, repairs them if Options.Repair is
@@ -284,12 +240,14 @@ type loader struct {
 	pins      []ID
 	queued    []*queued // the queue of from, with the copies in h
 
-	calls   *calls              // of the newest exchange; nil or room
-	room    calls               // memory for calls
-	prev    neighbours          // the entries added so far
-	moving  bool                // entries get new IDs from here on
-	renamed map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
-	mended  bool                // Repair was called
+	byHand     bool                // from is a list that NewSnapshot was given, so the policy applies to it
+	prev       Role                // of the newest entry so far, notes aside
+	afterMoved bool                // that entry is in notes
+	calls      *calls              // of the newest exchange; nil or room
+	room       calls               // memory for calls
+	moving     bool                // entries get new IDs from here on
+	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
+	mended     bool                // Repair was called
 
 	// Set by place; nil otherwise.
 	index map[ID]int   // of the entries, in the snapshot passed to Restore
@@ -332,22 +290,15 @@ func (l *loader) entry(i int, old *entry) error {
 	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
 		l.moving = true // place moved or split it
 	}
-	direct := l.from.direct(l.prev.id, old.id)
-	if !e.isSystem() && !l.prev.fits(&l.from.state, old.id, role, &l.h.opts.Roles) {
-		err := &RoleError{Attempted: role, Previous: l.prev.role, Index: i}
-		_, note := l.notes[old.id]
-		if _, behind := l.notes[l.prev.id]; !note && !behind {
-			if err := l.refuse(i, old, err); err != nil {
-				return err
-			}
-		}
-		l.moving, direct = true, false // with a gap between their IDs, the next Restore accepts them
-		if err := l.report(Fault{Index: i, ID: old.id, NewID: l.h.last + 2, Err: err, Mended: "kept, with a gap before its ID"}); err != nil {
+	_, wasMoved := l.notes[old.id]
+	if l.byHand && !e.note && !wasMoved && !l.afterMoved && !l.h.opts.Roles.allows(l.prev, role) {
+		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
+		if err := l.refuse(i, old, err); err != nil {
 			return err
 		}
-	}
-	if l.moving && !direct {
-		l.h.last++ // skip an ID, so that gaps between IDs remain
+		if err := l.report(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "kept"}); err != nil {
+			return err
+		}
 	}
 	if !e.isSystem() {
 		e.calls = newCalls(&e.msg, l.h.ident.counter)
@@ -368,7 +319,7 @@ func (l *loader) check(i int, old, e *entry) error {
 	} else {
 		e.msg, err = old.msg.checked(&e.inline)
 	}
-	if err == nil && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if err == nil && l.byHand && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
@@ -423,7 +374,7 @@ func (l *loader) takesNote() bool {
 
 // moveToFront adds a system message that comes between calls and their results.
 func (l *loader) moveToFront(i int, old, e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev.role, Index: i}
+	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: i}
 	if err := l.refuse(i, old, err); err != nil {
 		return err
 	}
@@ -493,7 +444,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 			return err
 		}
 	}
-	l.prev.role, l.prev.gap = RoleTool, false
+	l.prev, l.afterMoved = RoleTool, false
 	return nil
 }
 
@@ -522,7 +473,10 @@ func (l *loader) add(i int, old, e *entry) error {
 	if !l.counted || e.tokens == 0 {
 		l.h.ident.weigh(e)
 	}
-	l.prev.add(&l.from.state, old.id, e.msg.Role, e.note)
+	if !e.note {
+		l.prev = e.msg.Role
+		_, l.afterMoved = l.notes[old.id]
+	}
 	if e.isSystem() {
 		l.sys = append(l.sys, e)
 	} else {
@@ -555,6 +509,9 @@ func (l *loader) add(i int, old, e *entry) error {
 
 // queue adds copies of the queued messages of the snapshot.
 func (l *loader) queue() error {
+	roles := &l.h.opts.Roles
+	defer func(keep bool) { roles.KeepEmpty = keep }(roles.KeepEmpty)
+	roles.KeepEmpty = true // what was accepted stays
 	l.queued = slices.Clone(l.from.queue)
 	for i, q := range l.from.queue {
 		list, err := l.h.newQueued([]Message{q.msg})

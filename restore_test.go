@@ -181,22 +181,21 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 	}{
 		{"a system message behind one that is dropped", []convo.Message{convo.User(""), convo.System("s"), convo.User("u")},
 			[]convo.ID{2, 3}, []int{0, 1}},
-		{"a gap where IDs move", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User("v"), convo.Assistant("a"), convo.User(""), convo.Assistant("b")},
-			[]convo.ID{1, 2, 7, 8, 9, 11}, []int{1, 1, 1, 2, 2, 3}},
-		{"a gap behind results that were put in", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Assistant(""), convo.User("v")},
-			[]convo.ID{1, 2, 5, 7}, []int{1, 1, 1, 2}},
-		{"a gap that an orphan result leaves", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
+		{"where IDs move", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User("v"), convo.Assistant("a"), convo.User(""), convo.Assistant("b")},
+			[]convo.ID{1, 2, 7, 8, 9, 10}, []int{1, 1, 1, 2, 2, 3}},
+		{"behind results that were put in", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Assistant(""), convo.User("v")},
+			[]convo.ID{1, 2, 5, 6}, []int{1, 1, 1, 2}},
+		{"an orphan result before an answer", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
 			[]convo.ID{1, 2, 4}, []int{1, 1, 1}},
 		{"a system message between a call and its result", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.System("s"), convo.Result(toolC, "r"), convo.User("v")},
-			[]convo.ID{1, 2, 4, 7, 9}, []int{1, 1, 1, 1, 2}},
-		{"a gap at the beginning", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
+			[]convo.ID{1, 2, 4, 6, 7}, []int{1, 1, 1, 1, 2}},
+		{"an answer that comes first then", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
 			[]convo.ID{2}, []int{0}},
 		{"a result in a turn of its own", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},
 			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var faults []error
-			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(f convo.Fault) { faults = append(faults, f.Err) }})
+			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
 			require.NoError(t, err)
 			var turns []int
 			for _, e := range h.Snapshot().All() {
@@ -205,32 +204,8 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 			assert.Equal(t, tt.ids, idsOf(h.Snapshot()))
 			assert.Equal(t, tt.turns, turns)
 			checkSaved(t, h, nil)
-			for _, err := range faults {
-				if role, ok := errors.AsType[*convo.RoleError](err); ok {
-					assert.Equal(t, convo.RoleSystem, role.Attempted, "no fault across a gap")
-				}
-			}
 		})
 	}
-}
-
-// Role order is not checked where a compaction has left a gap, nor behind system
-// entries that were replaced.
-func TestRestore_RoleOrderOnlyBetweenDirectNeighbours(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.User("1"), convo.Assistant("2"), convo.User("3"))
-	require.NoError(t, err)
-	require.NoError(t, h.SetSystem(convo.System("4")))
-	_, err = h.Append(convo.Assistant("5"), convo.User("6"), convo.Assistant("7"), convo.User("8"))
-	require.NoError(t, err)
-	require.NoError(t, h.Pin(6))
-	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2, 3, 7}})
-	require.NoError(t, err)
-	again := reload(t, h, nil) // system 4, assistant 5, user 6, user 8
-	assert.Equal(t, 4, again.Len())
-	_, err = convo.Restore(h.Snapshot(), nil)
-	assert.NoError(t, err)
 }
 
 func TestRestore_OnLoad(t *testing.T) {
@@ -295,28 +270,37 @@ func TestRestore_CompactAfterAnImport(t *testing.T) {
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
 
-// Restore shares the entries of another History only if they are valid under the
-// new role policy.
-func TestRestore_RelaxedIntoStrict(t *testing.T) {
+// What a History held is accepted under every policy, by whatever way it comes back. A list
+// made by hand is not.
+func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 	relaxed := &convo.Options{Roles: convo.Relaxed()}
+	never := &convo.Options{Roles: convo.RolePolicy{UserAfter: []convo.Role{}, AssistantAfter: []convo.Role{}}}
 	for _, tt := range []struct {
 		name string
 		msgs []convo.Message
 		want any
+		text string
 	}{
-		{"users one after the other", []convo.Message{convo.User("u"), convo.User("v")}, new(*convo.RoleError)},
-		{"an assistant first", []convo.Message{convo.Assistant("a")}, new(*convo.RoleError)},
-		{"an empty user message", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("")}, new(*convo.MessageError)},
-		{"an empty assistant message", []convo.Message{convo.User("u"), convo.Assistant("")}, new(*convo.MessageError)},
+		{"users one after the other", []convo.Message{convo.User("u"), convo.User("v")}, new(*convo.RoleError), "Options.Roles"},
+		{"an assistant first", []convo.Message{convo.Assistant("a"), convo.User("u")}, new(*convo.RoleError), "Options.Roles"},
+		{"an empty user message", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.User("")}, new(*convo.MessageError), "KeepEmpty"},
+		{"an empty assistant message", []convo.Message{convo.User("u"), convo.Assistant("")}, new(*convo.MessageError), "KeepEmpty"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := historyOf(t, relaxed, tt.msgs...).Snapshot()
-			_, err := convo.Restore(s, nil)
+			h := historyOf(t, relaxed, tt.msgs...)
+			s, want := h.Snapshot(), h.Snapshot().Messages()
+			for _, opts := range []*convo.Options{nil, relaxed, never, {Tokenizer: byBytes}, {Repair: func(f convo.Fault) { assert.Fail(t, "nothing is wrong", "%+v", f) }}} {
+				again, err := convo.Restore(s, opts)
+				require.NoError(t, err)
+				assert.Equal(t, want, again.Snapshot().Messages())
+				assert.Equal(t, want, reload(t, h, opts).Snapshot().Messages())
+				checkSaved(t, h, opts)
+			}
+			_, err := convo.Restore(convo.NewSnapshot(tt.msgs), nil)
+			require.ErrorAs(t, err, new(*convo.SnapshotError))
 			require.ErrorAs(t, err, tt.want)
-			again, err := convo.Restore(s, relaxed)
-			require.NoError(t, err)
-			assert.Equal(t, textsOf(s), textsOf(again.Snapshot()))
-			mended, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+			assert.ErrorContains(t, err, tt.text)
+			mended, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
 			require.NoError(t, err)
 			reload(t, mended, nil)
 		})

@@ -93,6 +93,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.setFailedLocked()
 	h.updateChargeLocked()
 	return h, nil
 }
@@ -561,9 +562,8 @@ func (r *resumer) appendTail(h *History) error {
 				h.answers, sent = *sent, nil
 			}
 		}
-		goesOn := delivered && queue[m.Key]
 		delivered = queue[m.Key]
-		if err := h.appendRows(msgs, goesOn); err != nil {
+		if _, err := h.AppendRows(msgs...); err != nil {
 			return &RowError{Key: m.Key, Fault: RowUnexpected, Err: err}
 		}
 		return nil
@@ -571,7 +571,7 @@ func (r *resumer) appendTail(h *History) error {
 	var early []Message
 	for i := 0; i < len(r.tail); i++ {
 		m, from := r.tail[i], i
-		if queue[m.Key] && (len(early) > 0 || !h.takesQueued(delivered)) {
+		if queue[m.Key] && (len(early) > 0 || !delivered && !h.takesUser()) {
 			early = append(early, m)
 			continue
 		}
@@ -581,7 +581,7 @@ func (r *resumer) appendTail(h *History) error {
 		if err := add(r.tail[from : i+1]...); err != nil {
 			return err
 		}
-		if len(early) > 0 && h.takesQueued(false) {
+		if len(early) > 0 && h.takesUser() {
 			for _, m := range early {
 				if err := add(m); err != nil {
 					return err
@@ -606,26 +606,5 @@ func (r *resumer) appendTail(h *History) error {
 	early = slices.DeleteFunc(early, func(m Message) bool { return !left[m.Key] })
 	more, err := h.newQueued(early) // they were queued after the decisions
 	h.queue = append(h.queue, more...)
-	return err
-}
-
-// takesQueued reports whether a queued message may follow. goesOn says that it follows another
-// queued message.
-func (h *History) takesQueued(goesOn bool) bool {
-	return h.calls.openCalls() == 0 && (goesOn || h.opts.Roles.allows(h.newestRole(), RoleUser))
-}
-
-// appendRows appends the messages of rows. goesOn says that they follow another message that
-// was queued with them.
-func (h *History) appendRows(msgs []Message, goesOn bool) error {
-	batch, err := h.newMessages(nil, msgs)
-	if err != nil {
-		return err
-	}
-	if err := h.cutLong(batch); err != nil {
-		return err
-	}
-	batch[0].goesOn = goesOn
-	_, err = h.appendBatch(batch)
 	return err
 }

@@ -5,11 +5,18 @@ import "slices"
 // A RolePolicy decides which role may follow which when a message is appended. The zero
 // RolePolicy is the same as [Strict].
 //
+// It applies to messages that are appended, and to lists that Restore imports. What a
+// History has accepted stays accepted, wherever it is loaded.
+//
 // These rules hold under every policy: system messages that come before all others are
 // system entries, and later ones are notes, which may follow any message; a tool message
 // answers open calls of the newest exchange, and no call twice; while a call is open,
-// only tool messages may follow. The summary, ephemeral messages and notes do not count
-// as messages here: the message before them decides what may follow.
+// only tool messages may follow; and a user message may follow a user message, or a result,
+// whose request has failed: Do, Run, Steps, Prepare, Recover or AppendReply returned an
+// error since, or Do an empty answer, and no Do waits for another. It has also failed after
+// Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1)
+// takes back what is too long. The summary, ephemeral messages and notes do not count as
+// messages here: the message before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
 // compacted, as late as what a user said. It gives the model a changed rule, a new date
@@ -35,8 +42,7 @@ type RolePolicy struct {
 
 // Strict returns the default policy. A user message may come first, or follow a system
 // message, an assistant message or a tool message. An assistant message may follow a user
-// message or a tool message. Empty messages are refused. After a failed request,
-// [History.Rewind] takes back the user message that was not answered.
+// message or a tool message. Empty messages are refused.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},

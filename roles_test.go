@@ -24,8 +24,10 @@ func after(t *testing.T, role convo.Role, roles convo.RolePolicy) *convo.History
 		convo.RoleAssistant: append(user, convo.Assistant("a")),
 		convo.RoleTool:      append(user, convo.Assistant("", c), convo.Result(c, "r")),
 	}[role]
-	h := historyOf(t, nil, msgs...)
-	h, err := convo.Restore(h.Snapshot(), &convo.Options{Roles: roles})
+	if role == convo.RoleUser || role == convo.RoleTool {
+		return historyOf(t, &convo.Options{Roles: roles}, msgs...) // after Restore its request counts as failed
+	}
+	h, err := convo.Restore(historyOf(t, nil, msgs...).Snapshot(), &convo.Options{Roles: roles})
 	require.NoError(t, err)
 	return h
 }

@@ -7,12 +7,40 @@ import (
 	"sort"
 )
 
-// A reversal is a rollback or an Undo. It identifies the earlier snapshots that show
-// content no longer in the History.
+// A reversal undid edits, in a rollback or an Undo. It identifies the earlier snapshots that
+// show them.
 type reversal struct {
 	version uint64 // version that the reversal made
-	last    ID     // entries newer than last were taken back; maxID: none
-	edit    uint64 // edits that made version edit or a later one were undone; noVersion: none
+	edit    uint64 // edits that made version edit or a later one were undone
+}
+
+// maxTakenBack is the number of ranges of IDs that a History keeps of what was taken back.
+// Beyond it, the two oldest become one, so what left by a compaction between them may count
+// as taken back.
+const maxTakenBack = 100
+
+// isTakenBack reports whether a rollback took back the entry with the ID. Where there never
+// was an entry, it reports whether one of that time would have been.
+func (s *state) isTakenBack(id ID) bool {
+	i := sort.Search(len(s.takenBack), func(i int) bool { return s.takenBack[i].Last >= id })
+	return i < len(s.takenBack) && s.takenBack[i].First <= id && s.find(id) == nil
+}
+
+// tookBack notes that the entries newer than last were taken back.
+func (s *state) tookBack(last ID) {
+	if s.last <= last {
+		return
+	}
+	all, r := s.takenBack, Range{last + 1, s.last}
+	n := len(all)
+	for ; n > 0 && all[n-1].Last >= last; n-- {
+		r.First = min(r.First, all[n-1].First)
+	}
+	if all = append(slices.Clip(all[:n]), r); len(all) > maxTakenBack {
+		all = slices.Clone(all[1:])
+		all[0].First = s.takenBack[0].First
+	}
+	s.takenBack = all
 }
 
 // Rollback takes back every entry that is newer than the snapshot, except system entries.
@@ -112,41 +140,50 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if taken == 0 {
 		return 0, nil
 	}
-	h.rewindLocked(n, queued)
+	h.rewindLocked(n, h.list[n].id-1, queued)
 	return taken, nil
 }
 
 // RewindTo takes back every entry that is newer than id, pinned or not, except system
-// entries. To ask for another answer to a message, give its ID; to take the message back
-// as well, give its ID less 1:
+// entries, to ask for another answer to the message with that ID. [History.RewindBefore]
+// takes that message back as well.
 //
-//	err := h.RewindTo(question)     // then Run answers it again
-//	err := h.RewindTo(question - 1) // then append what it was changed to
+// The entry itself may have left the view by a compaction. Calls whose results are taken
+// back are open again. The summary and other edits stay. The queue is delivered if that is
+// possible now, and messages that a waiting Do delivered from the queue stay, with new IDs.
 //
-// The entry itself need not be in the view. Calls whose results are taken back are open
-// again. The summary and other edits stay. The queue is delivered if that is possible
-// now, and messages that a waiting Do delivered from the queue stay, with new IDs.
+// If the entry was taken back before, as by another user of the conversation, the error
+// matches [ErrStale]. If the summary stands for entries newer than id, it would describe
+// what was taken back: the error is a [*ValueError]. Call Rollback with a snapshot from
+// before that compaction, or Undo it first. For an ID that no entry has had, the error
+// matches [ErrNotFound]. Then nothing has changed. RewindTo(0) takes back everything.
+func (h *History) RewindTo(id ID) error { return h.rewindTo(id, id) }
+
+// RewindBefore takes back the entry with the ID and every newer one, as [History.RewindTo]
+// takes back the newer ones, such as a question that the user has edited:
 //
-// If the summary stands for entries newer than id, it would describe what was taken back.
-// RewindTo then changes nothing and returns a [*ValueError]: call Rollback with a
-// snapshot from before that compaction, or Undo it first. For an ID that no entry has
-// had, the error matches [ErrNotFound].
-func (h *History) RewindTo(id ID) error {
+//	err := h.RewindBefore(question) // then append what it was changed to
+func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
+
+// rewindTo takes back every entry that is newer than last, for a caller that has named id.
+func (h *History) rewindTo(id, last ID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case id < 0 || id > h.last:
+	case last < 0 || id > h.last:
 		return notInView(id)
+	case h.isTakenBack(id):
+		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
-	if newest := h.summary.newestCovered(); newest > id {
-		return &ValueError{Name: "the ID given to RewindTo", Value: int(id), Want: fmt.Sprintf(
-			"at least %d, the newest entry that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first", newest)}
+	if newest := h.summary.newestCovered(); newest > last {
+		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
+			"that of an entry after %d, the newest that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first", newest)}
 	}
 	queued := h.deliveredForSendLocked()
-	if n := firstAfter(h.list, id); n < len(h.list)-len(queued) {
-		h.rewindLocked(n, queued)
+	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
+		h.rewindLocked(n, last, queued)
 	}
 	return nil
 }
@@ -159,10 +196,10 @@ func (s *placedSummary) newestCovered() ID {
 	return s.sum.Covers[len(s.sum.Covers)-1].Last
 }
 
-// rewindLocked takes back list[n:], which ends with the messages that the waiting Do has
-// delivered from the queue, and delivers these again.
-func (h *History) rewindLocked(n int, queued []*queued) {
-	h.takeBackLocked(n, h.list[n].id-1)
+// rewindLocked takes back list[n:], which are the entries newer than last and end with the
+// messages that the waiting Do has delivered from the queue, and delivers these again.
+func (h *History) rewindLocked(n int, last ID, queued []*queued) {
+	h.takeBackLocked(n, last)
 	h.queue = append(queued, h.queue...)
 	h.updateChargeLocked()
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
@@ -229,43 +266,35 @@ func (s *state) rewinds(i int) (calls int) {
 // since taken back, or 0 if there is none. It also reports whether at shows an edit that
 // has since been undone.
 func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) {
-	last := ID(maxID)
-	for _, r := range slices.Backward(h.reversals) {
-		if r.version <= at.version {
-			break
+	for _, r := range h.takenBack {
+		for n := firstAfter(at.list, r.First-1); n < len(at.list) && at.list[n].id <= r.Last && takenBack == 0; n++ {
+			if h.find(at.list[n].id) == nil {
+				takenBack = at.list[n].id
+			}
 		}
-		last, undone = min(last, r.last), undone || r.edit <= at.lastEdit()
 	}
-	if n := firstAfter(at.list, last); n < len(at.list) {
-		takenBack = at.list[n].id
-	}
-	return takenBack, undone
+	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > at.version })
+	return takenBack, first < len(h.reversals) && h.reversals[first].edit <= at.lastEdit()
 }
 
-// reversedLocked records the reversal that has just made the current version. Older
-// reversals that it implies are removed.
-func (h *History) reversedLocked(last ID, edit uint64) {
-	all := h.reversals
-	implied := func(r reversal) bool { return r.last >= last && r.edit >= edit }
-	for len(all) > 0 && implied(all[len(all)-1]) {
-		all = all[:len(all)-1]
+// undidLocked records that the current version has undone the edits that made the version
+// edit or a later one. Both figures ascend in h.reversals, since this implies the older
+// reversals of newer edits.
+func (h *History) undidLocked(edit uint64) {
+	n := len(h.reversals)
+	for n > 0 && h.reversals[n-1].edit >= edit {
+		n--
 	}
-	// No reversal implies an older one. So if the newest left takes back no less than
-	// this one, this one implies none of the others either.
-	if n := len(all); n > 0 && (all[n-1].last > last || all[n-1].edit > edit) {
-		all = slices.DeleteFunc(all, implied)
-	}
-	h.reversals = append(all, reversal{h.version, last, edit})
+	h.reversals = append(h.reversals[:n], reversal{h.version, edit})
 	if len(h.reversals) > maxReversals {
-		second := &h.reversals[1]
-		second.last, second.edit = min(second.last, h.reversals[0].last), min(second.edit, h.reversals[0].edit)
+		h.reversals[1].edit = h.reversals[0].edit
 		h.reversals = slices.Delete(h.reversals, 0, 1)
 	}
 }
 
-// maxReversals is the number of rollbacks and Undos that are recorded. Beyond it, the
-// two oldest reversals are joined into one that covers at least as much, so a very old
-// snapshot may be refused with ErrStale unnecessarily.
+// maxReversals is the number of reversals that are recorded. Beyond it, the two oldest
+// become one that covers at least as much, so a very old snapshot may be refused with
+// ErrStale unnecessarily.
 const maxReversals = 1000
 
 // lastEdit returns the version made by the newest edit in the view, or 0 if there is
@@ -356,7 +385,10 @@ func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.setSpilledLocked(maps.Clone(h.spilled))
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
-	h.reversedLocked(last, edit)
+	h.tookBack(last)
+	if edit != noVersion {
+		h.undidLocked(edit)
+	}
 }
 
 // firstAfter returns the index of the first entry with an ID above last. The list

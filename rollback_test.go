@@ -713,6 +713,90 @@ func TestRewindTo_IsRollback(t *testing.T) {
 	}
 }
 
+// One question is edited three times, in two tabs, each of which shows what it saw last. An
+// edit of what another tab has taken back is refused and changes nothing, also in a process
+// that has read the conversation anew.
+func TestRewindBefore_TwoTabs(t *testing.T) {
+	keyed := func(h *convo.History, text string) convo.ID {
+		m := convo.User(text)
+		m.Key = text
+		a := convo.Assistant("answer to " + text)
+		a.Key = "a" + text
+		return mustAppend(t, h, m, a) - 1
+	}
+	for name, again := range map[string]func(t *testing.T, h *convo.History) *convo.History{
+		"same process": func(_ *testing.T, h *convo.History) *convo.History { return h },
+		"Restore":      func(t *testing.T, h *convo.History) *convo.History { return forkOf(t, h, nil) },
+		"JSON":         func(t *testing.T, h *convo.History) *convo.History { return reload(t, h, nil) },
+		"Open": func(t *testing.T, h *convo.History) *convo.History {
+			s := new(shelf)
+			require.NoError(t, h.Attach(t.Context(), s, "k"))
+			save(t, h)
+			return open(t, s, "k", nil)
+		},
+		"Resume": func(t *testing.T, h *convo.History) *convo.History {
+			again, err := convo.Resume(decisionsOf(t, h), rowsOf(h.Snapshot().Messages()...), nil)
+			require.NoError(t, err)
+			return again
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, nil)
+			keyed(h, "zero")
+			left := keyed(h, "one") // what the tab on the left shows
+			right := left
+			edit := func(tab *convo.ID, text string) {
+				h = again(t, h)
+				require.NoError(t, h.RewindBefore(*tab))
+				*tab = keyed(h, text)
+			}
+			edit(&left, "two")
+			for range 2 {
+				unchanged(t, h, func() {
+					for _, rewind := range []func(convo.ID) error{h.RewindBefore, h.RewindTo} {
+						var stale *convo.StaleError
+						require.ErrorAs(t, rewind(right), &stale)
+						assert.Equal(t, right, stale.ID)
+					}
+				})
+				h = again(t, h)
+			}
+			right = left // it has read the conversation again
+			edit(&right, "three")
+			require.ErrorIs(t, h.RewindBefore(left), convo.ErrStale)
+			edit(&right, "four")
+			require.ErrorIs(t, h.RewindBefore(left), convo.ErrStale)
+			assert.Equal(t, []string{"zero", "answer to zero", "four", "answer to four"}, textsOf(h.Snapshot()))
+			require.ErrorIs(t, h.RewindBefore(0), convo.ErrNotFound)
+			require.ErrorIs(t, h.RewindBefore(right+2), convo.ErrNotFound)
+			require.NoError(t, h.RewindBefore(1))
+			assert.Zero(t, h.Len())
+		})
+	}
+}
+
+// The ranges of what was taken back stay few, in memory and where they are saved, and none of
+// them is lost: what was taken back is refused, and nothing else.
+func TestRewindBefore_ManyTimes(t *testing.T) {
+	h := historyOf(t, nil)
+	var gone, there []convo.ID
+	for i := range 300 {
+		id := mustAppend(t, h, convo.User("u"), convo.Assistant("a"))
+		if there = append(there, id); i%2 == 1 {
+			require.NoError(t, h.RewindBefore(id))
+			gone, there = append(gone, id), there[:len(there)-1]
+			mustAppend(t, h, convo.Assistant("b"))
+		}
+	}
+	assert.Equal(t, 100, convo.TakenBack(h))
+	for _, id := range gone {
+		require.ErrorIs(t, h.RewindTo(id), convo.ErrStale)
+	}
+	for _, id := range slices.Backward(there) {
+		require.NoError(t, h.RewindTo(id))
+	}
+}
+
 // A compaction inside the turn does not keep the question from being asked again.
 func TestRewindTo_AfterACompactionInTheTurn(t *testing.T) {
 	long := func() (*convo.History, convo.ID) {
@@ -726,19 +810,22 @@ func TestRewindTo_AfterACompactionInTheTurn(t *testing.T) {
 	}
 	h, question := long()
 	apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
+	require.NoError(t, h.RewindTo(4), "an entry that was dropped")
+	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
+	h, question = long()
+	apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
 	require.NoError(t, h.RewindTo(question))
 	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
 	_, err := h.Do(t.Context(), saying(convo.Assistant("another answer")))
 	require.NoError(t, err)
-	require.NoError(t, h.RewindTo(4), "an entry that was dropped")
-	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
+	require.ErrorIs(t, h.RewindTo(4), convo.ErrStale, "it was taken back with what followed it")
 
 	// A summary that stands for some of it would describe what was taken back.
 	h, question = long()
 	r := apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 4, 5}, Summary: &convo.Summary{Text: "sum"}})
 	unchanged(t, h, func() {
 		err := h.RewindTo(question)
-		require.EqualError(t, err, "convo: the ID given to RewindTo is 3, want at least 5, the newest entry that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first")
+		require.EqualError(t, err, "convo: the ID to rewind to is 3, want that of an entry after 5, the newest that the summary stands for; Rollback to a snapshot from before that compaction, or Undo it first")
 		assert.ErrorAs(t, err, new(*convo.ValueError))
 		require.Error(t, h.RewindTo(4))
 	})

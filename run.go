@@ -119,11 +119,15 @@ func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[
 	return func(yield func(Reply, error) bool) {
 		r, err := h.newRunner(ctx, send, o)
 		if err != nil {
+			h.setFailed(err)
 			yield(Reply{}, err)
 			return
 		}
 		for {
 			reply, done, err := r.step()
+			if err != nil {
+				h.setFailed(err)
+			}
 			if done || !yield(reply, err) || err != nil {
 				return
 			}
@@ -279,15 +283,9 @@ func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
 		return 0, nil
 	}
 	head = h.calls.head
-	m := h.find(head).msg.clone()
-	for i, c := range m.ToolCalls() {
-		if !h.calls.list[i].answered {
-			open = append(open, c)
-		}
-	}
-	reply.Messages, reply.IDs = []Message{m}, []ID{head}
+	reply.Messages, reply.IDs = []Message{h.find(head).msg.clone()}, []ID{head}
 	h.addResultsLocked(reply, nil)
-	return head, open
+	return head, h.state.openCalls(h.calls)
 }
 
 // addResultsLocked adds the results that follow the newest entry of reply, which belongs

@@ -1102,6 +1102,7 @@ type runModel struct {
 	ids      int
 	left     int    // how many requests may be made
 	fault    string // with which the Run must end; empty: with none
+	failed   int    // the length of want when a request failed
 }
 
 const approvedTool, aloneTool = "ask", "alone"
@@ -1193,7 +1194,7 @@ func (m *runModel) answered(ask, ended bool) {
 
 // deliver appends the queue if a user message may follow.
 func (m *runModel) deliver() {
-	if last := m.want[len(m.want)-1]; len(m.open) == 0 && !strings.HasPrefix(last, "user") && len(m.queue) > 0 {
+	if last := m.want[len(m.want)-1]; len(m.open) == 0 && (!strings.HasPrefix(last, "user") || m.failed == len(m.want)) && len(m.queue) > 0 {
 		m.want, m.queue, m.paused = append(m.want, m.queue...), nil, false
 	}
 }
@@ -1248,6 +1249,8 @@ func (m *runModel) answer(ask bool) convo.Send {
 		if len(msg.Parts) > 0 {
 			reply.Messages = []convo.Message{msg}
 			m.want = append(m.want, printMessage(msg))
+		} else {
+			m.failed = len(m.want)
 		}
 		m.paused = false
 		switch m.r.IntN(6) {
@@ -1301,6 +1304,7 @@ func (m *runModel) round() {
 	if len(m.open) > 0 {
 		m.answered(ask, false)
 	}
+	m.deliver()
 	steps := 1 + m.r.IntN(8)
 	var err error
 	var reply convo.Reply
@@ -1312,6 +1316,9 @@ func (m *runModel) round() {
 		if steps--; steps == 0 {
 			break
 		}
+	}
+	if err != nil {
+		m.failed = len(m.want)
 	}
 	switch {
 	case err == nil && steps == 0:
@@ -1353,7 +1360,7 @@ func (m *runModel) next() {
 		queue := m.h.Unqueue()
 		m.h = decoded(m.T, m.h)
 		require.NoError(m, m.h.Queue(queue...))
-		m.paused = false
+		m.paused, m.failed = false, len(m.want)
 		m.deliver()
 	}
 	if len(m.open) == 0 && !m.due() || m.paused {

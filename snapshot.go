@@ -104,6 +104,34 @@ func (s *Snapshot) Messages() []Message {
 	return out
 }
 
+// OpenCalls returns the tool calls that have no result yet, in order. A loop runs them before
+// it does anything else: they are those of a process that ended in a call, or what came
+// whole of an answer that was cut off. [History.Run] does so.
+func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) }
+
+// openCalls returns the calls of c that have no result. c is of the newest exchange.
+func (s *state) openCalls(c *calls) (open []ToolCall) {
+	if c.openCalls() == 0 {
+		return nil
+	}
+	for i, call := range s.find(c.head).msg.ToolCalls() {
+		if !c.list[i].answered {
+			open = append(open, call)
+		}
+	}
+	return open
+}
+
+// Queued returns the messages that wait in the queue, in order; see [History.Queue].
+// [History.Unqueue] takes them out.
+func (s *Snapshot) Queued() []Message {
+	msgs := make([]Message, len(s.queue))
+	for i, q := range s.queue {
+		msgs[i] = q.msg.clone()
+	}
+	return msgs
+}
+
 // Tokens returns the raw tokens of the view: of all entries, the tools, the summary and
 // the ephemeral messages. Usage reports do not correct them, and what a request carries
 // besides is not included.

@@ -570,7 +570,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 	const (
 		user = `{"id":1,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"u"}]}}`
 		call = `{"id":2,"turn":1,"message":{"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"f"}]}}`
-		next = `{"id":2,"turn":1,"message":{"role":"user","parts":[{"type":"text","text":"v"}]}}`
+		open = call + `,{"id":3,"turn":1,"message":{"role":"assistant","parts":[{"type":"text","text":"a"}]}}`
 	)
 	read := func(numbers, second string) *convo.Snapshot {
 		return snapshotOf(t, `{"version":1,"key":"@bcdefgh",`+numbers+`,"entries":[`+user+`,`+second+`]}`)
@@ -613,7 +613,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		opts   convo.Options
 	}{
 		"close":  {call, convo.Options{OnLoad: convo.OnLoadClose}},
-		"repair": {next, convo.Options{Repair: func(convo.Fault) {}}},
+		"repair": {open, convo.Options{Repair: func(convo.Fault) {}}},
 	} {
 		_, err = convo.Restore(read(noneLeft, tt.second), &tt.opts)
 		wrong, ok := errors.AsType[*convo.SnapshotError](err)

@@ -39,6 +39,7 @@ type state struct {
 	keep            int64            // raw tokens of originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
 	meta            meta             // set by SetMeta; not part of the view
+	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
 	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
 }
 
@@ -657,15 +658,24 @@ func newestTurn(list []*entry) int {
 // newestRole returns the role of the newest entry, ignoring notes, or RoleNone if there
 // is none.
 func (s *state) newestRole() Role {
-	for _, e := range slices.Backward(s.list) {
-		if !e.note {
-			return e.msg.Role
-		}
-	}
-	if s.len() > 0 {
+	switch e := s.newestMessage(); {
+	case e != nil:
+		return e.msg.Role
+	case s.len() > 0:
 		return RoleSystem
 	}
 	return RoleNone
+}
+
+// newestMessage returns the newest entry that is neither a system entry nor a note, or nil if
+// there is none.
+func (s *state) newestMessage() *entry {
+	for _, e := range slices.Backward(s.list) {
+		if !e.note {
+			return e
+		}
+	}
+	return nil
 }
 
 // newestID returns the ID of the newest entry that is not a system entry, or 0 if there

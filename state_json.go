@@ -45,6 +45,7 @@ type stateJSON struct {
 	pins    []ID      // new pins
 	unpin   []ID
 	queue   *[]*queued // all of it
+	back    *[]Range   // what was taken back: all of it
 
 	// In Decisions, rows stand in place of entries that the application has. appendRows
 	// writes them, and is nil elsewhere.
@@ -196,6 +197,9 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	if queue := s.queue; len(queue) > 0 {
 		out.queue = &queue
 	}
+	if len(s.takenBack) > 0 {
+		out.back = &s.takenBack
+	}
 	data, err := out.encode()
 	if err != nil {
 		return nil, err
@@ -270,6 +274,9 @@ func (s *stateJSON) encode() ([]byte, error) {
 			err = cmp.Or(err, failed)
 			return dst
 		})
+	}
+	if s.back != nil {
+		dst = appendArray(dst, "taken_back", *s.back, appendRange)
 	}
 	dst = appendRanges(dst, "undone", s.undone)
 	dst = appendList(dst, "past", s.past, one)
@@ -450,10 +457,12 @@ func (u *Usage) fields() (fields []strictjson.Field) {
 
 // appendRanges appends a member of an object that is an array of ranges.
 func appendRanges(dst []byte, key string, ranges []Range) []byte {
-	return appendList(dst, key, ranges, func(dst []byte, r Range) []byte {
-		dst = strictjson.Int(append(dst, '{'), "first", r.First)
-		return append(strictjson.Int(dst, "last", r.Last), '}')
-	})
+	return appendList(dst, key, ranges, appendRange)
+}
+
+func appendRange(dst []byte, r Range) []byte {
+	dst = strictjson.Int(append(dst, '{'), "first", r.First)
+	return append(strictjson.Int(dst, "last", r.Last), '}')
 }
 
 // appendCalibration appends the JSON of c.
@@ -519,7 +528,7 @@ func decodeSnapshot(data []byte) (*stateJSON, error) {
 
 // snapshotKeys are the fields of a snapshot's JSON.
 var snapshotKeys = [...]string{
-	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue",
+	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back",
 }
 
 // decodeState reads the JSON of a record or of Decisions. An error is a *SnapshotError.
@@ -600,6 +609,8 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 		in.pins = readList(r, readID)
 	case "queue":
 		in.queue = new(readList(r, readQueued))
+	case "taken_back":
+		in.back = new(readRanges(r))
 	default:
 		r.Unknown(key)
 	}
@@ -812,7 +823,7 @@ func readQueued(r *strictjson.Reader) *queued {
 // isZero reports whether in is the encoding of the zero Snapshot.
 func (in *stateJSON) isZero() bool {
 	return in.key == "" && in.scalars == (scalars{}) && in.title == nil && in.meta == nil && in.learned == nil && in.tools == nil && in.summary == nil &&
-		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil
+		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil && in.back == nil
 }
 
 // state checks in and returns the state that it describes. If count is not set, the
@@ -825,7 +836,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 	s := state{
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
 		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
-		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue),
+		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
 	}
 	if err := in.finish(&s, sys, 0, true, count); err != nil {
 		return s, err
@@ -873,6 +884,8 @@ func (in *stateJSON) check() error {
 		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
 	case !slices.IsSorted(in.pins) || len(slices.Compact(slices.Clone(in.pins))) < len(in.pins):
 		return errors.New("pins do not ascend")
+	case !ascend(orNil(in.back), in.last):
+		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
 	case in.summary == nil:
 		return nil
 	case in.summary.Text == "" && in.version > 0:
@@ -884,14 +897,22 @@ func (in *stateJSON) check() error {
 	if err := in.summary.Usage.fault(); err != nil {
 		return err
 	}
-	last := ID(-1)
-	for _, r := range in.summary.Covers {
-		if r.First < 1 || r.First <= last || r.Last < r.First || r.Last > in.last {
-			return fmt.Errorf("the summary covers %d to %d, want ascending ranges from 1 to last, %d", r.First, r.Last, in.last)
-		}
-		last = r.Last
+	if !ascend(in.summary.Covers, in.last) {
+		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", in.summary.Covers, in.last)
 	}
 	return nil
+}
+
+// ascend reports whether the ranges ascend, from 1 to last.
+func ascend(ranges []Range, last ID) bool {
+	prev := ID(0)
+	for _, r := range ranges {
+		if r.First <= prev || r.Last < r.First {
+			return false
+		}
+		prev = r.Last
+	}
+	return prev <= last
 }
 
 // finish checks a list, either the system entries or the others, and counts its tokens

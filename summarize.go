@@ -20,9 +20,11 @@ import (
 // A summary that is too long is shortened: by the model, in one more call, and then at
 // the end of a sentence. A summary more than four times too long is refused; see
 // [RefusedError]. So is a text that is empty or cut off, in which a model repeats itself,
-// or that is no summary: a tool call, nothing but reasoning, or an answer to the
-// conversation. A call that fails, or whose text is refused, is repeated once if Timeout
-// leaves time for it.
+// or that is no summary: a tool call, nothing but reasoning, an answer to the
+// conversation, or JSON unless Prompt is set. A call that fails, or whose text is refused,
+// is repeated once if Timeout leaves time for it. If the request was too long, or the error
+// is a [*RefusedError] of the summarizer, only a request that had Sent is repeated, without
+// Sent.
 //
 // If the messages to summarise do not fit the summarizer's window, they are summarised in
 // several calls, each of which updates the summary of the one before.
@@ -236,6 +238,7 @@ type writer struct {
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
 	unread     int // tokens cut out of results, here or earlier
+	media      int // tokens of the media in the sources, which only sent shows; 0: they are in unread
 
 	work Effort
 }
@@ -339,8 +342,8 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		w.system = append(w.system, e.msg.clone())
 	}
 	w.next = w.firstAfter()
-	media, err := w.prepare()
-	if err != nil {
+	var err error
+	if w.media, err = w.prepare(); err != nil {
 		return Summary{}, err
 	}
 	p := newPrompter(w)
@@ -365,8 +368,8 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		if len(chunks) == 1 {
 			req.Sent = w.reusableSent(req.Instruction)
 		}
-		if req.Sent == nil { // it is only told what they are
-			w.unread, media = addClamped(w.unread, media), 0
+		if req.Sent == nil {
+			w.mediaUnread()
 		}
 		summary, err = w.summarize(ctx, req)
 		if err != nil {
@@ -409,6 +412,9 @@ func (w *writer) prepare() (media int, err error) {
 	}
 	return media, w.redactAll()
 }
+
+// mediaUnread counts the media as unread: a prompt only names them.
+func (w *writer) mediaUnread() { w.unread, w.media = addClamped(w.unread, w.media), 0 }
 
 // mediaTokens returns the tokens of the media in the sources.
 func (w *writer) mediaTokens() (n int) {
@@ -480,10 +486,28 @@ func (w *writer) ask(ctx context.Context, req SummaryRequest, again bool) (Summa
 	bounded, cancel := w.bound(ctx)
 	defer cancel()
 	summary, err := w.askOnce(ctx, bounded, req)
-	if err != nil && again && bounded.Err() == nil {
-		summary, err = w.askOnce(ctx, bounded, req)
+	if err == nil || !again || bounded.Err() != nil {
+		return summary, err
 	}
-	return summary, err
+	if isFinal(err) {
+		if req.Sent == nil {
+			return summary, err
+		}
+		req.Sent = nil
+		w.mediaUnread()
+	}
+	return w.askOnce(ctx, bounded, req)
+}
+
+// isFinal reports whether an error of askOnce says that the summarizer would fail again: the
+// request was too long, or the summarizer itself refused the answer.
+func isFinal(err error) bool {
+	failed, ok := err.(*wordedError)
+	if !ok {
+		return false
+	}
+	_, refused := failed.err.(*RefusedError) // not what it wraps: its methods may panic, or never end
+	return refused || IsOverflow(failed.err)
 }
 
 // askOnce makes one call of the summarizer. bounded is ctx with the deadline of the call.
@@ -507,8 +531,12 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	if err := summary.repeats(); err != nil {
 		return summary, err
 	}
-	if kind := answers.Kind(summary.Text); kind != "" {
-		return summary, &RefusedError{Reason: fmt.Sprintf("the model wrote %s instead of a summary: %q; if that happens again, use another model to summarise", kind, abbreviate(summary.Text))}
+	kind, remedy := answers.Kind(summary.Text), "if that happens again, use another model to summarise"
+	if kind == "" && w.prompt == "" && answers.IsJSON(summary.Text) {
+		kind, remedy = "JSON", "ask for it without a response format"
+	}
+	if kind != "" {
+		return summary, &RefusedError{Reason: fmt.Sprintf("the model wrote %s instead of a summary: %q; %s", kind, abbreviate(summary.Text), remedy)}
 	}
 	summary.Text = answers.WithoutReasoning(summary.Text)
 	return summary, nil

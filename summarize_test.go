@@ -44,6 +44,7 @@ func TestSummarize_Request(t *testing.T) {
 	req := rec.requests[0]
 	assert.Empty(t, req.Previous)
 	assert.Equal(t, "the map", req.Focus)
+	assert.NotContains(t, req.Instruction, "There is already a summary")
 	assert.Equal(t, 100, req.MaxTokens)
 	assert.Equal(t, 5, req.Count("12345"))
 	assert.Len(t, req.Messages, len(r.Summarised))
@@ -75,6 +76,7 @@ func TestSummarize_Request(t *testing.T) {
 	assert.Equal(t, sent.Version(), req.Sent.Version())
 	assert.Contains(t, req.Prompt, "<previous-summary key=")
 	assert.Contains(t, req.Instruction, convo.DefaultPrompt)
+	assert.Contains(t, req.Instruction, "There is already a summary")
 	assert.NotContains(t, req.Instruction, "<transcript")
 	for _, m := range req.Messages {
 		assert.NotContains(t, m.Text(), "summary 1", "the previous summary is given once")
@@ -1233,12 +1235,42 @@ func TestSummarize_Repeated(t *testing.T) {
 	})
 }
 
+// A request that is too long, or that the summarizer itself refuses, is not made again as it
+// is. If what was sent last was sent again, the prompt alone follows.
+func TestSummarize_NotRepeated(t *testing.T) {
+	for name, failed := range map[string]error{
+		"too long": errors.New("prompt is too long: 210000 tokens > 200000 maximum"), "refused": &convo.RefusedError{Reason: "the model called a tool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec := &recorder{answer: func(convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{}, failed }}
+			_, err := toolTurn(t, windowOf(0, convo.Summarize{With: rec, Window: -1}), 20).Compact(t.Context(), "")
+			require.ErrorIs(t, err, failed)
+			assert.Len(t, rec.requests, 1)
+
+			rec = &recorder{answer: func(req convo.SummaryRequest) (convo.Summary, error) {
+				if req.Sent != nil {
+					return convo.Summary{}, failed
+				}
+				return convo.Summary{Text: "The port is 8443."}, nil
+			}}
+			h := toolTurn(t, windowOf(0, convo.Summarize{With: rec, Window: -1}), 20)
+			h.RecordUsage(h.Snapshot(), convo.Usage{Input: 9000})
+			_, err = h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			require.Len(t, rec.requests, 2)
+			assert.NotNil(t, rec.requests[0].Sent)
+		})
+	}
+}
+
 // What is no summary is refused, and reasoning in front of one is removed.
 func TestSummarize_NoSummary(t *testing.T) {
 	for text, want := range map[string]string{
-		`<tool_call>{"name": "read"}</tool_call>`: `the model wrote a tool call instead of a summary: "<tool_call>{\"name\": \"read\"}</tool_call>"; if that happens again, use another model to summarise`,
-		"<think>The user wants a port.</think>":   `the model wrote nothing but reasoning instead of a summary`,
-		"Sure, I fix that now.":                   `the model wrote an answer to the conversation instead of a summary`,
+		`<tool_call>{"name": "read"}</tool_call>`:   `the model wrote a tool call instead of a summary: "<tool_call>{\"name\": \"read\"}</tool_call>"; if that happens again, use another model to summarise`,
+		"<think>The user wants a port.</think>":     `the model wrote nothing but reasoning instead of a summary`,
+		"Sure, I fix that now.":                     `the model wrote an answer to the conversation instead of a summary`,
+		`{"ok":true,"summary":"The port is 8443."}`: `the model wrote JSON instead of a summary: "{\"ok\":true,\"summary\":\"The port is 8443.\"}"; ask for it without a response format`,
+		"```json\n[{\"port\":8443}]\n```":           `the model wrote JSON instead of a summary`,
 	} {
 		h := toolTurn(t, windowOf(0, convo.Summarize{With: canned(text), Window: -1}), 20)
 		before := h.Snapshot()
@@ -1253,6 +1285,13 @@ func TestSummarize_NoSummary(t *testing.T) {
 	require.NoError(t, err)
 	sum, _ := h.Snapshot().Summary()
 	assert.Equal(t, "The port is 8443.", sum.Text)
+
+	// An own prompt may ask for it.
+	h = toolTurn(t, windowOf(0, convo.Summarize{With: canned(`{"port":8443}`), Window: -1, Prompt: "Write JSON."}), 20)
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	_, err = toolTurn(t, windowOf(0, nil), 20).Handoff(t.Context(), canned(`{"port":8443}`), "")
+	require.ErrorContains(t, err, "wrote JSON")
 }
 
 // Media that are summarised count as unread, and are named: to the model, in the summary

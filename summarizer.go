@@ -11,7 +11,8 @@ type Summarizer interface {
 	// Summarize returns a summary of what req describes. It sets Text, and if they are known,
 	// Stop, Usage and Model. A summary that is empty, cut off, far longer than req.MaxTokens,
 	// or that repeats itself is refused with a [*RefusedError], and the conversation stays as
-	// it was.
+	// it was. If asking the same again would not help, Summarize returns a RefusedError itself;
+	// see [Summarize] for what is asked again.
 	//
 	// Summarize is called on its own goroutine, without a lock held. Calls for one History do
 	// not overlap, with two exceptions: if a call has not returned when its ctx ends, the next

@@ -9,10 +9,6 @@ import (
 )
 
 // DefaultPrompt is the instruction that [Summarize] gives to the summarizer unless
-// Summarize.Prompt is set. It comes after the messages to summarise. In either case, text
-// that states where these messages end, how to update a previous summary, the focus and
-// the maximum length is added after it.
-// DefaultPrompt is the instruction that [Summarize] gives to the summarizer unless
 // Summarize.Prompt is set. It comes after the messages to summarise, and is followed by
 // text about where these end, how to update a previous summary, the focus and the maximum
 // length.

@@ -3,6 +3,7 @@ package convo
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/bigram"
@@ -131,6 +132,24 @@ type Usage struct {
 	Output      int // all tokens that the provider wrote, shown or not
 	Reasoning   int // of Output, reasoning
 	OutputAudio int // of Output, sound
+}
+
+// String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
+func (u Usage) String() string {
+	parts := func(total int, verb string, of ...string) string {
+		if of = slices.DeleteFunc(of, func(s string) bool { return s == "" }); len(of) > 0 {
+			verb += " (" + strings.Join(of, ", ") + ")"
+		}
+		return grouped(total) + " " + verb
+	}
+	part := func(n int, what string) string {
+		if n == 0 {
+			return ""
+		}
+		return grouped(n) + " " + what
+	}
+	return parts(u.Input, "read", part(u.CacheRead, "from the cache"), part(u.CacheWrite, "to the cache"), part(u.InputAudio, "sound"), part(u.Extra, "beyond the request")) + ", " +
+		parts(u.Output, "written", part(u.Reasoning, "reasoning"), part(u.OutputAudio, "sound"))
 }
 
 // figures returns the fields of u in the order of their declaration.

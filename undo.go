@@ -29,7 +29,7 @@ func (h *History) Undo(r Report) error {
 	h.edits, h.summary, h.touched = d.was.edits, d.was.summary, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
-	h.reversedLocked(maxID, d.was.version+1)
+	h.undidLocked(d.was.version + 1)
 	h.heldSince, h.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
 	h.lastFocus = ""

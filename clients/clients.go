@@ -7,7 +7,7 @@
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
-//		body, err := clients.Body(req, params)
+//		body, err := clients.Body(ctx, req, params)
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
@@ -63,7 +63,9 @@ func (e *ParamsError) Error() string {
 // parameters hold messages or system text, or name an earlier answer or a conversation that
 // the provider has stored, which would come before the messages, Body returns a
 // [*ParamsError].
-func Body(req wire.Request, params any) ([]byte, error) {
+//
+// If ctx is that of the request for a summary, the parameters are changed as [Summarizer] says.
+func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("clients: parameters: %w", err)
@@ -81,6 +83,9 @@ func Body(req wire.Request, params any) ([]byte, error) {
 		if _, ok := all[f.Field]; ok {
 			return nil, &f
 		}
+	}
+	if q, ok := ctx.Value(summaryKey{}).(*summary); ok {
+		req = q.request(req, all)
 	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
@@ -243,40 +248,4 @@ func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, er
 		return in.Reply(), nil
 	}
 	return convo.Reply{Usage: in.Usage}, err
-}
-
-// cachedShare is the part of its price that a provider takes for a token from its cache.
-const cachedShare = 10
-
-// Summarizer returns a [convo.Summarizer] that asks a model. ask makes the request, without
-// its stream being shown, and returns the answer; if bare, without the tools of the
-// parameters. user returns a user message with a text, in the provider's form. usual is the
-// model of a conversation whose History names none; see [convo.History.SetModel].
-//
-// If model made the conversation, and reading it from the provider's cache costs less than
-// the prompt of what is to be summarised, the request that was sent last is sent again with
-// the instruction after it; its tools stay, because the cache ends where they change.
-// Otherwise the request is the prompt alone, and bare.
-func Summarizer(format wire.Format, model, usual string, user func(text string) json.RawMessage, ask func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error)) convo.Summarizer {
-	return convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
-		at, bare := r.Sent, false
-		if at == nil || cmp.Or(at.Model(), usual) != model || at.Tokens()/cachedShare >= r.Count(r.Prompt) {
-			at, bare = convo.NewSnapshot([]convo.Message{convo.User(r.Prompt)}), true
-		}
-		req, err := format.Encode(at)
-		if err != nil {
-			return convo.Summary{}, err
-		}
-		if !bare {
-			req.Messages = append(slices.Clone(req.Messages), user(r.Instruction))
-		}
-		reply, err := ask(ctx, req, bare)
-		if err != nil {
-			return convo.Summary{}, err
-		}
-		if calls := reply.OpenCalls(); len(calls) > 0 {
-			return convo.Summary{}, fmt.Errorf("clients: the model called %q in place of a summary; leave the tool choice of the parameters to the model", calls[0].Name)
-		}
-		return convo.Summary{Text: reply.Text(), Stop: reply.Stop, Usage: reply.Usage, Model: model}, nil
-	})
 }

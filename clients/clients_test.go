@@ -52,7 +52,7 @@ func TestBody(t *testing.T) {
 		"nil is no problem": {nil, nil, `"messages"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			body, err := clients.Body(requestOf(t, tt.tools...), tt.params)
+			body, err := clients.Body(t.Context(), requestOf(t, tt.tools...), tt.params)
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
 				return
@@ -80,14 +80,14 @@ func TestBody_FunctionDeclarations(t *testing.T) {
 		`[{"googleSearch":{}},{"codeExecution":{},"functionDeclarations":[{"name":"own"}],"urlContext":{}},{}]`: `[{"googleSearch":{}},{"functionDeclarations":[{"name":"own"},READ],"codeExecution":{},"urlContext":{}},{}]`,
 		`[{"functionDeclarations":[]}]`: `[{"functionDeclarations":[READ]}]`,
 	} {
-		body, err := clients.Body(req, map[string]any{"tools": json.RawMessage(own)})
+		body, err := clients.Body(t.Context(), req, map[string]any{"tools": json.RawMessage(own)})
 		require.NoError(t, err)
 		assert.True(t, json.Valid(body))
 		read := strings.TrimSuffix(strings.TrimPrefix(string(req.Tools), `[{"functionDeclarations":[`), `]}]`)
 		assert.Contains(t, read, `{"const":1.0,"pattern":"<"}`)
 		assert.Contains(t, string(body), `"tools":`+strings.ReplaceAll(want, "READ", read))
 	}
-	_, err = clients.Body(req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
+	_, err = clients.Body(t.Context(), req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
 	require.ErrorContains(t, err, "clients: tools: ")
 }
 
@@ -168,58 +168,3 @@ func TestThrough_NoRequest(t *testing.T) {
 }
 
 var errAny = errors.New("any error")
-
-func TestSummarizer(t *testing.T) {
-	user := func(text string) json.RawMessage {
-		data, _ := json.Marshal(map[string]string{"role": "user", "content": text})
-		return data
-	}
-	long := strings.Repeat("much to summarise ", 300)
-	count := func(s string) int { return len(s) / 4 }
-	for name, tt := range map[string]struct {
-		model  string
-		named  string // what the History names
-		prompt string
-		sent   bool
-		rides  bool
-	}{
-		"what was sent":               {"large", "", long, true, true},
-		"what was sent to its model":  {"small", "small", long, true, true},
-		"a short prompt":              {"large", "", "p", true, false},
-		"nothing was sent":            {"large", "", long, false, false},
-		"the usual model's cache":     {"small", "", long, true, false},
-		"another model's cache":       {"small", "other", long, true, false},
-		"a model that made no answer": {"large", "other", long, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(convo.User("question"), convo.Assistant("answer"))
-			require.NoError(t, err)
-			require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
-			require.NoError(t, h.SetModel(tt.named, convo.Limits{}))
-			r := convo.SummaryRequest{Prompt: tt.prompt, Instruction: "Summarise.", Count: count}
-			if tt.sent {
-				r.Sent = h.Snapshot()
-			}
-			s := clients.Summarizer(wire.Anthropic{}, tt.model, "large", user, func(_ context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-				body := string(req.Body())
-				assert.Equal(t, tt.rides, !bare)
-				assert.Equal(t, tt.rides, strings.Contains(body, "question"))
-				assert.Equal(t, tt.rides, strings.Contains(body, `"name":"read"`))
-				assert.Equal(t, tt.rides, strings.Contains(body, "Summarise."))
-				return convo.Reply{Messages: []convo.Message{convo.Assistant("sum")}, Usage: convo.Usage{Input: 3}}, nil
-			})
-			sum, err := s.Summarize(t.Context(), r)
-			require.NoError(t, err)
-			assert.Equal(t, convo.Summary{Text: "sum", Usage: convo.Usage{Input: 3}, Model: tt.model}, sum)
-		})
-	}
-	failed := errors.New("x")
-	_, err := clients.Summarizer(wire.Anthropic{}, "", "", user, func(context.Context, wire.Request, bool) (convo.Reply, error) { return convo.Reply{}, failed }).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
-	require.ErrorIs(t, err, failed)
-	_, err = clients.Summarizer(wire.Anthropic{}, "", "", user, func(context.Context, wire.Request, bool) (convo.Reply, error) {
-		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{ID: "a", Name: "read"})}}, nil
-	}).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
-	require.ErrorContains(t, err, `"read"`)
-}

@@ -80,7 +80,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := Body(x.req, raw(written))
+	body, err := Body(r.Context(), x.req, raw(written))
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,9 @@ func TestCheckStrategy_AcceptsStrategiesThatFollowTheRules(t *testing.T) {
 	}
 }
 
+// release ends what the strategies wait for that do not listen to ctx.
+var release chan struct{}
+
 // compact is a strategy with the name "bad".
 type compact func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error)
 
@@ -110,6 +113,11 @@ func each(fits func(s *convo.Snapshot, e convo.Entry) bool, edit func(s *convo.S
 	}
 }
 
+// always returns a strategy that makes the same edit for each snapshot.
+func always(e convo.Edit) compact {
+	return func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return e, nil }
+}
+
 func drop(_ *convo.Snapshot, e convo.Entry) convo.Edit { return convo.Edit{Drop: []convo.ID{e.ID}} }
 
 func wipe(_ *convo.Snapshot, e convo.Entry) convo.Edit {
@@ -123,6 +131,10 @@ func isRole(r convo.Role) func(*convo.Snapshot, convo.Entry) bool {
 // isOldAnswer finds answers outside the floor.
 func isOldAnswer(s *convo.Snapshot, e convo.Entry) bool {
 	return e.Message.Role == convo.RoleAssistant && len(e.Message.ToolCalls()) == 0 && !convotest.Floor(s)[e.ID]
+}
+
+func isOldResult(s *convo.Snapshot, e convo.Entry) bool {
+	return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
 }
 
 func rewrite(_ *convo.Snapshot, e convo.Entry) convo.Edit {
@@ -205,37 +217,28 @@ func summarized(sum convo.Summary) compact {
 	}
 }
 
-// goesOn reports whether the conversation is in a History to which messages
-// were appended after the first compactions.
-func goesOn(s *convo.Snapshot) bool {
-	for _, m := range s.Messages() {
-		if m.Text() == "And then?" {
-			return true
+// inHistory returns a strategy that makes another edit than Truncate in a History to which
+// messages were appended after the first compactions.
+func inHistory(other func() convo.Edit) compact {
+	return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if slices.ContainsFunc(s.Messages(), func(m convo.Message) bool { return m.Text() == "And then?" }) {
+			return other(), nil
 		}
+		return truncated(ctx, s, g)
 	}
-	return false
 }
 
 func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
-	release := make(chan struct{})
-	calls := 0
-	names := 0
-	tests := []struct {
-		name string
-		s    convo.CompactionStrategy
-		want string // how the text after the name begins
-	}{
+	calls, names := 0, 0
+	unknown := convo.Edit{Drop: []convo.ID{99999}}
+	tests := []badStrategy{
 		{"nil", nil, `is nil`},
 		{"blank name", named(func() string { return " " }), `has a blank name`},
 		{"names", named(func() string { names++; return fmt.Sprint("n", names) }), `changes its name`},
 		{"panic in Name", named(func() string { panic("boom") }), `panics (in Name, "boom")`},
 
-		{"unknown entry", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-			return convo.Edit{Drop: []convo.ID{99999}}, nil
-		}), `names an entry that the snapshot does not hold (case "empty", goal "tight", entry 99999)`},
-		{"unknown entry to clear", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-			return convo.Edit{Clear: []convo.Clear{{ID: 99999}}}, nil
-		}), `names an entry that the snapshot does not hold`},
+		{"unknown entry", always(unknown), `names an entry that the snapshot does not hold (case "empty", goal "tight", entry 99999)`},
+		{"unknown entry to clear", always(convo.Edit{Clear: []convo.Clear{{ID: 99999}}}), `names an entry that the snapshot does not hold`},
 		{"half", each(isRole(convo.RoleTool), drop), `drops part of an exchange (case "tool rounds", goal "tight", entry 4)`},
 		{"other half", each(func(s *convo.Snapshot, e convo.Entry) bool { return len(e.Message.ToolCalls()) > 0 }, drop), `drops part of an exchange`},
 		{"drops system", each(isRole(convo.RoleSystem), drop), `drops a system entry`},
@@ -247,7 +250,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 		{"clears newest", each(isNewestResult, wipe), `clears the newest exchange`},
 		{"clears system", each(isRole(convo.RoleSystem), wipe), `clears a system entry`},
 		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that the entry does not hold`},
-		{"rewrites what is not there", each(isNewest, func(*convo.Snapshot, convo.Entry) convo.Edit { return rewrite(nil, convo.Entry{ID: 99999}) }), `names an entry that the snapshot does not hold`},
+		{"rewrites what is not there", always(rewrite(nil, convo.Entry{ID: 99999})), `names an entry that the snapshot does not hold`},
 		{"rewrites system", each(isRole(convo.RoleSystem), rewrite), `rewrites a system entry`},
 		{"rewrites pinned", each(isPinned, rewrite), `rewrites a pinned exchange (case "only floor"`},
 		{"rewrites newest", each(isNewest, rewrite), `rewrites the newest exchange`},
@@ -257,9 +260,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			edit.Rewrite = append(edit.Rewrite, edit.Rewrite...)
 			return edit
 		}), `rewrites an entry twice`},
-		{"rewrites and clears", each(func(s *convo.Snapshot, e convo.Entry) bool {
-			return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
-		}, func(s *convo.Snapshot, e convo.Entry) convo.Edit {
+		{"rewrites and clears", each(isOldResult, func(s *convo.Snapshot, e convo.Entry) convo.Edit {
 			edit := rewrite(s, e)
 			edit.Clear = wipe(s, e).Clear
 			return edit
@@ -282,9 +283,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 			return convo.Summarize{}.Compact(ctx, s, g)
 		}), `returns a summary and frees less than Goal.MinFree (case "many turns", goal "more to free than there is"`},
 		{"covers", summarized(convo.Summary{Text: "They spoke.", Covers: []convo.Range{{First: 1, Last: 1 << 40}}}), `makes an edit that is refused`},
-		{"grows", each(func(s *convo.Snapshot, e convo.Entry) bool {
-			return e.Message.Role == convo.RoleTool && !convotest.Floor(s)[e.ID]
-		}, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
+		{"grows", each(isOldResult, func(_ *convo.Snapshot, e convo.Entry) convo.Edit {
 			return convo.Edit{Clear: []convo.Clear{{ID: e.ID, Text: strings.Repeat("gone ", 1000)}}}
 		}), `makes the view larger`},
 		{"grows by a summary", summarized(convo.Summary{Text: strings.Repeat("gone ", 10000)}), `makes the view larger`},
@@ -339,25 +338,21 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 		{"panics in Due", trigger{truncated, func(s convo.Status) bool { return 1/s.Entries > 0 }}, `panics (in Due, "runtime error: integer divide by zero")`},
 		{"waits in Due", trigger{truncated, func(convo.Status) bool { <-release; return false }}, `waits in Due`},
 
-		{"refused in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
-			if goesOn(s) {
-				return convo.Edit{Drop: []convo.ID{99999}}, nil
-			}
-			return truncated(ctx, s, g)
-		}), `makes an edit that a History refuses (case "empty", in a History`},
-		{"panics in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
-			if goesOn(s) {
-				panic("boom")
-			}
-			return truncated(ctx, s, g)
-		}), `panics (case "empty", in a History`},
-		{"stuck in a History", compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
-			if goesOn(s) {
-				<-release
-			}
-			return truncated(ctx, s, g)
-		}), `does not return within a minute (case "empty", in a History`},
+		{"refused in a History", inHistory(func() convo.Edit { return unknown }), `makes an edit that a History refuses (case "empty", in a History`},
+		{"panics in a History", inHistory(func() convo.Edit { panic("boom") }), `panics (case "empty", in a History`},
+		{"stuck in a History", inHistory(func() convo.Edit { <-release; return convo.Edit{} }), `does not return within a minute (case "empty", in a History`},
 	}
+	checkStrategies(t, tests)
+}
+
+// A badStrategy is refused with a report that begins, after the name, with want.
+type badStrategy struct {
+	name string
+	s    convo.CompactionStrategy
+	want string
+}
+
+func checkStrategies(t *testing.T, tests []badStrategy) {
 	rules := namedRules{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -376,36 +371,42 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 // otherOrders returns strategies that drop or clear in an order of their own. Some
 // are unusual, and each is of use.
 func otherOrders() map[string]convo.CompactionStrategy {
-	type exchanges = []convo.Exchange
+	// A place is that of an exchange among the n that may go, the oldest of which has 0.
+	type place struct {
+		s    *convo.Snapshot
+		i, n int
+		x    convo.Exchange
+	}
+	type score func(p place) int // the exchanges with the least go first
+	order := func(all []convo.Exchange, s *convo.Snapshot, of score) []convo.Exchange {
+		scores := make(map[convo.ID]int)
+		for i, x := range all {
+			scores[x.First] = of(place{s, i, len(all), x})
+		}
+		return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return cmp.Compare(scores[a.First], scores[b.First]) })
+	}
 	// by drops in an order, until the target is reached.
-	by := func(order func(exchanges, *convo.Snapshot) exchanges) convo.CompactionStrategy {
-		return drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
-			return until(order(all, s), s, g.Target)
+	by := func(of score) convo.CompactionStrategy {
+		return drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			return until(order(all, s, of), s, g.Target)
 		})
 	}
-	size := func(a, b convo.Exchange) int { return cmp.Compare(b.Tokens, a.Tokens) }
-	isTool := func(x convo.Exchange) bool { return x.First != x.Last }
-	// before puts those of which a is true before the others.
-	before := func(a func(int, convo.Exchange) bool) func(exchanges, *convo.Snapshot) exchanges {
-		return func(all exchanges, _ *convo.Snapshot) exchanges {
-			var first, then exchanges
-			for i, x := range all {
-				if a(i, x) {
-					first = append(first, x)
-				} else {
-					then = append(then, x)
-				}
+	// first drops those of which is is true before the others.
+	first := func(is func(p place) bool) score {
+		return func(p place) int {
+			if is(p) {
+				return 0
 			}
-			return append(first, then...)
+			return 1
 		}
 	}
 	// clears clears results in an order of their exchanges, until the target is
 	// reached.
-	clears := func(order func(exchanges, *convo.Snapshot) exchanges) convo.CompactionStrategy {
+	clears := func(of score) convo.CompactionStrategy {
 		return compact(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			var e convo.Edit
 			left := s.Tokens()
-			for _, x := range order(droppable(s), s) {
+			for _, x := range order(droppable(s), s, of) {
 				for _, id := range x.IDs() {
 					entry, _ := s.Find(id)
 					for _, r := range entry.Message.ToolResults() {
@@ -420,75 +421,40 @@ func otherOrders() map[string]convo.CompactionStrategy {
 			return e, nil
 		})
 	}
-	// keeps drops what is between the first and the last few exchanges, and if that
-	// is not enough, of the first and then of the last.
-	keeps := func(first, last int) convo.CompactionStrategy {
-		return by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			a, b := min(first, len(all)), max(len(all)-last, min(first, len(all)))
-			return slices.Concat(all[a:b], all[:a], all[b:])
-		})
-	}
+	oldest := func(p place) int { return p.i }
+	largest := func(p place) int { return -p.x.Tokens }
+	isLarge := func(p place) bool { return p.x.Tokens > 100 }
+	isTool := func(p place) bool { return p.x.First != p.x.Last }
 	return map[string]convo.CompactionStrategy{
-		"oldest first": by(func(all exchanges, _ *convo.Snapshot) exchanges { return all }),
-		"largest first": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			return slices.SortedStableFunc(slices.Values(all), size)
-		}),
-		"largest, then newest": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			slices.Reverse(all)
-			return slices.SortedStableFunc(slices.Values(all), size)
-		}),
-		"smallest first": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return size(b, a) })
-		}),
-		"oldest large first": by(before(func(_ int, x convo.Exchange) bool { return x.Tokens > 100 })),
-		"by age and size": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			score := make(map[convo.ID]int)
-			for i, x := range all {
-				score[x.First] = (len(all) - i) * x.Tokens
+		"oldest first":             by(oldest),
+		"largest first":            by(largest),
+		"largest, then newest":     by(func(p place) int { return -p.x.Tokens<<20 - p.i }),
+		"smallest first":           by(func(p place) int { return p.x.Tokens }),
+		"oldest large first":       by(first(isLarge)),
+		"by age and size":          by(func(p place) int { return -(p.n - p.i) * p.x.Tokens }),
+		"every other first":        by(first(func(p place) bool { return p.i%2 == 1 })),
+		"cut in the middle":        by(first(func(p place) bool { return p.i >= p.n/4 })),
+		"keep the first half":      by(first(func(p place) bool { return p.i >= p.n/2 })),
+		"from the middle outwards": by(func(p place) int { return max(2*p.i-p.n, p.n-2*p.i) }),
+		"from both ends inwards":   by(func(p place) int { return min(p.i, p.n-1-p.i) }),
+		"keep the first two and last four": by(func(p place) int {
+			switch {
+			case p.i < 2:
+				return 1
+			case p.i >= p.n-4:
+				return 2
 			}
-			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return cmp.Compare(score[b.First], score[a.First]) })
+			return 0
 		}),
-		"every other first": by(before(func(i int, _ convo.Exchange) bool { return i%2 == 1 })),
-		"cut in the middle": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			return slices.Concat(all[len(all)/4:], all[:len(all)/4])
-		}),
-		"from the middle outwards": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			place := make(map[convo.ID]int)
-			for i, x := range all {
-				place[x.First] = max(2*i-len(all), len(all)-2*i)
-			}
-			return slices.SortedStableFunc(slices.Values(all), func(a, b convo.Exchange) int { return cmp.Compare(place[a.First], place[b.First]) })
-		}),
-		"from both ends inwards": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			var order exchanges
-			for i := range (len(all) + 1) / 2 {
-				if order = append(order, all[i]); i != len(all)-1-i {
-					order = append(order, all[len(all)-1-i])
-				}
-			}
-			return order
-		}),
-		"keep the first two and last four": keeps(2, 4),
-		"keep the first half": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			return slices.Concat(all[len(all)/2:], all[:len(all)/2])
-		}),
-		"tool rounds first": by(before(func(_ int, x convo.Exchange) bool { return isTool(x) })),
-		"tool rounds last":  by(before(func(_ int, x convo.Exchange) bool { return !isTool(x) })),
-		"tool rounds only": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
-			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return !isTool(x) }), s, g.Target)
-		}),
-		"answers first": by(func(all exchanges, s *convo.Snapshot) exchanges {
-			return before(func(_ int, x convo.Exchange) bool {
-				first, _ := s.Find(x.First)
-				return first.Message.Role == convo.RoleAssistant
-			})(all, s)
-		}),
-		"shuffled": by(func(all exchanges, _ *convo.Snapshot) exchanges {
-			rnd := rand.New(rand.NewPCG(1, 1))
-			rnd.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
-			return all
-		}),
-		"half by half": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
+		"tool rounds first": by(first(isTool)),
+		"tool rounds last":  by(first(func(p place) bool { return !isTool(p) })),
+		"tool rounds only":  toTarget(func(all []convo.Exchange) []convo.Exchange { return roundsOnly(all, true) }),
+		"answers first": by(first(func(p place) bool {
+			e, _ := p.s.Find(p.x.First)
+			return e.Message.Role == convo.RoleAssistant
+		})),
+		"shuffled": by(func(p place) int { return rand.New(rand.NewPCG(1, uint64(p.i))).Int() }),
+		"half by half": drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			n, left := 0, s.Tokens()
 			for n < len(all) && left > g.Target {
 				for range (len(all) - n + 1) / 2 {
@@ -498,24 +464,19 @@ func otherOrders() map[string]convo.CompactionStrategy {
 			}
 			return all[:n]
 		}),
-		"whole turns": drops(func(all exchanges, s *convo.Snapshot, g convo.Goal) exchanges {
-			some := until(all, s, g.Target)
-			for turn := 0; len(some) < len(all); {
-				last, next := all[max(len(some)-1, 0)], all[len(some)]
-				a, _ := s.Find(last.First)
-				b, _ := s.Find(next.First)
-				if turn = a.Turn; len(some) == 0 || b.Turn != turn {
+		"whole turns": drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+			n := len(until(all, s, g.Target))
+			for ; n > 0 && n < len(all); n++ {
+				a, _ := s.Find(all[n-1].First)
+				if b, _ := s.Find(all[n].First); a.Turn != b.Turn {
 					break
 				}
-				some = all[:len(some)+1]
 			}
-			return some
+			return all[:n]
 		}),
-		"clears the oldest first": clears(func(all exchanges, _ *convo.Snapshot) exchanges { return all }),
-		"clears the largest first": clears(func(all exchanges, _ *convo.Snapshot) exchanges {
-			return slices.SortedStableFunc(slices.Values(all), size)
-		}),
-		"clears the oldest large first": clears(before(func(_ int, x convo.Exchange) bool { return x.Tokens > 100 })),
+		"clears the oldest first":       clears(oldest),
+		"clears the largest first":      clears(largest),
+		"clears the oldest large first": clears(first(isLarge)),
 		"summarises everything": compact(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			all := droppable(s)
 			if len(all) == 0 || s.Tokens() <= g.Target {
@@ -572,11 +533,29 @@ func until(all []convo.Exchange, s *convo.Snapshot, target int) []convo.Exchange
 	return all[:n]
 }
 
-// failsFor returns a strategy that fails for some reasons, and truncates for others.
-func failsFor(fails func(convo.Reason) bool) compact {
+// toTarget returns a strategy that drops the exchanges in an order until the target is reached.
+func toTarget(order func(all []convo.Exchange) []convo.Exchange) compact {
+	return drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
+		return until(order(all), s, g.Target)
+	})
+}
+
+// roundsOnly returns the exchanges with tool calls, or those without.
+func roundsOnly(all []convo.Exchange, rounds bool) []convo.Exchange {
+	return slices.DeleteFunc(all, func(x convo.Exchange) bool { return (x.First != x.Last) != rounds })
+}
+
+func newestFirst(all []convo.Exchange) []convo.Exchange {
+	slices.Reverse(all)
+	return all
+}
+
+// unless returns a strategy that returns an error, or no edit, for some reasons, and
+// truncates for others.
+func unless(refuses func(convo.Reason) bool, err error) compact {
 	return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
-		if fails(g.Reason) {
-			return convo.Edit{}, errors.New("not today")
+		if refuses(g.Reason) {
+			return convo.Edit{}, err
 		}
 		return truncated(ctx, s, g)
 	}
@@ -584,6 +563,8 @@ func failsFor(fails func(convo.Reason) bool) compact {
 
 // Strategies that follow every rule of an edit and are of no use.
 func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
+	const newest = `drops the newest exchanges first (case "exchanges of many sizes")`
+	failed := errors.New("not today")
 	calls := func(with convo.Summarizer) compact { // although NoModel forbids it
 		return func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			g.NoModel = nil
@@ -613,15 +594,9 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 			return all, nil
 		}
 	}
-	tests := []struct {
-		name string
-		s    convo.CompactionStrategy
-		want string
-	}{
-		{"does nothing", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil }), `never makes an edit`},
-		{"finds it never worth it", compact(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
-			return convo.Edit{}, convo.ErrNoGain
-		}), `never makes an edit`},
+	tests := []badStrategy{
+		{"does nothing", always(convo.Edit{}), `never makes an edit`},
+		{"finds it never worth it", unless(func(convo.Reason) bool { return true }, convo.ErrNoGain), `never makes an edit`},
 		{"an empty chain", convo.Chain(), `never makes an edit`},
 		{"a chain of nothing", convo.Chain(convo.Chain(), convo.SlidingWindow{KeepLast: 1 << 20}), `never makes an edit`},
 		{"clears by the same text", clearing("", false), `makes an edit that frees nothing (case "tool rounds", goal "tight")`},
@@ -633,9 +608,7 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 			return until(all, s, s.Tokens()-max(s.Tokens()-g.Target, 0)/10)
 		}), `stops short of the target, though it can free more`},
 		{"drops half, whatever the target", share(50), `stops short of the target, though it can free more`},
-		{"works on ten exchanges at most", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			return until(all[:min(len(all), 10)], s, g.Target)
-		}), `stops short of the target, though it can free more`},
+		{"works on ten exchanges at most", toTarget(func(all []convo.Exchange) []convo.Exchange { return all[:min(len(all), 10)] }), `stops short of the target, though it can free more`},
 		{"drops half of what is there, and on", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			if g.Target < s.Tokens()/2 {
 				return until(all, s, g.Target)
@@ -646,68 +619,33 @@ func TestCheckStrategy_FailsUselessStrategies(t *testing.T) {
 		{"drops nine tenths, or more for a small target", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
 			return until(all, s, min(s.Tokens()/10, g.Target))
 		}), `drops far more than the target asks for`},
-		{"drops the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			slices.Reverse(all)
-			return until(all, s, g.Target)
-		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
-		{"drops the newest large ones first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			slices.Reverse(all)
-			slices.SortStableFunc(all, func(a, b convo.Exchange) int { return cmp.Compare(min(b.Tokens, 100), min(a.Tokens, 100)) })
-			return until(all, s, g.Target)
-		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
-		{"drops the newest tool rounds first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			slices.Reverse(all)
-			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return x.First == x.Last }), s, g.Target)
-		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
+		{"drops the newest first", toTarget(newestFirst), newest},
+		{"drops the newest large ones first", toTarget(func(all []convo.Exchange) []convo.Exchange {
+			return slices.SortedStableFunc(slices.Values(newestFirst(all)), func(a, b convo.Exchange) int { return cmp.Compare(min(b.Tokens, 100), min(a.Tokens, 100)) })
+		}), newest},
+		{"drops the newest tool rounds first", toTarget(func(all []convo.Exchange) []convo.Exchange { return roundsOnly(newestFirst(all), true) }), newest},
 		{"clears the newest half", clearing("", true), `clears the newest results first (case "exchanges of many sizes")`},
-		{"works for Prepare alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			if g.Reason != convo.ReasonHigh {
-				return nil
-			}
-			return until(all, s, g.Target)
-		}), `declines for one reason what it does for another (case "many turns", goal "target 0", unlike for goal "tight")`},
-		{"gives up at an overflow", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			if g.Reason == convo.ReasonOverflow {
-				return nil
-			}
-			return until(all, s, g.Target)
-		}), `declines for one reason what it does for another (case "many turns", goal "overflow", unlike for goal`},
+		{"works for Prepare alone", unless(func(r convo.Reason) bool { return r != convo.ReasonHigh }, nil),
+			`declines for one reason what it does for another (case "many turns", goal "target 0", unlike for goal "tight")`},
+		{"gives up at an overflow", unless(func(r convo.Reason) bool { return r == convo.ReasonOverflow }, nil),
+			`declines for one reason what it does for another (case "many turns", goal "overflow", unlike for goal`},
 		{"calls a fake although it must not", calls(convotest.Echo{}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a fake summarizer was called)`},
 		{"calls a failing model although it must not", convo.Chain(calls(convotest.Failing{}), convo.Truncate{}), `calls a model although Goal.NoModel forbids it`},
 		{"says that it called a model", calls(convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
 			return convo.Extract{}.Summarize(ctx, r)
 		})), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", Effort.Calls is 1)`},
 		{"does not say whether it called one", summarized(convo.Summary{Text: "They spoke."}), `calls a model although Goal.NoModel forbids it (case "many turns", goal "no model", a summary without Effort counts as a call)`},
-		{"fails for Prepare", failsFor(func(r convo.Reason) bool { return r == convo.ReasonHigh }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "overflow")`},
-		{"works for Compact alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonManual }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "target 0")`},
-		{"works for MakeRoom alone", failsFor(func(r convo.Reason) bool { return r != convo.ReasonRoom }), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "fit")`},
-		{"never works in the background", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			if g.Reason == convo.ReasonSoft {
-				return nil
-			}
-			return until(all, s, g.Target)
-		}), `never makes an edit for one reason, though it does for another (case "many turns", goal "loose", unlike for goal "overflow")`},
-		{"leaves tool calls alone", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			return until(slices.DeleteFunc(all, func(x convo.Exchange) bool { return x.First != x.Last }), s, g.Target)
-		}), `never drops, clears or rewrites a tool exchange`},
-		{"drops the oldest, then the newest first", drops(func(all []convo.Exchange, s *convo.Snapshot, g convo.Goal) []convo.Exchange {
-			if len(all) > 1 {
-				slices.Reverse(all[1:])
-			}
-			return until(all, s, g.Target)
-		}), `drops the newest exchanges first (case "exchanges of many sizes")`},
+		{"fails for Prepare", unless(func(r convo.Reason) bool { return r == convo.ReasonHigh }, failed), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "overflow")`},
+		{"works for Compact alone", unless(func(r convo.Reason) bool { return r != convo.ReasonManual }, failed), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "target 0")`},
+		{"works for MakeRoom alone", unless(func(r convo.Reason) bool { return r != convo.ReasonRoom }, failed), `never makes an edit for one reason, though it does for another (case "many turns", goal "tight", unlike for goal "fit")`},
+		{"never works in the background", unless(func(r convo.Reason) bool { return r == convo.ReasonSoft }, nil),
+			`never makes an edit for one reason, though it does for another (case "many turns", goal "loose", unlike for goal "overflow")`},
+		{"leaves tool calls alone", toTarget(func(all []convo.Exchange) []convo.Exchange { return roundsOnly(all, false) }), `never drops, clears or rewrites a tool exchange`},
+		{"drops the oldest, then the newest first", toTarget(func(all []convo.Exchange) []convo.Exchange {
+			return append(all[:min(len(all), 1)], newestFirst(all[min(len(all), 1):])...)
+		}), newest},
 		{"due from the first message on", trigger{truncated, func(s convo.Status) bool { return s.Entries > 0 }}, `is due for a conversation of one short message`},
 		{"always due", trigger{truncated, func(convo.Status) bool { return true }}, `is due for an empty conversation`},
 	}
-	rules := namedRules{}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			rules.another(t, tt.want)
-			synctest.Test(t, func(t *testing.T) {
-				err := convotest.CheckStrategy(tt.s)
-				require.Error(t, err)
-				require.Regexp(t, `(?m)^strategy "[^"]+": `+regexp.QuoteMeta(tt.want), err.Error())
-			})
-		})
-	}
+	checkStrategies(t, tests)
 }

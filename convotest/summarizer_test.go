@@ -1,6 +1,7 @@
 package convotest_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -47,31 +48,24 @@ func TestCheckSummarizer_AcceptsSummarizersThatFollowTheRules(t *testing.T) {
 			return strings.NewReplacer("4719", "4,719", "2957", "2,957").Replace(echo(r))
 		}),
 		"first sentences": function(func(r convo.SummaryRequest) string {
-			short := r
-			short.Messages = nil
+			var texts []string
 			for _, m := range r.Messages {
 				first, _, _ := strings.Cut(m.Text(), ".")
-				short.Messages = append(short.Messages, convo.User(first))
+				texts = append(texts, first)
 			}
-			return echo(short)
+			return echoOf(r, texts...)
 		}),
 		"what the user said last": function(func(r convo.SummaryRequest) string {
-			short := r
-			short.Messages = nil
+			last := ""
 			for _, m := range r.Messages {
-				if m.Role == convo.RoleUser && m.Text() != "" {
-					short.Messages = []convo.Message{m}
+				if m.Role == convo.RoleUser {
+					last = cmp.Or(m.Text(), last)
 				}
 			}
-			return echo(short)
+			return echoOf(r, last)
 		}),
 		"a list of names and figures": function(func(r convo.SummaryRequest) string {
-			short := r
-			short.Messages = nil
-			for _, word := range regexp.MustCompile(`[A-Z]\w+|\d+`).FindAllString(fmt.Sprint(echo(convo.SummaryRequest{Messages: r.Messages})), -1) {
-				short.Messages = append(short.Messages, convo.User(word))
-			}
-			return echo(short)
+			return echoOf(r, regexp.MustCompile(`[A-Z]\w+|\d+`).FindAllString(echo(convo.SummaryRequest{Messages: r.Messages}), -1)...)
 		}),
 	}
 	for name, s := range good {
@@ -94,6 +88,35 @@ func echo(r convo.SummaryRequest) string {
 	return sum.Text
 }
 
+// echoOf returns what Echo writes when the messages say these texts.
+func echoOf(r convo.SummaryRequest, texts ...string) string {
+	r.Messages = nil
+	for _, text := range texts {
+		r.Messages = append(r.Messages, convo.User(text))
+	}
+	return echo(r)
+}
+
+// A badSummarizer is refused with a report that begins with want.
+type badSummarizer struct {
+	name string
+	s    convo.Summarizer
+	want string
+}
+
+func checkSummarizers(t *testing.T, tests []badSummarizer) {
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := convotest.CheckSummarizer(tt.s)
+				time.Sleep(time.Minute) // until calls that were left behind have returned
+				require.Error(t, err)
+				require.Regexp(t, `(?m)^summarizer: `+regexp.QuoteMeta(tt.want), err.Error())
+			})
+		})
+	}
+}
+
 // failsAtUpdates returns a summarizer that fails so many requests with a previous
 // summary.
 func failsAtUpdates(n int) convo.Summarizer {
@@ -114,11 +137,7 @@ func TestCheckSummarizer_FailsUselessSummarizers(t *testing.T) {
 	}
 	// limited cuts a text as who takes a token for four bytes.
 	limited := func(r req, text string) string { return strings.ToValidUTF8(text[:min(len(text), 4*r.MaxTokens)], "") }
-	tests := []struct {
-		name string
-		s    convo.Summarizer
-		want string
-	}{
+	tests := []badSummarizer{
 		{"ignores the previous summary", function(func(r req) string { r.Previous = ""; return echo(r) }),
 			`keeps nothing of the previous summary (request "previous summary", which holds ["Zimmerwald" "2957"]); send SummaryRequest.Prompt, which holds it`},
 		{"asks a model for the messages alone", function(func(r req) string {
@@ -166,16 +185,7 @@ func TestCheckSummarizer_FailsUselessSummarizers(t *testing.T) {
 		}), `returns a blank text (request "previous summary")`},
 		{"fails at each update", failsAtUpdates(1 << 30), `fails for every request with a previous summary ("convotest: the fake summarizer failed, as it was told to; set its Err to return another error"); summarise those too`},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				err := convotest.CheckSummarizer(tt.s)
-				time.Sleep(time.Minute) // until calls that were left behind have returned
-				require.Error(t, err)
-				require.Regexp(t, `(?m)^summarizer: `+regexp.QuoteMeta(tt.want), err.Error())
-			})
-		})
-	}
+	checkSummarizers(t, tests)
 }
 
 // A numbering summarizer writes another text each time, whatever it is asked.
@@ -198,11 +208,7 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 		})
 	}
 	var inside atomic.Int32
-	tests := []struct {
-		name string
-		s    convo.Summarizer
-		want string // how the text after the name begins
-	}{
+	tests := []badSummarizer{
 		{"nil", nil, `is nil`},
 		{"empty", convotest.Empty{}, `returns a blank text (request "short")`},
 		{"blank", always(convo.Summary{Text: " \n\t"}), `returns a blank text`},
@@ -234,12 +240,8 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 		{"changes a pinned message", changing(func(r *req) { clear(r.Pinned) }), `changes the messages of the request (request "pinned")`},
 		{"never done", convotest.Slow{}, `does not return within a minute (request "short")`},
 		{"panicking", convotest.Panicking{}, `panics (request "short", "convotest: fake summarizer panicked"`},
-		{"panics without a previous summary", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
-			return convo.Summary{Text: "x" + r.Previous[:1]}, nil
-		}), `panics (request "short"`},
-		{"panics at few tokens", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
-			return convo.Summary{Text: fmt.Sprint(1 / (r.MaxTokens / 100))}, nil
-		}), `panics (request "few tokens"`},
+		{"panics without a previous summary", function(func(r req) string { return "x" + r.Previous[:1] }), `panics (request "short"`},
+		{"panics at few tokens", function(func(r req) string { return fmt.Sprint(1 / (r.MaxTokens / 100)) }), `panics (request "few tokens"`},
 		{"ends the goroutine", convo.SummarizerFunc(func(context.Context, req) (convo.Summary, error) {
 			runtime.Goexit()
 			panic("not reached")
@@ -247,15 +249,8 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 		{"failing", convotest.Failing{}, `fails for every request ("convotest: the fake summarizer failed, as it was told to; set its Err to return another error")`},
 		{"says the same each time", convotest.Canned{}, `returns the same text for every request`},
 		{"a model that says ok", always(convo.Summary{Text: "OK.", Usage: convo.Usage{Input: 100, Output: 2}}), `returns the same text for every request`},
-		{"keeps the previous summary", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
-			if r.Previous != "" {
-				return convo.Summary{Text: r.Previous}, nil
-			}
-			return convotest.Echo{}.Summarize(ctx, r)
-		}), `returns the previous summary unchanged`},
-		{"repeats the prompt", convo.SummarizerFunc(func(_ context.Context, r req) (convo.Summary, error) {
-			return convo.Summary{Text: r.Prompt[:min(len(r.Prompt), r.MaxTokens)]}, nil
-		}), `returns text of the prompt around the transcript instead of a summary (request "short", `},
+		{"keeps the previous summary", function(func(r req) string { return cmp.Or(r.Previous, echo(r)) }), `returns the previous summary unchanged`},
+		{"repeats the prompt", function(func(r req) string { return r.Prompt[:min(len(r.Prompt), r.MaxTokens)] }), `returns text of the prompt around the transcript instead of a summary (request "short", `},
 		{"not for several", convo.SummarizerFunc(func(ctx context.Context, r req) (convo.Summary, error) {
 			defer inside.Add(-1)
 			if inside.Add(1) > 1 {
@@ -265,15 +260,7 @@ func TestCheckSummarizer_NamesTheBrokenRule(t *testing.T) {
 			return convotest.Echo{}.Summarize(ctx, r)
 		}), `breaks a rule when several goroutines call it: panics (request "`},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				err := convotest.CheckSummarizer(tt.s)
-				require.Error(t, err)
-				require.Regexp(t, `(?m)^summarizer: `+regexp.QuoteMeta(tt.want), err.Error())
-			})
-		})
-	}
+	checkSummarizers(t, tests)
 }
 
 func TestCheckSummarizer_NoticesThatCtxIsIgnored(t *testing.T) {

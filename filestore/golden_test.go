@@ -161,7 +161,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Tokens().Tokens, CacheRead: 10}))
 		keep()
 		say("There is a train at nine.", "Take it.")
-		require.NoError(t, h.Pin(11))
+		require.NoError(t, h.Pin(10))
 		require.NoError(t, h.SetMeta("A trip to \"Rome\"", "user 7\n"))
 		require.NoError(t, h.SetTools(convo.Tool{Name: "book", Description: "books \"it\"", Schema: `{"type":"object"}`}, convo.Tool{Opaque: convo.Opaque{Format: "anthropic", JSON: `{"type":"web_search_20250305"}`}}))
 		require.NoError(t, h.Note("trace 1"))
@@ -170,16 +170,16 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 
 		// Edits: a result cleared, one forgotten, an entry rewritten, two summaries, an
 		// undone edit.
-		apply(convo.Edit{Clear: []convo.Clear{{ID: 5}}, Rewrite: []convo.Rewrite{{ID: 10, Parts: []convo.Part{convo.Text("Far.")}}}})
+		apply(convo.Edit{Clear: []convo.Clear{{ID: 5}}, Rewrite: []convo.Rewrite{{ID: 9, Parts: []convo.Part{convo.Text("Far.")}}}})
 		keep()
 		book := convo.ToolCall{ID: "c2", Name: "book", Arguments: `{"seat":`}
 		mustAppend(t, h, convo.User("Book it."), convo.Assistant("", book), convo.Result(book, "secret"), convo.Assistant("Booked."), convo.User("Thanks."))
-		apply(convo.Edit{Clear: []convo.Clear{{ID: 15, Forget: true}}})
+		apply(convo.Edit{Clear: []convo.Clear{{ID: 14, Forget: true}}})
 		apply(convo.Edit{Drop: []convo.ID{4, 5, 6}, Summary: &convo.Summary{Text: "Ann walks to Rome.", Model: "small", Usage: convo.Usage{Input: 70, CacheRead: 5, CacheWrite: 6, Output: 8}}})
 		time.Sleep(time.Second)
-		apply(convo.Edit{Drop: []convo.ID{7, 9, 10}, Summary: &convo.Summary{Text: "Ann takes the train to Rome."}})
+		apply(convo.Edit{Drop: []convo.ID{7, 8, 9}, Summary: &convo.Summary{Text: "Ann takes the train to Rome."}})
 		keep()
-		r, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{14, 15}})
+		r, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{13, 14}})
 		require.NoError(t, err)
 		require.NoError(t, h.Undo(r))
 		say("You are welcome.")
@@ -192,7 +192,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		say("Never saved.")
 		require.NoError(t, h.Rollback(at))
 		say("What does it cost?", "40 euros.")
-		require.NoError(t, h.Unpin(11))
+		require.NoError(t, h.Unpin(10))
 		keep()
 		require.NoError(t, h.SetSystem(convo.System("You are a guide, and brief.")))
 		for _, model := range []string{"small", "third"} {

@@ -304,19 +304,14 @@ func findFull(f io.ReaderAt, t *logTail, most uint64) (int64, error) {
 		if l.back == 0 || l.back > l.at {
 			return 0, nil
 		}
-		// Also read the byte before it, to check that a line begins here.
-		var text [1 + maxHeader]byte
+		var text [maxHeader]byte
 		older := logLine{at: l.at - l.back}
-		from := min(older.at, 1)
-		n, err := f.ReadAt(text[1-from:], older.at-from)
+		n, err := f.ReadAt(text[:], older.at)
 		if err != nil && err != io.EOF {
-			return older.at, err
+			return 0, err
 		}
-		if from == 1 && text[0] != '\n' {
-			return older.at, lineError{error: errors.New("no line begins here")}
-		}
-		if _, err = older.parseHeader(text[1 : 1-from+int64(n)]); err != nil || !older.Full || older.Seq >= l.Seq {
-			return older.at, lineError{error: errors.New("this is not the full record that a later one rests on")}
+		if _, err = older.parseHeader(text[:n]); err != nil || !older.Full || older.Seq >= l.Seq {
+			return 0, errLine // a later record should lead to a full one
 		}
 		l = older
 	}

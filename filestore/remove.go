@@ -15,9 +15,6 @@ import (
 // log.
 func (s *Store) Delete(ctx context.Context, key string) (err error) {
 	defer func() { err = inLog("delete", key, err) }()
-	if err := convo.CheckKey(key); err != nil {
-		return err
-	}
 	l, err := s.open(ctx, key, false)
 	if err != nil {
 		return err
@@ -58,9 +55,6 @@ func (s *Store) removeTmp(l *lockedLog) error {
 // removes nothing, because the newest intact state is then an earlier one.
 func (s *Store) Prune(ctx context.Context, key string, before uint64) (err error) {
 	defer func() { err = inLog("prune", key, err) }()
-	if err := convo.CheckKey(key); err != nil {
-		return err
-	}
 	none := &convo.ValueError{Name: "before", Value: before, Want: "the Seq of a full record"}
 	l, err := s.open(ctx, key, false)
 	if err != nil {

@@ -240,10 +240,7 @@ func startOf(f logFile, key string, tail *logTail, damaged error, from uint64) (
 	case from > 0:
 		return 0, nil
 	}
-	if damage := lastDamage(f, key, tail.end); damage != nil {
-		return 0, damage
-	}
-	return 0, damageOr(f, key, at, withoutMark(err))
+	return 0, lastDamage(f, key, tail.end) // not nil: without damage, the newest record leads to a full one
 }
 
 // errStopped is returned when the body of the loop has ended it.

@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -160,12 +159,11 @@ func TestStore_Files(t *testing.T) {
 	}
 }
 
+// What convotest.TestStore checks is not repeated here, nor what is no plain file.
 func TestStore_BadInput(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	log := fill(t, s, "k", 2)
 	next := log.next(rand.New(rand.NewPCG(3, 3)), "k")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
 	value := func(err error) bool { _, ok := errors.AsType[*convo.ValueError](err); return ok }
 	for _, s := range []*Store{nil, {}} {
 		assert.True(t, value(s.Append(t.Context(), next)))
@@ -190,32 +188,15 @@ func TestStore_BadInput(t *testing.T) {
 	assert.True(t, value(s.Prune(t.Context(), "k", 3)))
 	assert.True(t, value(s.Delete(t.Context(), "")))
 
-	conflict := func(err error, want convo.ConflictError) {
-		t.Helper()
-		got, ok := errors.AsType[*convo.ConflictError](err)
-		require.True(t, ok, "%v", err)
-		assert.Equal(t, want, *got)
-	}
-	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Prev = log[0].ID })), convo.ConflictError{Key: "k", Have: 2, Want: 3, ID: log[1].ID})
-	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Prev, r.Full = "", true })), convo.ConflictError{Key: "k", Have: 2, Want: 3, ID: log[1].ID})
-	conflict(s.Append(t.Context(), with(func(r *convo.Record) { r.Key = "none" })), convo.ConflictError{Key: "none", Want: 3})
-	require.NoError(t, s.Append(t.Context(), log[1]), "the newest record again")
-	assert.ErrorIs(t, s.Append(ended, next), context.Canceled)
-	assert.ErrorIs(t, s.Delete(ended, "k"), context.Canceled)
 	_, err := readAll(t, s, "k", 7)
 	require.NoError(t, err)
 	assert.Equal(t, log, stored(t, s, "k"))
 
-	for key, make := range map[string]func(path string) error{
-		"link":   func(path string) error { return os.Symlink(filepath.Join(s.Dir, fileName("k")), path) },
-		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
-		"other": func(path string) error {
-			data, err := os.ReadFile(filepath.Join(s.Dir, fileName("k")))
-			require.NoError(t, err)
-			return os.WriteFile(path, data, 0o600)
-		},
-	} {
-		require.NoError(t, make(filepath.Join(s.Dir, fileName(key))))
+	data, err := os.ReadFile(filepath.Join(s.Dir, fileName("k")))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.Dir, fileName("other")), data, 0o600)) // the log of another key
+	require.NoError(t, os.Mkdir(filepath.Join(s.Dir, fileName("folder")), 0o700))
+	for _, key := range []string{"other", "folder"} {
 		_, err := readAll(t, s, key, 0)
 		assert.True(t, isOfLog(err), "%s: %v", key, err)
 		err = s.Append(t.Context(), convo.Record{LogInfo: convo.LogInfo{Key: key, Seq: 1}, Full: true, ID: next.ID})
@@ -253,6 +234,20 @@ func TestStore_FailedWrite(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), next))
 		assert.Equal(t, append(log, next), stored(t, s, "k"))
 	}
+}
+
+// Nothing is saved in a directory whose name cannot be synced.
+func TestStore_FailedSyncOfDir(t *testing.T) {
+	disk := newTestDisk(nil)
+	s := &Store{Dir: "/chats", disk: disk}
+	disk.step = func(op string) error {
+		if op == "sync parent" {
+			return errBroken
+		}
+		return nil
+	}
+	require.ErrorIs(t, s.Append(t.Context(), testLog{}.next(rand.New(rand.NewPCG(1, 1)), "k")), errBroken)
+	assert.Empty(t, stored(t, s, "k"))
 }
 
 // Memory for what is known of files does not grow without end.

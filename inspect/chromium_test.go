@@ -110,11 +110,8 @@ func saved(t *testing.T) convo.Store {
 	store := &convotest.MemStore{}
 	limits := convo.Limits{Window: 5_000, Reserve: 1_000}
 	for _, key := range []string{"paris", "rome"} {
-		h, err := convo.Open(t.Context(), store, key, &convo.Options{Limits: limits})
-		require.NoError(t, err)
-		defer h.Close()
-		_, err = h.Append(convo.User("Window seats only, I am tall."), convo.Assistant("I will remember that."))
-		require.NoError(t, err)
+		h := openHistory(t, store, key, &convo.Options{Limits: limits})
+		mustAppend(t, h, convo.User("Window seats only, I am tall."), convo.Assistant("I will remember that."))
 		require.NoError(t, h.Save(t.Context()))
 		require.NoError(t, h.SetLimits(limits))
 		if key == "rome" {
@@ -131,9 +128,7 @@ func TestChromium(t *testing.T) {
 		t.Skip("-convo.chromium is not set; ci/long.sh page sets it")
 	}
 	talked, seen := talk(t)
-	empty, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000, Reserve: 20_000, Soft: 60_000, Low: 50_000}})
-	require.NoError(t, err)
-	defer empty.Close()
+	empty := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 200_000, Reserve: 20_000, Soft: 60_000, Low: 50_000}})
 	tooLong := "\n" + strings.Repeat("<script>document.title='ran'</script>\n", 30_000)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/script", func(w http.ResponseWriter, _ *http.Request) {

@@ -36,9 +36,7 @@ func TestPages_Originals(t *testing.T) {
 // What was forgotten is in no compaction.
 func TestPages_Forgotten(t *testing.T) {
 	seen := &inspect.Reports{}
-	h, err := convo.New(&convo.Options{OnCompaction: seen.Add})
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, &convo.Options{OnCompaction: seen.Add})
 	call := convo.ToolCall{ID: "c", Name: "read", Arguments: "{}"}
 	last, err := h.Append(convo.User("Read it."), convo.Assistant("", call), convo.Result(call, "the password"), convo.Assistant("Done."))
 	require.NoError(t, err)
@@ -51,9 +49,7 @@ func TestPages_Forgotten(t *testing.T) {
 
 func TestReports_KeepsTheNewest(t *testing.T) {
 	var seen inspect.Reports
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, nil)
 	has(t, ask(t, pagesOf(h, &seen), "/"), "There was none.")
 	hasNot(t, ask(t, pagesOf(h, nil), "/"), "Compactions")
 	for n := range 25 {

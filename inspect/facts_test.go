@@ -40,9 +40,7 @@ func TestPages_Absent(t *testing.T) {
 	}
 	hasNot(t, ask(t, pagesOf(h, seen), fmt.Sprint("?open=c1e9&open=e", h.Pinned()[0])), "Not in the next request")
 
-	saved, err := convo.Open(t.Context(), &convotest.MemStore{}, "k", &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
-	require.NoError(t, err)
-	defer saved.Close()
+	saved := openHistory(t, &convotest.MemStore{}, "k", &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
 	fill(t, saved)
 	require.NoError(t, saved.Save(t.Context()))
 	page := ask(t, inspect.Handler(saved), "?open=e4")

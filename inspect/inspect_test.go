@@ -170,12 +170,32 @@ func linkAfter(t testing.TB, page, id, name string) string {
 	return found[1]
 }
 
+// newHistory returns a History that is closed when the test ends.
+func newHistory(t testing.TB, o *convo.Options) *convo.History {
+	h, err := convo.New(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// openHistory is newHistory for a conversation in a Store.
+func openHistory(t testing.TB, store convo.Store, key string, o *convo.Options) *convo.History {
+	h, err := convo.Open(t.Context(), store, key, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
+	t.Helper()
+	_, err := h.Append(msgs...)
+	require.NoError(t, err)
+}
+
 // talk makes a conversation with a pin, compactions, and an open call.
 func talk(t testing.TB) (*convo.History, *inspect.Reports) {
 	seen := &inspect.Reports{}
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}, OnCompaction: seen.Add})
-	require.NoError(t, err)
-	t.Cleanup(func() { h.Close() })
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}, OnCompaction: seen.Add})
 	fill(t, h)
 	return h, seen
 }
@@ -199,8 +219,7 @@ func fill(t testing.TB, h *convo.History) {
 		require.NoError(t, err)
 		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens() + 100, Output: 20}))
 	}
-	_, err = h.Append(convo.Assistant("I look.", convo.ToolCall{ID: "last", Name: "search", Arguments: `{"day":41}`}))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("I look.", convo.ToolCall{ID: "last", Name: "search", Arguments: `{"day":41}`}))
 }
 
 func pagesOf(h *convo.History, seen *inspect.Reports) *inspect.Pages {
@@ -249,8 +268,7 @@ func TestPages_Refuses(t *testing.T) {
 }
 
 func TestPages_Empty(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := newHistory(t, nil)
 	for range 2 {
 		page := ask(t, inspect.Handler(h), "/")
 		has(t, page, "The conversation is empty.")
@@ -270,9 +288,7 @@ func TestPages_Empty(t *testing.T) {
 
 func TestPages_Several(t *testing.T) {
 	h, _ := talk(t)
-	other, err := convo.New(nil)
-	require.NoError(t, err)
-	defer other.Close()
+	other := newHistory(t, nil)
 	p := inspect.Handler(h, nil, other)
 	list := ask(t, p, "/")
 	has(t, list, `<a href="?c=1"><bdi>A trip to Rome</bdi></a>`)
@@ -292,9 +308,7 @@ func TestPages_Several(t *testing.T) {
 func TestPages_Names(t *testing.T) {
 	p := &inspect.Pages{}
 	for _, name := range []string{"one\ntwo", "one two", "\u202eeno\u2066", "same", "same"} {
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		defer h.Close()
+		h := newHistory(t, nil)
 		p.Conversations = append(p.Conversations, inspect.Conversation{Name: name, History: h})
 	}
 	var names []string
@@ -308,9 +322,7 @@ func TestPages_Names(t *testing.T) {
 // Requests and a conversation that goes on do not disturb each other.
 func TestPages_Concurrent(t *testing.T) {
 	seen := &inspect.Reports{}
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 4_000}, OnCompaction: seen.Add})
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 4_000}, OnCompaction: seen.Add})
 	p := pagesOf(h, seen)
 	var wait sync.WaitGroup
 	for range 3 {
@@ -321,9 +333,8 @@ func TestPages_Concurrent(t *testing.T) {
 		})
 	}
 	for n := range 200 {
-		_, err := h.Append(convo.User(fmt.Sprint("Question ", n)), convo.Assistant(strings.Repeat("An answer. ", 20)))
-		require.NoError(t, err)
-		_, err = h.CompactIfNeeded(t.Context())
+		mustAppend(t, h, convo.User(fmt.Sprint("Question ", n)), convo.Assistant(strings.Repeat("An answer. ", 20)))
+		_, err := h.CompactIfNeeded(t.Context())
 		require.NoError(t, err)
 	}
 	wait.Wait()

@@ -27,12 +27,9 @@ import (
 func TestPages_Store(t *testing.T) {
 	store := &convotest.MemStore{}
 	key := `../a/b?c=<1>&"` + "\x1b"
-	h, err := convo.Open(t.Context(), store, key, nil)
-	require.NoError(t, err)
-	defer h.Close()
+	h := openHistory(t, store, key, nil)
 	for n := range 3 {
-		_, err := h.Append(convo.User(fmt.Sprint("Question ", n)), convo.Assistant(fmt.Sprint("Answer ", n)))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User(fmt.Sprint("Question ", n)), convo.Assistant(fmt.Sprint("Answer ", n)))
 		require.NoError(t, h.Save(t.Context()))
 	}
 	p := &inspect.Pages{Store: store}
@@ -67,10 +64,8 @@ func TestPages_Store(t *testing.T) {
 func TestPages_LongList(t *testing.T) {
 	store := &convotest.MemStore{}
 	for n := range 250 {
-		h, err := convo.Open(t.Context(), store, fmt.Sprintf("%s/%03d", strings.Repeat(`<">`, long.Or(100, 1000)), n), nil)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("Hello."))
-		require.NoError(t, err)
+		h := openHistory(t, store, fmt.Sprintf("%s/%03d", strings.Repeat(`<">`, long.Or(100, 1000)), n), nil)
+		mustAppend(t, h, convo.User("Hello."))
 		require.NoError(t, h.Save(t.Context()))
 		h.Close()
 	}
@@ -95,9 +90,7 @@ func TestPages_LongList(t *testing.T) {
 // The archive shows what a summary covers and what a result was.
 func TestPages_Archive(t *testing.T) {
 	store := &convotest.MemStore{}
-	h, err := convo.Open(t.Context(), store, "k", &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
-	require.NoError(t, err)
-	defer h.Close()
+	h := openHistory(t, store, "k", &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
 	fill(t, h)
 	require.NoError(t, h.Save(t.Context()))
 	p := inspect.Handler(h)
@@ -189,11 +182,8 @@ func TestPages_SlowStore(t *testing.T) {
 // A record shows the marks if it holds limits, and otherwise says that it does not.
 func TestPages_RecordLimits(t *testing.T) {
 	store := &convotest.MemStore{}
-	h, err := convo.Open(t.Context(), store, "k", &convo.Options{Limits: convo.Limits{Window: 9_000}})
-	require.NoError(t, err)
-	defer h.Close()
-	_, err = h.Append(convo.User("Hello."))
-	require.NoError(t, err)
+	h := openHistory(t, store, "k", &convo.Options{Limits: convo.Limits{Window: 9_000}})
+	mustAppend(t, h, convo.User("Hello."))
 	require.NoError(t, h.Save(t.Context()))
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 10_000, Reserve: 1_000, High: 8_000, Soft: 7_000, Low: 3_000}))
 	require.NoError(t, h.Save(t.Context()))

@@ -37,9 +37,7 @@ func (evilFormat) Check([]byte) []wire.Finding {
 // hostile makes a conversation with a text in every field that accepts it.
 func hostile(t testing.TB, text string) *inspect.Pages {
 	seen := &inspect.Reports{}
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 600_000}, OnCompaction: seen.Add, Roles: convo.Relaxed()})
-	require.NoError(t, err)
-	t.Cleanup(func() { h.Close() })
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 600_000}, OnCompaction: seen.Add, Roles: convo.Relaxed()})
 	_ = h.SetMeta(text[:min(len(text), 200)], text)
 	_ = h.SetSystem(convo.System(text))
 	_ = h.SetTools(convo.Tool{Name: text, Description: text, Schema: text, Opaque: convo.Opaque{Format: text, JSON: text}})
@@ -51,8 +49,7 @@ func hostile(t testing.TB, text string) *inspect.Pages {
 	quoted := string(valid)
 	first, err := h.Append(convo.User("Begin."))
 	require.NoError(t, err)
-	_, err = h.Append(convo.Assistant("Yes."))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("Yes."))
 	for _, call := range []convo.ToolCall{{ID: text, Name: text, Arguments: text}, {ID: "c", Name: text, Arguments: quoted}, {ID: "d", Name: "read", Arguments: quoted}} {
 		_, _ = h.Append(convo.User("Read."), convo.Assistant("Yes.", call), convo.Message{Role: convo.RoleTool, Parts: []convo.Part{
 			convo.ToolResult{CallID: call.ID, Name: call.Name, IsError: true, Parts: []convo.Part{convo.Text(text), convo.Media{MIME: text, URL: text}, convo.Opaque{Format: text, JSON: quoted}}}}})
@@ -63,8 +60,7 @@ func hostile(t testing.TB, text string) *inspect.Pages {
 			_, _ = h.Append(convo.Message{Role: role, Author: text, Parts: []convo.Part{part}})
 		}
 	}
-	_, err = h.Append(convo.User("Go on."))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("Go on."))
 	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{first}, Summary: &convo.Summary{Text: text + ".", Names: text, Model: text}})
 	require.NoError(t, err)
 	cause := errors.New(text)
@@ -106,12 +102,9 @@ func TestPages_Hostile(t *testing.T) {
 
 // A page shows 4 kB of a text, and the whole on request.
 func TestPages_LongText(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, nil)
 	text := strings.Repeat("<b>é</b>", 125_000) // a million characters
-	_, err = h.Append(convo.User("Go."), convo.Assistant(text))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("Go."), convo.Assistant(text))
 	p := inspect.Handler(h)
 	page := ask(t, p, "/")
 	has(t, page, "1,125,000 bytes in all")

@@ -69,9 +69,7 @@ func (b *busy) Status() convo.Status {
 
 // The figures of a page are those of one moment, while others change the conversation.
 func TestPages_OneMoment(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, nil)
 	b := &busy{h, 7}
 	sum, tokens := inspect.Moment(b)
 	assert.Equal(t, tokens, sum)
@@ -118,13 +116,10 @@ func TestPages_Large(t *testing.T) {
 
 // large makes a conversation with a number of entries, a multiple of four.
 func large(t testing.TB, entries int) *convo.History {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000_000}})
-	require.NoError(t, err)
-	t.Cleanup(func() { h.Close() })
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 10_000_000}})
 	for n := range entries / 4 {
 		call := convo.ToolCall{ID: fmt.Sprint("c", n), Name: "read", Arguments: fmt.Sprintf(`{"page":%d}`, n)}
-		_, err := h.Append(convo.User(fmt.Sprint("Question ", n)), convo.Assistant("", call), convo.Result(call, strings.Repeat("It says nothing. ", 200)), convo.Assistant("Nothing."))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User(fmt.Sprint("Question ", n)), convo.Assistant("", call), convo.Result(call, strings.Repeat("It says nothing. ", 200)), convo.Assistant("Nothing."))
 	}
 	return h
 }
@@ -132,9 +127,7 @@ func large(t testing.TB, entries int) *convo.History {
 // What a page holds is bounded even if each of its parts is as large as can be.
 func TestPages_WorstCase(t *testing.T) {
 	seen := &inspect.Reports{}
-	h, err := convo.New(&convo.Options{OnCompaction: seen.Add})
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, &convo.Options{OnCompaction: seen.Add})
 	quotes := strings.Repeat("'\u200b", 2000) // grows to 13 bytes from 4
 	var parts []convo.Part
 	for n := range 300 {
@@ -152,13 +145,11 @@ func TestPages_WorstCase(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	}
-	_, err = h.Append(convo.User("x"), convo.Message{Role: convo.RoleAssistant, Parts: parts})
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("x"), convo.Message{Role: convo.RoleAssistant, Parts: parts})
 	for n := range 300 {
 		results = append(results, convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: fmt.Sprint(n, quotes), Parts: slices.Repeat([]convo.Part{convo.Text("x")}, 100)}}})
 	}
-	_, err = h.Append(results[:290]...)
-	require.NoError(t, err)
+	mustAppend(t, h, results[:290]...)
 	var query strings.Builder
 	query.WriteString("?")
 	for n := range 20 {

@@ -15,9 +15,7 @@ import (
 
 // No label of a mark is on the line of another.
 func TestPages_Marks(t *testing.T) {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 100_000, Reserve: 10_000, Low: 10_000, Soft: 20_000, High: 80_000}})
-	require.NoError(t, err)
-	defer h.Close()
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 100_000, Reserve: 10_000, Low: 10_000, Soft: 20_000, High: 80_000}})
 	page := ask(t, inspect.Handler(h), "/")
 	var got []string
 	for _, m := range regexp.MustCompile(`<text x="([0-9.%]+)" y="(\d+)" dx="-?4" dy="9" text-anchor="(\w+)">([^<]*)</text>`).FindAllStringSubmatch(page, -1) {
@@ -53,11 +51,9 @@ func TestPages_Growth(t *testing.T) {
 			return []convo.Message{convo.User("u"), convo.Assistant(strings.Repeat("word ", 1900))}
 		}, `<b>less than 1 turn</b> <span class="label">at [0-9,]+ tokens per turn, as in the newest 2<`, 2},
 	} {
-		h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
-		require.NoError(t, err)
+		h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
 		for n := range c.entries {
-			_, err := h.Append(c.append(n)...)
-			require.NoError(t, err)
+			mustAppend(t, h, c.append(n)...)
 		}
 		page := ask(t, inspect.Handler(h), "/")
 		_, window, _ := strings.Cut(page, `<section aria-label="Window">`)
@@ -83,10 +79,8 @@ func TestPages_Limits(t *testing.T) {
 		{"a guess", convo.Limits{Window: 1_000, Assumed: true}, []string{"the window is a guess"}, nil},
 	} {
 		t.Log(c.name)
-		h, err := convo.New(&convo.Options{Limits: c.limits})
-		require.NoError(t, err)
-		_, err = h.Append(convo.User(strings.Repeat("word ", 150)))
-		require.NoError(t, err)
+		h := newHistory(t, &convo.Options{Limits: c.limits})
+		mustAppend(t, h, convo.User(strings.Repeat("word ", 150)))
 		page := ask(t, inspect.Handler(h), "/")
 		for _, want := range c.has {
 			has(t, page, want)
@@ -100,18 +94,14 @@ func TestPages_Limits(t *testing.T) {
 
 // What was measured and what is estimated are told apart, in figures and in the bar.
 func TestPages_Measured(t *testing.T) {
-	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000}})
-	require.NoError(t, err)
-	defer h.Close()
-	_, err = h.Append(convo.User(strings.Repeat("word ", 300)))
-	require.NoError(t, err)
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 10_000}})
+	mustAppend(t, h, convo.User(strings.Repeat("word ", 300)))
 	page := ask(t, inspect.Handler(h), "/")
 	has(t, page, `<dt>Measured</dt><dd><b>nothing</b> <span class="label">no usage report yet; all is estimated</span>`)
 	assert.Zero(t, tokensOf(t, page)["measured"])
 
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 320, Output: 10}))
-	_, err = h.Append(convo.Assistant(strings.Repeat("word ", 90)))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant(strings.Repeat("word ", 90)))
 	page = ask(t, inspect.Handler(h), "/")
 	e, tokens := h.Tokens(), tokensOf(t, page)
 	assert.Equal(t, []int{e.Measured, e.Tokens - e.Measured, e.Upper - e.Tokens}, []int{tokens["measured"], tokens["estimated"], tokens["margin"]})

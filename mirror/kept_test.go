@@ -16,6 +16,9 @@ func TestKept(t *testing.T) {
 	result := func(id, text string) convo.Part {
 		return convo.ToolResult{CallID: id, Parts: []convo.Part{convo.Text(text)}}
 	}
+	two := func(text string) convo.Part {
+		return convo.ToolResult{CallID: "1", Parts: []convo.Part{convo.Text("a"), convo.Text(text)}}
+	}
 	parts := func(p ...convo.Part) []convo.Part { return p }
 	for _, c := range []struct {
 		was, now []convo.Part
@@ -29,6 +32,7 @@ func TestKept(t *testing.T) {
 		{parts(call), parts(convo.ToolCall{ID: "d", Name: "f"}), []int{-1}},
 		{parts(result("", "a"), result("2", "b")), parts(result("1", "a"), result("2", "cleared")), []int{0, -1}},
 		{parts(result("1", "a")), parts(result("2", "a")), []int{-1}},
+		{parts(two("b")), parts(two("c")), []int{-1}},
 		{parts(convo.Text("a"), convo.Text("b")), parts(convo.Text("b"), convo.Text("a")), []int{1, -1}},
 		{parts(convo.Text("a\xff"), result("1", "b\xff")), parts(convo.Text("a\uFFFD"), result("1", "b\uFFFD")), []int{0, 1}},
 	} {

@@ -358,7 +358,7 @@ func (m *Mirror[M]) meet() error {
 			continue
 		}
 		if r := (*rows)[n]; r.first <= newest { // only a part of the value was taken back
-			if err := m.h.RewindTo(r.first - 1); err != nil {
+			if err := m.h.RewindBefore(r.first); err != nil {
 				return err
 			}
 			return m.meet()
@@ -572,9 +572,7 @@ func turns[M any](items []*item[M]) iter.Seq[[]*item[M]] {
 				open += len(msg.ToolCalls()) - len(msg.ToolResults())
 			}
 		}
-		if start < len(items) {
-			yield(items[start:])
-		}
+		yield(items[start:])
 	}
 }
 
@@ -598,7 +596,7 @@ func (m *Mirror[M]) appendBatch(fresh []*item[M]) (int, error) {
 		m.name(it, len(m.rows)+i)
 		msgs = append(msgs, it.msgs...)
 	}
-	last, err := m.h.Append(msgs...)
+	last, err := m.h.AppendRows(msgs...)
 	if err != nil {
 		return 0, err
 	}

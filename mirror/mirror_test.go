@@ -109,6 +109,12 @@ func newHistory(t testing.TB, o *convo.Options) *convo.History {
 	return h
 }
 
+// newMirror returns a new History and a Mirror of it.
+func newMirror[M any](t testing.TB, o *convo.Options, c mirror.Codec[M]) (*convo.History, *mirror.Mirror[M]) {
+	h := newHistory(t, o)
+	return h, mirror.New(h, c)
+}
+
 func look(t testing.TB, h *convo.History, m *mirror.Mirror[*line]) []*line {
 	view, err := m.View(h.Snapshot())
 	require.NoError(t, err)
@@ -131,15 +137,20 @@ func same(t testing.TB, want, got []*line) {
 	}
 }
 
+// syncs synchronizes a list, which the view then holds unchanged.
+func syncs(t testing.TB, h *convo.History, m *mirror.Mirror[*line], list []*line) {
+	t.Helper()
+	require.NoError(t, m.Sync(list))
+	same(t, list, look(t, h, m))
+}
+
 func TestMirror_GivesBackTheSameValues(t *testing.T) {
 	for name, codec := range map[string]mirror.Codec[*line]{"by place": byPlace, "by key": byKey} {
 		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, nil)
-			m := mirror.New(h, codec)
+			h, m := newMirror(t, nil, codec)
 			list := []*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}
 			for range 3 {
-				require.NoError(t, m.Sync(list))
-				same(t, list, look(t, h, m))
+				syncs(t, h, m, list)
 				list = append(list, step("looking", 2, 1)...)
 			}
 			require.NoError(t, m.Sync(list))
@@ -153,15 +164,13 @@ func TestMirror_GivesBackTheSameValues(t *testing.T) {
 			for i, l := range list { // a framework that makes its values anew
 				list[i] = l.clone()
 			}
-			require.NoError(t, m.Sync(list))
-			same(t, list, look(t, h, m))
+			syncs(t, h, m, list)
 		})
 	}
 }
 
 func TestMirror_SystemMessages(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byKey)
+	h, m := newMirror(t, nil, byKey)
 	require.NoError(t, h.SetSystem(convo.System("of the host")))
 	user := newLine(convo.RoleUser, "Hello")
 	require.NoError(t, m.Sync([]*line{user}))
@@ -177,15 +186,13 @@ func TestMirror_SystemMessages(t *testing.T) {
 	note := newLine(convo.RoleSystem, "The user is in Rome now.")
 	list := append([]*line{again, user}, step("looking", 1, 1)...)
 	list = append(list, note)
-	require.NoError(t, m.Sync(list))
-	same(t, list, look(t, h, m))
+	syncs(t, h, m, list)
 	require.NoError(t, m.Sync(list[1:]))
 	same(t, list[1:], look(t, h, m))
 }
 
 func TestMirror_RebuildsOnlyWhatWasChanged(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, nil, byPlace)
 	list := []*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}
 	for range 3 {
 		list = append(list, step("looking", 2, 20)...)
@@ -227,13 +234,11 @@ func TestMirror_RebuildsOnlyWhatWasChanged(t *testing.T) {
 	require.NoError(t, h.Undo(r))
 	view = look(t, h, m) // the values were let go, so they are made anew
 	assert.Equal(t, texts(list), texts(view))
-	require.NoError(t, m.Sync(list))
-	same(t, list, look(t, h, m))
+	syncs(t, h, m, list)
 }
 
 func TestMirror_CutAtAppend(t *testing.T) {
-	h := newHistory(t, &convo.Options{MaxResult: 64})
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, &convo.Options{MaxResult: 64}, byPlace)
 	list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 2, 1)...)
 	list[2].Results[1] = strings.Repeat("all of it. ", 500)
 	require.NoError(t, m.Sync(list))
@@ -246,8 +251,7 @@ func TestMirror_CutAtAppend(t *testing.T) {
 }
 
 func TestMirror_SeveralMessagesOfOneValue(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byKey)
+	h, m := newMirror(t, nil, byKey)
 	list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 2, 5)...)
 	list[2].Role, list[2].Text = convo.RoleUser, "and hurry"
 	list = append(list, newLine(convo.RoleAssistant, "done"), newLine(convo.RoleUser, "thanks"))
@@ -269,24 +273,17 @@ func TestMirror_SeveralMessagesOfOneValue(t *testing.T) {
 	require.NoError(t, h.RewindTo(4))
 	require.NoError(t, m.Sync(list))
 	assert.Equal(t, []string{"Hello", "and hurry", "done", "thanks"}, texts(look(t, h, m)))
-}
 
-func TestMirror_OneValueTakenBackInPart(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
-	list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 1, 5)...)
-	list[2].Role, list[2].Text = convo.RoleUser, "and hurry"
-	require.NoError(t, m.Sync(list))
-	require.NoError(t, h.RewindTo(3))
-	require.NoError(t, m.Sync(list))
-	same(t, list, look(t, h, m))
+	h, m = newMirror(t, nil, byPlace)
+	syncs(t, h, m, list[:3])
+	require.NoError(t, h.RewindTo(3), "a part of the value is taken back")
+	syncs(t, h, m, list[:3])
 }
 
 func TestMirror_Add(t *testing.T) {
 	for name, codec := range map[string]mirror.Codec[*line]{"by place": byPlace, "by key": byKey} {
 		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, nil)
-			m := mirror.New(h, codec)
+			h, m := newMirror(t, nil, codec)
 			list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
 			require.NoError(t, m.Sync(list[:2]))
 			typed := newLine(convo.RoleUser, "Also look there.")
@@ -306,13 +303,18 @@ func TestMirror_Add(t *testing.T) {
 			require.NoError(t, m.Sync(append(slices.Clone(list), typed)), "or at the end")
 			same(t, want, look(t, h, m))
 			assert.Equal(t, len(want), h.Len())
+
+			list = append(slices.Clone(want), step("looking", 1, 1)...)
+			require.NoError(t, m.Sync(list[:len(list)-1])) // a call is open
+			typed = newLine(convo.RoleUser, "Faster!")
+			require.NoError(t, m.Add(typed))
+			syncs(t, h, m, append(list, typed)) // a message that waits is in the view once
 		})
 	}
 }
 
 func TestMirror_AddWaitsForItsRole(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, nil, byPlace)
 	list := []*line{newLine(convo.RoleUser, "Hello")}
 	require.NoError(t, m.Sync(list))
 	typed := newLine(convo.RoleUser, "Anyone?")
@@ -325,8 +327,7 @@ func TestMirror_AddWaitsForItsRole(t *testing.T) {
 }
 
 func TestMirror_OnceAndUnseen(t *testing.T) {
-	h := newHistory(t, &convo.Options{Roles: convo.Relaxed()})
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, &convo.Options{Roles: convo.Relaxed()}, byPlace)
 	list := []*line{newLine(convo.RoleUser, "Hello"), newLine(convo.RoleAssistant, "I will.")}
 	goOn := newLine(convo.RoleUser, "Go on.")
 	goOn.Once = true
@@ -337,15 +338,18 @@ func TestMirror_OnceAndUnseen(t *testing.T) {
 	require.NoError(t, m.Sync(list))
 	same(t, slices.Delete(slices.Clone(list), 2, 3), look(t, h, m))
 
-	list = append(list, newLine("ui", "spinner")) // not for the model
-	require.NoError(t, m.Sync(list))
+	spinner, bar := newLine("ui", "spinner"), newLine("ui", "bar") // not for the model
+	require.NoError(t, m.Sync(append(slices.Clone(list), spinner, bar)))
 	assert.Equal(t, 3, h.Len())
-	require.NoError(t, m.Sync(list))
+	list = append(list, newLine(convo.RoleUser, "Thanks."), spinner)
+	for range 2 {
+		require.NoError(t, m.Sync(list), "a message was put before them")
+		assert.Equal(t, 4, h.Len())
+	}
 }
 
 func TestMirror_EntriesOfTheHistory(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, nil, byPlace)
 	list := []*line{newLine(convo.RoleUser, "Hello")}
 	require.NoError(t, m.Sync(list))
 	_, err := h.Append(convo.Assistant("by hand"), convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("me too")}})
@@ -365,6 +369,8 @@ func TestMirror_EntriesOfTheHistory(t *testing.T) {
 
 func TestMirror_Errors(t *testing.T) {
 	whole := append([]*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
+	again := whole[3].clone() // a turn that is tried again, as a user interface does it
+	again.ID = "again"
 	edited := func(i int) []*line {
 		list := slices.Clone(whole)
 		list[i] = list[i].clone()
@@ -384,11 +390,11 @@ func TestMirror_Errors(t *testing.T) {
 		{"all is missing", nil, 0, 0, "missing"},
 		{"one is missing", slices.Delete(slices.Clone(whole), 1, 2), 1, 0, "different message"},
 		{"one was put between", slices.Insert(slices.Clone(whole), 2, newLine(convo.RoleUser, "new")), 2, 2, "different message"},
+		{"the end was made again", append(slices.Clone(whole[:3]), again), 3, 3, "different message"},
 		{"two have changed places", []*line{whole[0], whole[2], whole[1], whole[3]}, 1, 0, "different message"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHistory(t, nil)
-			m := mirror.New(h, byKey)
+			h, m := newMirror(t, nil, byKey)
 			require.NoError(t, m.Sync(whole))
 			before := h.Snapshot()
 			err := m.Sync(c.list)
@@ -414,34 +420,18 @@ func TestMirror_Errors(t *testing.T) {
 				}
 			}
 			require.NoError(t, h.RewindTo(0))
-			require.NoError(t, m.Sync(whole))
-			same(t, whole, look(t, h, m))
+			syncs(t, h, m, whole)
 		})
 	}
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, nil, byPlace)
 	assert.ErrorContains(t, m.Sync([]*line{newLine(convo.RoleUser, "undecodable")}), "message 0")
-	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
+	assert.ErrorAs(t, m.Sync([]*line{newLine(convo.RoleAssistant, "a"), newLine(convo.RoleUser, "b")}), new(*convo.RoleError))
 	assert.Zero(t, h.Len())
 	var broken *convo.PanicError
 	err := m.Sync([]*line{newLine(convo.RoleUser, "a"), nil})
 	assert.ErrorAs(t, err, &broken)
 	assert.ErrorContains(t, err, "mirror: message 1: ", "which one it is")
 	assert.ErrorAs(t, mirror.New(h, mirror.Codec[*line]{}).Sync([]*line{nil}), &broken)
-}
-
-// A turn that is tried again, as a user interface does it.
-func TestMirror_Again(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byKey)
-	list := []*line{newLine(convo.RoleUser, "Hello"), newLine(convo.RoleAssistant, "Hi."), newLine(convo.RoleUser, "A joke?"), newLine(convo.RoleAssistant, "No.")}
-	require.NoError(t, m.Sync(list))
-	list = append(slices.Clone(list[:3]), newLine(convo.RoleAssistant, "Two bytes meet."))
-	var past *mirror.PastError
-	require.ErrorAs(t, m.Sync(list), &past)
-	require.NoError(t, h.RewindTo(past.Last))
-	require.NoError(t, m.Sync(list))
-	same(t, list, look(t, h, m))
 }
 
 func TestMirror_AfterARestart(t *testing.T) {
@@ -483,8 +473,7 @@ func TestMirror_AfterARestart(t *testing.T) {
 }
 
 func TestMirror_LetsValuesGo(t *testing.T) {
-	h := newHistory(t, &convo.Options{KeepOriginals: -1})
-	m := mirror.New(h, byPlace)
+	h, m := newMirror(t, &convo.Options{KeepOriginals: -1}, byPlace)
 	var refs []weak.Pointer[line]
 	func() {
 		list := []*line{newLine(convo.RoleUser, "Hello")}
@@ -514,6 +503,10 @@ func TestMirror_LetsValuesGo(t *testing.T) {
 	require.NoError(t, err)
 	look(t, h, m)
 	assert.Equal(t, h.Len(), living())
+
+	require.NoError(t, h.RewindTo(1))
+	require.NoError(t, m.Sync([]*line{newLine(convo.RoleUser, "Hello")}))
+	assert.Zero(t, living(), "what was taken back")
 	runtime.KeepAlive(m)
 }
 
@@ -525,8 +518,7 @@ func TestMirror_Seals(t *testing.T) {
 		Encode: func(m convo.Message, _ **turn) (*turn, error) { return &m, nil },
 		Seals:  func(name string) bool { model = name; return name == "checks" },
 	}
-	h := newHistory(t, nil)
-	m := mirror.New(h, codec)
+	h, m := newMirror(t, nil, codec)
 	user, answer := convo.User("Hello"), convo.Assistant("Hi.").WithReasoning(convo.Reasoning{Text: "hm", Signature: "s"})
 	require.NoError(t, m.Sync([]*turn{&user}))
 	_, _, err := h.Prepare(context.Background())
@@ -551,8 +543,7 @@ func TestMirror_Race(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for agent := range 3 {
-		h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 2000 + 1000*agent}})
-		m := mirror.New(h, byKey)
+		h, m := newMirror(t, &convo.Options{Limits: convo.Limits{Window: 2000 + 1000*agent}}, byKey)
 		for n := 2; n <= len(list); n += 2 {
 			_, _, err := m.Prepare(context.Background(), list[:n])
 			require.NoError(t, err)
@@ -585,8 +576,7 @@ func TestMirror_Random(t *testing.T) {
 		if seed%2 == 0 {
 			codec = byKey
 		}
-		h := newHistory(t, &convo.Options{Roles: convo.Relaxed(), MaxResult: 200})
-		m := mirror.New(h, codec)
+		h, m := newMirror(t, &convo.Options{Roles: convo.Relaxed(), MaxResult: 200}, codec)
 		list := []*line{newLine(convo.RoleSystem, "Be brief.")}
 		typed := map[*line]bool{}
 		var reports []convo.Report
@@ -764,8 +754,7 @@ func TestSend(t *testing.T) {
 		{"down", []error{down}, 1, down},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHistory(t, nil)
-			m := mirror.New(h, byPlace)
+			_, m := newMirror(t, nil, byPlace)
 			list := []*line{newLine(convo.RoleUser, "Hello")}
 			for range 20 {
 				list = append(list, step("looking", 1, 10)...)
@@ -791,23 +780,6 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// A message that waits, and that the list then holds, is in the view once.
-func TestMirror_Add_WaitsUntilTheListHoldsIt(t *testing.T) {
-	for name, codec := range codecs {
-		t.Run(name, func(t *testing.T) {
-			h := newHistory(t, nil)
-			m := mirror.New(h, codec)
-			list := append([]*line{newLine(convo.RoleUser, "Read.")}, step("reading", 1, 1)...)
-			require.NoError(t, m.Sync(list[:2])) // a call is open
-			typed := newLine(convo.RoleUser, "Faster!")
-			require.NoError(t, m.Add(typed))
-			list = append(list, typed)
-			require.NoError(t, m.Sync(list))
-			same(t, list, look(t, h, m))
-		})
-	}
-}
-
 // A nil snapshot is an error of the caller, and not of the codec.
 func TestMirror_ViewOfNil(t *testing.T) {
 	h, err := convo.New(nil)
@@ -820,8 +792,7 @@ func TestMirror_ViewOfNil(t *testing.T) {
 // A snapshot of another History shows what that says, also where its IDs are those of
 // other entries.
 func TestMirror_ViewOfAnother(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byPlace)
+	_, m := newMirror(t, nil, byPlace)
 	list := []*line{newLine(convo.RoleUser, "first"), newLine(convo.RoleAssistant, "mine")}
 	require.NoError(t, m.Sync(list))
 	other := newHistory(t, nil)
@@ -838,8 +809,7 @@ func TestMirror_ViewOfAnother(t *testing.T) {
 // A key that two messages have is an error at once, and not only when Resume looks for the
 // rows. System messages have no rows.
 func TestSync_KeyTwice(t *testing.T) {
-	h := newHistory(t, nil)
-	m := mirror.New(h, byKey)
+	h, m := newMirror(t, nil, byKey)
 	list := []*line{newLine(convo.RoleSystem, "s"), newLine(convo.RoleSystem, "t"), newLine(convo.RoleUser, "one"), newLine(convo.RoleAssistant, "two")}
 	list[1].ID = list[0].ID
 	list[3].ID = list[2].ID

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,51 +12,30 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // notes matches a message with the role system.
 var notes = regexp.MustCompile(`"role": ?"system"`)
 
-// Check finds nothing wrong with recorded requests that the API accepted, and
-// Encode writes an equivalent request from what Decode reads of them. Nothing is
-// lost.
+// Nothing of a recorded request is lost.
 func TestAnthropic_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
-	accepted, refused, named := 0, 0, 0
-	eachRecording(t, "anthropic", func(r recording) {
-		if r.Status != 200 {
-			refused++
-			found := wire.Anthropic{}.Check(r.Request)
-			if len(found) > 0 {
-				named++
-			}
-			t.Logf("%d %s: %v %.160s", r.Status, r.ID, found, r.Error)
+	var c replay
+	eachAnthropic(t, func(t *testing.T, _ wire.Anthropic, r recording) {
+		if c.refuses(t, wire.Anthropic{}, r, nil) {
 			return
 		}
-		accepted++
-		var body struct{ Model string }
-		require.NoError(t, json.Unmarshal(r.Request, &body))
+		model, _ := readJSON(t, r.Request)["model"].(string)
 		bare := wire.Anthropic{Betas: true}
 		if notes.Match(r.Request) {
-			bare.Model = body.Model // which takes them
+			bare.Model = model // which takes them
 		}
-		for _, f := range []wire.Anthropic{bare, {Model: body.Model, Betas: true, Cache: true, UserLast: true}} {
-			want := anthropicCanon(t, r.Request, !f.Cache)
-			assert.Empty(t, f.Check(r.Request), r.ID)
-			in, err := f.Decode(r.Request)
-			require.NoError(t, err, r.ID)
+		for _, f := range []wire.Anthropic{bare, {Model: model, Betas: true, Cache: true, UserLast: true}} {
+			in := survives(t, f, r, func(body []byte) []string { return anthropicCanon(t, body, !f.Cache) })
 			assert.Empty(t, in.Lost, r.ID)
-			h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err, r.ID)
-			out, err := f.Encode(h.Snapshot())
-			require.NoError(t, err, r.ID)
-			assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
-			assert.False(t, out.NoThinking, r.ID)
-			assert.Equal(t, want, anthropicCanon(t, out.Body(), !f.Cache), r.ID)
 		}
 	})
-	t.Logf("%d accepted; %d refused, %d of them for a rule of Check", accepted, refused, named)
+	c.report(t)
 }
 
 // anthropicCanon returns what two equivalent requests have in common. They may
@@ -277,8 +255,6 @@ type mutable struct {
 	msgs []map[string]any
 }
 
-func set(m map[string]any, key string, value any) bool { m[key] = value; return true }
-
 func (r *mutable) append(role, text string) bool {
 	r.msgs = append(r.msgs, map[string]any{"role": role, "content": text})
 	return true
@@ -332,30 +308,23 @@ func (r *mutable) rename(to string) bool {
 	return true
 }
 
-// If one rule is broken in a recorded request, Check reports only that rule.
+// eachAnthropic calls f with each recorded request of this format.
+func eachAnthropic(t *testing.T, f func(t *testing.T, format wire.Anthropic, r recording)) {
+	eachRecording(t, "anthropic", func(r recording) { f(t, wire.Anthropic{}, r) })
+}
+
 func TestAnthropic_CheckNamesTheBrokenRule(t *testing.T) {
-	var good []recording
-	eachRecording(t, "anthropic", func(r recording) {
-		if r.Status == 200 {
-			good = append(good, r)
-		}
-	})
-	c := tally{}
-	rules := slices.Sorted(maps.Keys(anthropicMutants))
-	for _, rule := range rules {
-		for _, r := range good {
-			if c.enough(rule) {
-				break
-			}
-			m := &mutable{all: readJSON(t, r.Request)}
-			for _, msg := range m.all["messages"].([]any) {
+	var mutants []mutant
+	for rule, spoil := range anthropicMutants {
+		mutants = append(mutants, mutant{rule, func(body map[string]any) bool {
+			m := &mutable{all: body}
+			for _, msg := range body["messages"].([]any) {
 				m.msgs = append(m.msgs, msg.(map[string]any))
 			}
-			if anthropicMutants[rule](m) {
-				m.all["messages"] = append(make([]map[string]any, 0), m.msgs...)
-				c.look(t, wire.Anthropic{UserLast: rule == "last-role"}, rule, r.ID, m.all)
-			}
-		}
+			return spoil(m) && set(body, "messages", append(make([]map[string]any, 0), m.msgs...))
+		}})
 	}
-	c.verdict(t, rules...)
+	checkMutants(t, mutants, eachAnthropic, func(_ wire.Anthropic, _ recording, _ map[string]any, rule string) (wire.Anthropic, bool) {
+		return wire.Anthropic{UserLast: rule == "last-role"}, true
+	})
 }

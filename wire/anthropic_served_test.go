@@ -155,10 +155,7 @@ func TestAnthropic_ServedCallsArePaired(t *testing.T) {
 			h := relaxed(t, convo.Overheads{}, tt.msgs...)
 			r := mustEncode(t, f, h.Snapshot())
 			assert.Equal(t, tt.want, strings.TrimSuffix(strings.TrimPrefix(string(r.Body()), `{"messages":[`), `]}`))
-			var lost []string
-			for _, o := range r.Lost {
-				lost = append(lost, o.String())
-			}
+			lost := listed(r.Lost)
 			assert.Equal(t, tt.lost, strings.Join(lost, "; "))
 			assert.Empty(t, unservedBlocks(t, r.Body()))
 			assert.Empty(t, f.Check(r.Body()))
@@ -167,8 +164,7 @@ func TestAnthropic_ServedCallsArePaired(t *testing.T) {
 			e := wire.Encoder{Format: f}
 			h = relaxed(t, convo.Overheads{})
 			for _, msg := range tt.msgs {
-				_, err := h.Append(msg)
-				require.NoError(t, err)
+				mustAppend(t, h, msg)
 				want := mustEncode(t, f, h.Snapshot())
 				for range 2 {
 					got := mustEncode(t, &e, h.Snapshot())
@@ -285,8 +281,7 @@ func checkServedCalls(t *testing.T, blocks []byte, cuts uint64) {
 				return
 			}
 			for _, c := range m.ToolCalls() {
-				_, err := h.Append(convo.Result(c, "r"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.Result(c, "r"))
 			}
 		}
 		switch cuts / 4 % 4 {
@@ -341,8 +336,7 @@ func TestAnthropic_ModelsThatWantTheUserLast(t *testing.T) {
 		}
 
 		paused := relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(block(searchS)))
-		r, err := f.Encode(paused.Snapshot())
-		require.NoError(t, err)
+		r = mustEncode(t, f, paused.Snapshot())
 		assert.Len(t, r.Messages, 2, model)
 		assert.Empty(t, f.Check(r.Body()), model)
 	}
@@ -376,8 +370,7 @@ func TestAnthropic_DoGoesOnAfterAPause(t *testing.T) {
 	assert.Equal(t, convo.Usage{Input: 60, Output: 6}, reply.Usage)
 	assert.Len(t, reply.Messages, 3)
 	assert.True(t, strings.HasSuffix(last, `{"role":"assistant","content":[{"type":"text","text":"so"},`+searchS+`]},{"role":"assistant","content":[`+foundS+`,`+searchU+`]}]}`), last)
-	_, err = h.Append(convo.User("and?"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("and?"))
 	r := mustEncode(t, &e, h.Snapshot())
 	assert.Empty(t, r.Lost)
 	assert.Empty(t, f.Check(r.Body()))

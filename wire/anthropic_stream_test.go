@@ -129,10 +129,7 @@ func anthropicAnswer(g *streamGenerator) (string, []event) {
 func TestAnthropicStream_Recorded(t *testing.T) {
 	restarts := 0
 	recordedEvents(t, "anthropic__", streamCases["anthropic"].ends, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Anthropic{}, events)
-		assert.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Anthropic{}, events)
 		require.NotEmpty(t, got.Messages)
 		if !strings.Contains(t.Name(), "programmatic") { // the answers in between report none
 			assert.NotZero(t, got.Usage.Input)
@@ -152,13 +149,8 @@ func TestAnthropicStream_Recorded(t *testing.T) {
 				restarts++
 			}
 		}
-		var all strings.Builder
-		for _, p := range got.Messages[0].Parts {
-			if p, ok := p.(convo.Text); ok {
-				all.WriteString(string(p))
-			}
-		}
-		assert.Equal(t, all.String(), text)
+		said, _, _ := contentOf(got.Messages[:1])
+		assert.Equal(t, said, text)
 	})
 	assert.Equal(t, 1, restarts, "the recording with an answer spliced into another")
 }
@@ -192,7 +184,7 @@ func TestAnthropicStream_Restart(t *testing.T) {
 // that arrive in pieces follow those that the block began with.
 func TestAnthropicStream_Citations(t *testing.T) {
 	for start, want := range map[string]string{``: ``, `,"citations":null`: ``, `,"citations":[]`: ``, `,"citations":[{"cited_text":"z"}]`: `{"cited_text":"z"},`} {
-		s, _ := feed(t, wire.Anthropic{}, dataOf(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
+		s, _ := feed(t, wire.Anthropic{}, chunks(`{"type":"message_start","message":{"role":"assistant","model":"m","content":[]}}`,
 			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""`+start+`}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`,
 			`{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"cited_text":"x"}}}`,
@@ -266,9 +258,7 @@ func TestAnthropicStream_Indexes(t *testing.T) {
 		{"a text at the index of a thought", chunks(start(zero, `{"type":"thinking","thinking":"hm"}`), delta(zero, "a"), end), []convo.Part{convo.Reasoning{Text: "hm"}, convo.Text("a")}},
 		{"in the start of the message", chunks(`{"type":"message_start","message":{"role":"assistant","content":[`+text("a")+`]}}`, start(zero, text("b")), end), []convo.Part{convo.Text("a"), convo.Text("b")}},
 	} {
-		s, deltas := feed(t, wire.Anthropic{}, tt.events)
-		got, err := s.Transcript()
-		require.NoError(t, err, tt.name)
+		got, deltas := streamed(t, wire.Anthropic{}, tt.events)
 		require.Len(t, got.Messages, 1, tt.name)
 		assert.Equal(t, tt.want, got.Messages[0].Parts, tt.name)
 		assert.Empty(t, got.Lost, tt.name)

@@ -30,6 +30,13 @@ func results(results ...convo.Part) convo.Message {
 	return convo.Message{Role: convo.RoleTool, Parts: results}
 }
 
+// says returns an answer of a model m, in a format.
+func says(format string, parts ...convo.Part) convo.Message {
+	return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format, Model: "m"}, Parts: parts}
+}
+
+func opaque(format, json string) convo.Part { return convo.Opaque{Format: format, JSON: json} }
+
 func block(json string) convo.Part { return convo.Opaque{Format: "anthropic", JSON: json} }
 
 var (
@@ -161,8 +168,7 @@ func TestAnthropic_EncodeReplacesInvalidAndRepeatedIDs(t *testing.T) {
 
 // Thinking is sent before the tag that names the author.
 func TestAnthropic_EncodePutsThinkingBeforeTheAuthor(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	guest := claudeSays(signed, convo.Text("x"), callA)
 	guest.Author = "guest"
 	h.Append(convo.User("hi"), guest)
@@ -215,13 +221,9 @@ func TestAnthropic_EncodeReportsLostThinking(t *testing.T) {
 		{name: "marker last", format: wire.Anthropic{Model: "other", UserLast: true}, msgs: []convo.Message{hi, claudeSays(signed, convo.Text("x"))}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
-			_, err = h.Append(test.msgs...)
-			require.NoError(t, err)
+			h := relaxedOf(t, test.msgs...)
 			if test.drop != nil {
-				_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: test.drop})
-				require.NoError(t, err)
+				mustApply(t, h, convo.Edit{Drop: test.drop})
 			}
 			r := mustEncode(t, test.format, h.Snapshot())
 			assert.Equal(t, test.want, r.NoThinking, "%s", r.Body())
@@ -298,16 +300,9 @@ func TestAnthropic_DecodeReadsARequest(t *testing.T) {
 	}, in.Messages)
 	assert.Equal(t, []string{
 		"messages[1].content[3].caller: no place for this field",
-	}, lossStrings(in.Lost))
+	}, listed(in.Lost))
 	_, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
 	assert.NoError(t, err)
-}
-
-func lossStrings(lost []wire.Loss) (list []string) {
-	for _, l := range lost {
-		list = append(list, l.String())
-	}
-	return list
 }
 
 func TestAnthropic_DecodeReadsAResponse(t *testing.T) {
@@ -316,7 +311,7 @@ func TestAnthropic_DecodeReadsAResponse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []convo.Message{claudeSays(convo.Text("x"))}, in.Messages)
 	assert.Equal(t, convo.Usage{Input: 240, CacheRead: 200, CacheWrite: 30, Output: 4}, in.Usage)
-	assert.Equal(t, []string{"container: no place for this field"}, lossStrings(in.Lost))
+	assert.Equal(t, []string{"container: no place for this field"}, listed(in.Lost))
 }
 
 func TestAnthropic_DecodeNamesThePathOfAnError(t *testing.T) {
@@ -337,11 +332,7 @@ func TestAnthropic_DecodeNamesThePathOfAnError(t *testing.T) {
 		`{"system":[{"type":"tool_use"}],"messages":[{"role":"user","content":"x"}]}`:               "system[0]",
 		`[{"role":"user","content":"x"},{"role":"user","content":[{"type":"tool_result"},"text"]}]`: "[1].content[0].tool_use_id",
 	} {
-		in, err := wire.Anthropic{}.Decode([]byte(doc))
-		var bad *wire.DecodeError
-		require.ErrorAs(t, err, &bad, doc)
-		assert.Equal(t, path, bad.Path, doc)
-		assert.Empty(t, in, doc)
+		assert.Equal(t, path, decodeError(t, wire.Anthropic{}, doc).Path, doc)
 	}
 }
 
@@ -402,18 +393,8 @@ func FuzzAnthropic_Decode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, err := wire.Anthropic{}.Decode(data)
-		if err != nil {
-			return
-		}
-		for _, format := range []wire.Anthropic{{}, {Cache: true, UserLast: true}} {
-			out, err := format.Encode(restored(t, in))
-			if err != nil {
-				require.ErrorIs(t, err, wire.ErrEmpty)
-				return
-			}
-			require.Empty(t, format.Check(out.Body()), "%s", out.Body())
-		}
+		checkDecoded(t, wire.Anthropic{}, data)
+		checkDecoded(t, wire.Anthropic{Cache: true, UserLast: true}, data)
 	})
 }
 
@@ -421,7 +402,7 @@ func FuzzAnthropic_Check(f *testing.F) {
 	for _, seed := range anthropicSeeds {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { wire.Anthropic{UserLast: true}.Check(data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkFindings(t, wire.Anthropic{UserLast: true}, data) })
 }
 
 // Only an opaque part that is a message with the role system is sent as a message.

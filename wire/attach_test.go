@@ -69,8 +69,7 @@ func TestCitations_GoBackInTheirFormat(t *testing.T) {
 		assert.Equal(t, tt.want, string(r.Messages[len(r.Messages)-2]))
 		again := mustDecode(t, tt.f, r.Body())
 		assert.Empty(t, again.Lost)
-		_, err := h.Append(convo.Assistant("so"), convo.User("x"))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.Assistant("so"), convo.User("x"))
 		next := mustEncode(t, tt.f, h.Snapshot())
 		assert.Equal(t, 1.0, wire.PrefixShare(r, next))
 	}
@@ -167,10 +166,10 @@ func TestCitations_DecodeTellsWhatItLoses(t *testing.T) {
 		`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"x","citations":[{}]}]}]}]}`: "messages[1].content[0].content[0].citations",
 	} {
 		in := mustDecode(t, wire.Anthropic{}, []byte(body))
-		assert.Equal(t, []string{want + ": the citations of a text"}, lossStrings(in.Lost))
+		assert.Equal(t, []string{want + ": the citations of a text"}, listed(in.Lost))
 	}
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[{"role":"user","content":[{"type":"input_text","text":"x","\u0061nnotations":[{}]}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"","annotations":[{}]}]}]}`))
-	assert.Equal(t, []string{"input[0].content[0].annotations: the citations of a text", "input[1].content[0].annotations: the citations of a text"}, lossStrings(in.Lost))
+	assert.Equal(t, []string{"input[0].content[0].annotations: the citations of a text", "input[1].content[0].annotations: the citations of a text"}, listed(in.Lost))
 }
 
 // A citation of a request or a recorded answer survives in its own format.
@@ -182,9 +181,7 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 		key    string
 	}{{"anthropic__", wire.Anthropic{}, `"citations":[{`}, {"openai__responses__openai-", wire.OpenAIResponses{}, `"annotations":[{`}} {
 		recordedEvents(t, tt.prefix, streamCases[map[string]string{"anthropic__": "anthropic", "openai__responses__openai-": "responses"}[tt.prefix]].ends, func(t *testing.T, events []event) {
-			s, _ := feed(t, tt.f, events)
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, _ := streamed(t, tt.f, events)
 			notes := 0
 			for _, m := range got.Messages {
 				for _, p := range m.Parts {
@@ -204,8 +201,7 @@ func TestCitations_OfRecordedStreams(t *testing.T) {
 			r := mustEncode(t, tt.f, convo.NewSnapshot(msgs))
 			assert.Equal(t, notes, strings.Count(string(r.Body()), tt.key))
 			assert.Empty(t, tt.f.Check(r.Body()))
-			r, err = wire.OpenAIChat{}.Encode(convo.NewSnapshot(msgs))
-			require.NoError(t, err)
+			r = mustEncode(t, wire.OpenAIChat{}, convo.NewSnapshot(msgs))
 			assert.Contains(t, string(r.Body()), "[Source: ")
 		})
 	}
@@ -245,8 +241,7 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		r := mustEncode(t, tt.f, h.Snapshot())
 		assert.Empty(t, tt.f.Check(r.Body()))
 		assert.Contains(t, string(r.Messages[2]), tt.want)
-		r, err = wire.OpenAIChat{}.Encode(h.Snapshot())
-		require.NoError(t, err)
+		r = mustEncode(t, wire.OpenAIChat{}, h.Snapshot())
 		var m struct{ Content string }
 		require.NoError(t, json.Unmarshal(r.Messages[2], &m))
 		assert.Equal(t, tt.elsewhere, m.Content)
@@ -272,8 +267,7 @@ func TestResults_ThatCameAsObjects(t *testing.T) {
 		s := convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call), results(convo.ToolResult{CallID: "a", Name: "f", Parts: tt.parts, IsError: tt.isError})})
 		r := mustEncode(t, wire.Gemini{}, s)
 		assert.Contains(t, string(r.Messages[2]), tt.gemini)
-		r, err := wire.Converse{}.Encode(s)
-		require.NoError(t, err)
+		r = mustEncode(t, wire.Converse{}, s)
 		assert.Contains(t, string(r.Messages[2]), `"content":`+tt.converse)
 		assert.Empty(t, wire.Converse{}.Check(r.Body()))
 	}

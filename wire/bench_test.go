@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,10 +22,7 @@ func conversation() *convo.Snapshot { return conversationOf(150).Snapshot() }
 // conversationOf returns the conversation of a coding agent with a number of turns of
 // four messages each.
 func conversationOf(turns int) *convo.History {
-	h, err := convo.New(nil)
-	if err != nil {
-		panic(err)
-	}
+	h := must(convo.New(nil))
 	h.Append(convo.System(strings.Repeat("You are a coding agent. ", 40)))
 	output := strings.Repeat("func main() {\n\tfmt.Println(\"hello, \\\"world\\\"\")\n}\n", 25)
 	for i := range turns {
@@ -50,40 +46,61 @@ func pairs(messages, count int) []*convo.Snapshot {
 	return list
 }
 
+// laps are the times of two functions that run by turns.
+type laps [2][]time.Duration
+
+func (l *laps) time(which int, f func()) {
+	start := time.Now()
+	f()
+	l[which] = append(l[which], time.Since(start))
+}
+
+// report reports the medians, and the ratio of the second to the first.
+func (l *laps) report(b *testing.B, first, second string) {
+	slices.Sort(l[0])
+	slices.Sort(l[1])
+	one, two := l[0][len(l[0])/2], l[1][len(l[1])/2]
+	b.ReportMetric(float64(one.Nanoseconds())/1e3, "us/"+first)
+	b.ReportMetric(float64(two.Nanoseconds())/1e3, "us/"+second)
+	b.ReportMetric(float64(two)/float64(one), second+"/"+first)
+	b.ReportMetric(0, "ns/op")
+}
+
+// must panics if a function that is measured fails.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 // BenchmarkEncoder encodes the requests of a conversation after two new messages each,
-// alternating between an Encoder and its Format alone. It reports the medians, and the
-// ratio of the two.
+// alternating between an Encoder and its Format alone.
 func BenchmarkEncoder(b *testing.B) {
 	for _, messages := range []int{1_000, 10_000} {
 		for _, name := range []string{"anthropic", "anthropic 2", "converse", "converse 2", "gemini", "openai chat", "ollama", "strict", "responses", "mistral"} {
 			b.Run(fmt.Sprintf("%s/n=%d", name, messages), func(b *testing.B) {
 				f := formats[name]
-				var with, alone []time.Duration
+				var l laps
 				for b.Loop() {
 					e := &wire.Encoder{Format: f}
 					for i, s := range pairs(messages, 40) {
+						if i == 0 {
+							e.Encode(s)
+							continue
+						}
 						for _, turn := range []int{i % 2, 1 - i%2} {
-							start := time.Now()
-							if turn == 0 {
-								e.Encode(s)
-							} else {
-								f.Encode(s)
-							}
-							if took := time.Since(start); i > 0 && turn == 0 {
-								with = append(with, took)
-							} else if i > 0 {
-								alone = append(alone, took)
-							}
+							l.time(turn, func() {
+								if turn == 0 {
+									e.Encode(s)
+								} else {
+									f.Encode(s)
+								}
+							})
 						}
 					}
 				}
-				slices.Sort(with)
-				slices.Sort(alone)
-				a, c := with[len(with)/2], alone[len(alone)/2]
-				b.ReportMetric(float64(a.Nanoseconds())/1e3, "us/with")
-				b.ReportMetric(float64(c.Nanoseconds())/1e3, "us/alone")
-				b.ReportMetric(float64(c)/float64(a), "times")
-				b.ReportMetric(0, "ns/op")
+				l.report(b, "with", "alone")
 			})
 		}
 	}
@@ -93,7 +110,8 @@ func BenchmarkEncoder(b *testing.B) {
 // conversation.
 func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
 	few, many := pairs(100, 42), pairs(long.Or(1_000, 2_000), 42)
-	for name, f := range formats {
+	for _, name := range some(slices.Sorted(maps.Keys(formats)), 0) {
+		f := formats[name]
 		allocs := func(list []*convo.Snapshot) float64 {
 			e := &wire.Encoder{Format: f}
 			for _, s := range list[:20] {
@@ -111,201 +129,48 @@ func TestEncoder_AllocatesForWhatIsNew(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode encodes a conversation in each format, and compares that with
-// json.Marshal of the same request as maps and slices.
+// BenchmarkEncode encodes a conversation in each format.
 func BenchmarkEncode(b *testing.B) {
 	s := conversation()
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		r, err := formats[name].Encode(s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		body := r.Body()
 		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
+			b.SetBytes(int64(len(must(formats[name].Encode(s)).Body())))
 			b.ReportAllocs()
 			for b.Loop() {
 				r, _ := formats[name].Encode(s)
 				r.Body()
 			}
 		})
-		var tree any
-		if err := json.Unmarshal(body, &tree); err != nil {
-			b.Fatal(err)
-		}
-		b.Run(name+"/json.Marshal", func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := json.Marshal(tree); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
 
-// Requests as plain structs, with the fields that the conversation needs.
-type (
-	plainChat struct {
-		Messages []struct {
-			Role    string  `json:"role"`
-			CallID  string  `json:"tool_call_id,omitempty"`
-			Content *string `json:"content"`
-			Calls   []struct {
-				ID       string `json:"id"`
-				Type     string `json:"type"`
-				Function struct {
-					Name      string `json:"name"`
-					Arguments string `json:"arguments"`
-				} `json:"function"`
-			} `json:"tool_calls,omitempty"`
-		} `json:"messages"`
-	}
-	plainResponses struct {
-		Instructions string `json:"instructions"`
-		Input        []struct {
-			Type      string `json:"type,omitempty"`
-			CallID    string `json:"call_id,omitempty"`
-			Role      string `json:"role,omitempty"`
-			Content   string `json:"content,omitempty"`
-			Name      string `json:"name,omitempty"`
-			Arguments string `json:"arguments,omitempty"`
-			Output    string `json:"output,omitempty"`
-		} `json:"input"`
-	}
-	plainAnthropic struct {
-		System   []plainText `json:"system"`
-		Messages []struct {
-			Role    string `json:"role"`
-			Content []struct {
-				Type    string          `json:"type"`
-				Text    string          `json:"text,omitempty"`
-				CallID  string          `json:"tool_use_id,omitempty"`
-				Content string          `json:"content,omitempty"`
-				ID      string          `json:"id,omitempty"`
-				Name    string          `json:"name,omitempty"`
-				Input   json.RawMessage `json:"input,omitempty"`
-			} `json:"content"`
-		} `json:"messages"`
-	}
-	plainText struct {
-		Type string `json:"type,omitempty"`
-		Text string `json:"text"`
-	}
-	plainGemini struct {
-		System struct {
-			Parts []plainText `json:"parts"`
-		} `json:"systemInstruction"`
-		Contents []struct {
-			Role  string `json:"role"`
-			Parts []struct {
-				Text string `json:"text,omitempty"`
-				Call *struct {
-					ID   string          `json:"id,omitempty"`
-					Name string          `json:"name"`
-					Args json.RawMessage `json:"args"`
-				} `json:"functionCall,omitempty"`
-				Response *struct {
-					ID       string `json:"id,omitempty"`
-					Name     string `json:"name"`
-					Response struct {
-						Output string `json:"output"`
-					} `json:"response"`
-				} `json:"functionResponse,omitempty"`
-				Signature string `json:"thoughtSignature,omitempty"`
-			} `json:"parts"`
-		} `json:"contents"`
-	}
-	plainConverse struct {
-		System   []plainText `json:"system"`
-		Messages []struct {
-			Role    string `json:"role"`
-			Content []struct {
-				Text string `json:"text,omitempty"`
-				Use  *struct {
-					ID    string          `json:"toolUseId"`
-					Name  string          `json:"name"`
-					Input json.RawMessage `json:"input"`
-				} `json:"toolUse,omitempty"`
-				Result *struct {
-					ID      string      `json:"toolUseId"`
-					Content []plainText `json:"content"`
-				} `json:"toolResult,omitempty"`
-			} `json:"content"`
-		} `json:"messages"`
-	}
-)
-
-// BenchmarkFirst encodes a whole conversation in each format, and marshals the same
-// request as plain structs, alternating between the two. It reports the medians, and the
-// ratio of the two.
-func BenchmarkFirst(b *testing.B) {
+// BenchmarkEncode_Ratio encodes a conversation in each format, alternating with
+// json.Marshal of the same request as maps and slices.
+func BenchmarkEncode_Ratio(b *testing.B) {
 	s := conversation()
-	for name, plain := range map[string]any{
-		"openai chat": new(plainChat), "responses": new(plainResponses), "anthropic": new(plainAnthropic), "gemini": new(plainGemini), "converse": new(plainConverse),
-	} {
+	for _, name := range []string{"anthropic", "converse", "gemini", "openai chat", "responses"} {
 		b.Run(name, func(b *testing.B) {
-			f := formats[name]
-			r, err := f.Encode(s)
-			if err != nil {
-				b.Fatal(err)
-			}
-			d := json.NewDecoder(bytes.NewReader(r.Body()))
-			d.DisallowUnknownFields()
-			if err := d.Decode(plain); err != nil {
-				b.Fatal(err)
-			}
-			var ours, theirs []time.Duration
+			tree := readJSON(b, must(formats[name].Encode(s)).Body())
+			var l laps
 			for b.Loop() {
-				start := time.Now()
-				r, _ := f.Encode(s)
-				size := len(r.Body())
-				between := time.Now()
-				data, err := json.Marshal(plain)
-				ours, theirs = append(ours, between.Sub(start)), append(theirs, time.Since(between))
-				if err != nil || len(data) < size*9/10 { // Marshal removes white space from arguments
-					b.Fatal(err, len(data), size)
-				}
+				l.time(0, func() { must(json.Marshal(tree)) })
+				l.time(1, func() { must(formats[name].Encode(s)).Body() })
 			}
-			slices.Sort(ours)
-			slices.Sort(theirs)
-			a, c := ours[len(ours)/2], theirs[len(theirs)/2]
-			b.ReportMetric(float64(a.Microseconds()), "us/Encode")
-			b.ReportMetric(float64(c.Microseconds()), "us/Marshal")
-			b.ReportMetric(float64(a)/float64(c), "times")
-			b.ReportMetric(0, "ns/op")
+			l.report(b, "Marshal", "Encode")
 		})
 	}
 }
 
-// BenchmarkDecode decodes a request in each format, and compares that with
-// json.Unmarshal of the same request into maps and slices.
+// BenchmarkDecode decodes a request in each format.
 func BenchmarkDecode(b *testing.B) {
 	s := conversation()
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		r, err := formats[name].Encode(s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		body := r.Body()
 		b.Run(name, func(b *testing.B) {
+			body := must(formats[name].Encode(s)).Body()
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := formats[name].Decode(body); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(name+"/json.Unmarshal", func(b *testing.B) {
-			b.SetBytes(int64(len(body)))
-			b.ReportAllocs()
-			for b.Loop() {
-				var tree any
-				if err := json.Unmarshal(body, &tree); err != nil {
-					b.Fatal(err)
-				}
+				must(formats[name].Decode(body))
 			}
 		})
 	}
@@ -349,14 +214,9 @@ func BenchmarkHard(b *testing.B) {
 				once, twice := convo.NewSnapshot(cases[name](5_000)), convo.NewSnapshot(cases[name](10_000))
 				run := func(s *convo.Snapshot) time.Duration {
 					start := time.Now()
-					r, err := f.Encode(s)
-					if err != nil {
-						b.Fatal(err)
-					}
-					f.Check(r.Body())
-					if _, err := f.Decode(r.Body()); err != nil {
-						b.Fatal(err)
-					}
+					body := must(f.Encode(s)).Body()
+					f.Check(body)
+					must(f.Decode(body))
 					return time.Since(start)
 				}
 				var short, long time.Duration
@@ -373,64 +233,40 @@ func BenchmarkHard(b *testing.B) {
 }
 
 // BenchmarkDecode_Ratio decodes a request in each format, alternating with json.Unmarshal
-// of the same bytes into maps and slices. It reports the ratio of the medians.
+// of the same bytes into maps and slices.
 func BenchmarkDecode_Ratio(b *testing.B) {
 	s := conversation()
 	for _, name := range []string{"anthropic", "converse", "gemini", "openai chat", "responses"} {
-		r, err := formats[name].Encode(s)
-		if err != nil {
-			b.Fatal(err)
-		}
-		body := r.Body()
 		b.Run(name, func(b *testing.B) {
-			var decode, plain []float64
+			body := must(formats[name].Encode(s)).Body()
+			var l laps
 			for b.Loop() {
-				start := time.Now()
-				var tree any
-				if err := json.Unmarshal(body, &tree); err != nil {
-					b.Fatal(err)
-				}
-				between := time.Now()
-				if _, err := formats[name].Decode(body); err != nil {
-					b.Fatal(err)
-				}
-				plain, decode = append(plain, between.Sub(start).Seconds()), append(decode, time.Since(between).Seconds())
+				l.time(0, func() {
+					var tree any
+					if err := json.Unmarshal(body, &tree); err != nil {
+						b.Fatal(err)
+					}
+				})
+				l.time(1, func() { must(formats[name].Decode(body)) })
 			}
-			median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
-			b.ReportMetric(1000*median(decode), "decode-ms")
-			b.ReportMetric(median(decode)/median(plain), "decode/plain")
-			b.ReportMetric(0, "ns/op")
+			l.report(b, "Unmarshal", "Decode")
 		})
 	}
 }
 
 // BenchmarkEncode_Seals encodes a conversation with signed reasoning for a model that
-// checks it, alternating with the same for a model that does not. It reports the ratio of
-// the medians.
+// checks it, alternating with the same for a model that does not.
 func BenchmarkEncode_Seals(b *testing.B) {
-	h, err := convo.New(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	h := historyOf(b)
 	for i := range 2000 {
-		answer := convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnbmF0dXJl"})
-		if _, err := h.Append(convo.User(fmt.Sprint("question ", i)), answer); err != nil {
-			b.Fatal(err)
-		}
+		mustAppend(b, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnbmF0dXJl"}))
 	}
 	s := h.Snapshot()
-	var took [2][]float64
+	var l laps
 	for b.Loop() {
 		for i, check := range []wire.SealCheck{wire.SealsUnchecked, wire.SealsChecked} {
-			start := time.Now()
-			if _, err := (wire.Anthropic{Seals: check}).Encode(s); err != nil {
-				b.Fatal(err)
-			}
-			took[i] = append(took[i], time.Since(start).Seconds())
+			l.time(i, func() { must(wire.Anthropic{Seals: check}.Encode(s)) })
 		}
 	}
-	median := func(list []float64) float64 { slices.Sort(list); return list[len(list)/2] }
-	b.ReportMetric(1000*median(took[1]), "checked-ms")
-	b.ReportMetric(median(took[1])/median(took[0]), "checked/unchecked")
-	b.ReportMetric(0, "ns/op")
+	l.report(b, "unchecked", "checked")
 }

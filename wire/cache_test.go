@@ -22,14 +22,7 @@ func encoded(t *testing.T, f wire.Format, msgs ...convo.Message) string {
 	assert.Empty(t, f.Check(r.Body()))
 	got := mustEncode(t, (&wire.Encoder{Format: f}), s)
 	assert.Equal(t, string(r.Body()), string(got.Body()))
-	lines := []string{}
-	if r.System != nil {
-		lines = append(lines, string(r.System))
-	}
-	for _, m := range r.Messages {
-		lines = append(lines, string(m))
-	}
-	return strings.Join(lines, "\n")
+	return linesOf(r)
 }
 
 // Names derived from an id or from the content of a document.
@@ -43,9 +36,6 @@ func TestCacheMark_Places(t *testing.T) {
 	short, long := wire.CacheMark(5*time.Minute), wire.CacheMark(6*time.Minute)
 	call := convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
 	pdf := convo.Media{MIME: "application/pdf", Data: "eA=="}
-	says := func(format string, parts ...convo.Part) convo.Message {
-		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
-	}
 	thought := convo.Reasoning{Text: "hm", Signature: "c2ln"}
 	for _, tt := range []struct {
 		name string
@@ -179,12 +169,11 @@ func TestCacheMark_DecodeReturnsMarks(t *testing.T) {
 			[]convo.Message{convo.User("u")}, []string{"messages[0].content[0]: a cache mark", "messages[0].content[2]: a cache mark"}},
 	} {
 		in := mustDecode(t, tt.f, []byte(tt.request))
-		assert.Equal(t, tt.lost, lossStrings(in.Lost), tt.request)
+		assert.Equal(t, tt.lost, listed(in.Lost), tt.request)
 		if tt.want != nil {
 			assert.Equal(t, tt.want, in.Messages)
 		}
-		h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := restoredOf(t, asSent(in.Messages))
 		r := mustEncode(t, tt.f, h.Snapshot())
 		if tt.lost == nil {
 			assert.JSONEq(t, strings.ReplaceAll(tt.request, `,"ttl":"5m"`, ""), string(r.Body()))
@@ -281,11 +270,8 @@ func TestTools_EndWithACacheMark(t *testing.T) {
 		{wire.Converse{CacheTools: true}, wire.Converse{}, `{"tools":[{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object","properties":{}}}}},{"toolSpec":{"name":"b","inputSchema":{"json":{"type":"object","properties":{}}}}},{"cachePoint":{"type":"default"}}]}`},
 		{wire.Converse{CacheTools: true, CacheLifetime: time.Hour}, wire.Converse{}, `{"tools":[{"toolSpec":{"name":"a","inputSchema":{"json":{"type":"object","properties":{}}}}},{"toolSpec":{"name":"b","inputSchema":{"json":{"type":"object","properties":{}}}}},{"cachePoint":{"type":"default","ttl":"1h"}}]}`},
 	} {
-		none, err := tt.f.(wire.ToolWriter).Tools()
-		require.NoError(t, err)
-		assert.Nil(t, none)
-		tools, err := tt.f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
-		require.NoError(t, err)
+		assert.Nil(t, toolsOf(t, tt.f))
+		tools := toolsOf(t, tt.f, convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
 		assert.Equal(t, tt.want, string(tools))
 		r := mustEncode(t, tt.f, asSent([]convo.Message{users(convo.Text("u"), wire.CacheMark(time.Hour))}))
 		r.Tools = tools
@@ -293,13 +279,11 @@ func TestTools_EndWithACacheMark(t *testing.T) {
 
 		// Marks on tools do not count for the prefix.
 		plain := r
-		plain.Tools, err = tt.plain.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
-		require.NoError(t, err)
+		plain.Tools = toolsOf(t, tt.plain, convo.Tool{Name: "a"}, convo.Tool{Name: "b"})
 		assert.Equal(t, plain.Prefix(), r.Prefix())
 		assert.Empty(t, wire.PrefixDiff(plain, r))
 		assert.Equal(t, 1.0, wire.PrefixShare(plain, r))
-		plain.Tools, err = tt.plain.(wire.ToolWriter).Tools(convo.Tool{Name: "a"})
-		require.NoError(t, err)
+		plain.Tools = toolsOf(t, tt.plain, convo.Tool{Name: "a"})
 		assert.NotEqual(t, plain.Prefix(), r.Prefix())
 		assert.Equal(t, `the tool "b" is new`, wire.PrefixDiff(plain, r))
 	}
@@ -321,8 +305,7 @@ func TestPrefix_MarksDoNotCount(t *testing.T) {
 	for _, f := range []wire.Format{wire.Anthropic{}, wire.Anthropic{Cache: true}, wire.Converse{}} {
 		var list []wire.Request
 		for _, msgs := range [][]convo.Message{talk(), talk(wire.CacheMark(0)), talk(wire.CacheMark(time.Hour))} {
-			r := mustEncode(t, f, asSent(msgs))
-			list = append(list, r)
+			list = append(list, mustEncode(t, f, asSent(msgs)))
 		}
 		assert.NotEqual(t, string(list[0].Body()), string(list[1].Body()))
 		assert.NotEqual(t, string(list[1].Body()), string(list[2].Body()))
@@ -351,18 +334,13 @@ func TestCacheMark_TwoInOnePlace(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(got, "default")+strings.Count(got, "ephemeral"))
 			assert.Contains(t, got, `"ttl":"1h"`)
 		}
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
-		_, err = h.Append(users(convo.Text("u"), short, convo.Text("v"), short))
-		require.NoError(t, err)
+		h := relaxedOf(t, users(convo.Text("u"), short, convo.Text("v"), short))
 		one := h.Snapshot()
-		_, err = h.Append(users(empty[name], long))
-		require.NoError(t, err)
+		mustAppend(t, h, users(empty[name], long))
 		e := &wire.Encoder{Format: f}
 		for _, s := range []*convo.Snapshot{one, h.Snapshot(), one} {
-			want := mustEncode(t, f, s)
+			requireSameBytes(t, f, e, s)
 			got := mustEncode(t, e, s)
-			assert.Equal(t, string(want.Body()), string(got.Body()))
 			assert.Equal(t, s != one && name == "anthropic", strings.Contains(string(got.Body()), `"ttl":"1h"`), string(got.Body()))
 		}
 	}

@@ -71,10 +71,7 @@ func TestCheck_AcceptedOddities(t *testing.T) {
 		{"blank text, Responses", wire.OpenAIResponses{}, `{"input":[{"role":"user","content":" "},{"role":"assistant","content":""},{"role":"user","content":[{"type":"input_text","text":" "}]}]}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var rules []string
-			for _, x := range tt.f.Check([]byte(tt.body)) {
-				rules = append(rules, x.Rule)
-			}
+			rules := rulesOf(tt.f.Check([]byte(tt.body)))
 			assert.Equal(t, tt.want, strings.Join(rules, " "))
 		})
 	}

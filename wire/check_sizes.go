@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // sizeLimits are the most that a provider takes in one request. 0 means that no limit is
@@ -20,7 +22,7 @@ type sizeLimits struct {
 // tokens take 100 images, all others 600. The data of an image is counted in base64.
 func claudeSizes(model string) sizeLimits {
 	l := sizeLimits{request: 32 << 20, kind: "images", count: 600, bytes: 5 << 20}
-	if _, major, minor := claudeVersion(model); major > 0 && (major < 4 || major == 4 && minor < 6) {
+	if _, major, minor := models.Claude(model); major > 0 && (major < 4 || major == 4 && minor < 6) {
 		l.count = 100
 	}
 	return l

@@ -33,8 +33,7 @@ func TestAnthropic_AppliedEdits(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 51_500, streamed.Cleared)
 
-	in, err = wire.Anthropic{}.Decode([]byte(`{"type":"message","role":"assistant","content":[],"context_management":{"applied_edits":[]}}`))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.Anthropic{}, []byte(`{"type":"message","role":"assistant","content":[],"context_management":{"applied_edits":[]}}`))
 	assert.Zero(t, in.Cleared)
 	assert.Empty(t, in.Lost)
 }

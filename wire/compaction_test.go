@@ -20,14 +20,12 @@ const compacted = `{"type":"compaction","content":"It was said <that>.","signatu
 // nativeHistory returns a History whose beginning a provider has compacted, and whose
 // answers have signed reasoning.
 func nativeHistory(t *testing.T, format, model string, items ...string) *convo.History {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	require.NoError(t, h.SetSystem(convo.System("guide")))
 	for i := range 3 {
 		m := convo.Assistant(fmt.Sprint("a", i)).WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%d", i)})
 		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: "claude-opus-5-5"}
-		_, err = h.Append(convo.User(fmt.Sprint("q", i)), m)
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User(fmt.Sprint("q", i)), m)
 	}
 	s := h.Snapshot()
 	var drop []convo.ID
@@ -40,10 +38,9 @@ func nativeHistory(t *testing.T, format, model string, items ...string) *convo.H
 			drop = append(drop, e.ID)
 		}
 	}
-	_, err = h.Apply(s, convo.Edit{Drop: drop, Summary: &convo.Summary{Text: "in other words", Native: convo.Native{Format: format, Model: model, Items: items, Of: s.Before(next)}}})
+	_, err := h.Apply(s, convo.Edit{Drop: drop, Summary: &convo.Summary{Text: "in other words", Native: convo.Native{Format: format, Model: model, Items: items, Of: s.Before(next)}}})
 	require.NoError(t, err)
-	_, err = h.Append(convo.User("q3"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("q3"))
 	return h
 }
 
@@ -99,12 +96,9 @@ func TestNative_Encode(t *testing.T) {
 			}
 			again := mustEncode(t, &enc, s)
 			assert.Equal(t, body, string(again.Body()))
-			_, err := tt.h.Append(convo.Assistant("a3"))
-			require.NoError(t, err)
-			again, err = enc.Encode(tt.h.Snapshot())
-			require.NoError(t, err)
-			r, err = tt.f.Encode(tt.h.Snapshot())
-			require.NoError(t, err)
+			mustAppend(t, tt.h, convo.Assistant("a3"))
+			again = mustEncode(t, &enc, tt.h.Snapshot())
+			r = mustEncode(t, tt.f, tt.h.Snapshot())
 			assert.Equal(t, string(r.Body()), string(again.Body()))
 		})
 	}

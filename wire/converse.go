@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -752,7 +753,7 @@ func objectOf(all map[string]json.RawMessage) string {
 
 // tools returns the rule for the model.
 func (f Converse) tools() toolRule {
-	switch model := plainModel(f.Model); {
+	switch model := models.Plain(f.Model); {
 	case strings.HasPrefix(model, "claude"):
 		return claudeTools
 	case strings.HasPrefix(model, "nova-micro"), strings.HasPrefix(model, "nova-lite"), strings.HasPrefix(model, "nova-pro"), strings.HasPrefix(model, "nova-premier"):

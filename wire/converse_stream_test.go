@@ -132,10 +132,7 @@ func TestConverseStream_Names(t *testing.T) {
 func TestConverseStream_Recorded(t *testing.T) {
 	// In some recordings the usage follows the end, and must not begin another answer.
 	recordedEvents(t, "amazon-bedrock__", func(event) bool { return false }, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Converse{}, events)
-		require.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Converse{}, events)
 		require.Len(t, got.Messages, 1)
 		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)
@@ -145,9 +142,10 @@ func TestConverseStream_Recorded(t *testing.T) {
 		}
 		assert.Equal(t, metadata, got.Usage.Input > 0 && got.Usage.Output > 0)
 		text, reasoning, calls := shown(deltas)
-		assert.Equal(t, strings.ReplaceAll(got.Messages[0].Text(), ".\n", "."), strings.ReplaceAll(text, ".\n", "."), "Text parts blocks by line breaks")
-		assert.Equal(t, got.Messages[0].Reasoning(), reasoning)
-		assert.Equal(t, got.Messages[0].ToolCalls(), calls)
+		said, thought, made := contentOf(got.Messages)
+		assert.Equal(t, said, text)
+		assert.Equal(t, thought, reasoning)
+		assert.Equal(t, made, calls)
 		for _, c := range calls {
 			assert.True(t, c.Valid(), c.Arguments)
 			assert.Equal(t, convo.StopToolCall, got.Stop)
@@ -190,25 +188,14 @@ func TestConverseStream_Errors(t *testing.T) {
 			assert.Equal(t, "so far", got.Messages[0].Text())
 		})
 	}
-	for want, events := range map[string][]event{
+	checkRefusedEvents(t, wire.Converse{}, map[string][]event{
 		"wire: the event has no name":                                chunks(`{}`),
 		"wire: want a JSON object":                                   chunks(`[]`),
 		"wire: contentBlockIndex: block 1 is no call that has begun": chunks(`{"contentBlockDelta":{"contentBlockIndex":1,"delta":{"toolUse":{"input":"{"}}}}`),
 		"wire: contentBlockIndex: want a whole number, got a string": chunks(`{"contentBlockStop":{"contentBlockIndex":"a"}}`),
 		"wire: delta: want a JSON object":                            chunks(`{"contentBlockDelta":{"contentBlockIndex":1}}`),
 		"wire: a second answer begins":                               chunks(`{"messageStop":{"stopReason":"end_turn"}}`, `{"messageStart":{"role":"assistant"}}`),
-	} {
-		s := wire.Converse{}.Stream()
-		var err error
-		for _, e := range events {
-			require.NoError(t, err)
-			_, err = s.Event("", []byte(e.data))
-		}
-		require.Error(t, err, want)
-		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", want, err)
-		_, again := s.Transcript()
-		assert.Equal(t, err, again)
-	}
+	})
 }
 
 func TestConverseStream_Blocks(t *testing.T) {

@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -153,23 +152,20 @@ func madeNames(s string) string {
 // NoThinking is set if an edit dropped the first answer of the current turn, and with it
 // the reasoning that Claude needs back.
 func TestConverse_EncodeReportsLostThinking(t *testing.T) {
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	own := convo.Origin{Format: "converse"}
 	first, second := convo.ToolCall{ID: "c1", Name: "f"}, convo.ToolCall{ID: "c2", Name: "f"}
 	for _, m := range []convo.Message{convo.User("Hi"),
 		{Role: convo.RoleAssistant, Origin: own, Parts: []convo.Part{convo.Reasoning{Text: "hm", Signature: "sig"}, first}}, convo.Result(first, "r"),
 		{Role: convo.RoleAssistant, Origin: own, Parts: []convo.Part{second}}, convo.Result(second, "r")} {
-		_, err := h.Append(m)
-		require.NoError(t, err)
+		mustAppend(t, h, m)
 	}
 	s := h.Snapshot()
 	r := mustEncode(t, wire.Converse{}, s)
 	assert.False(t, r.NoThinking)
-	_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3}})
+	_, err := h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3}})
 	require.NoError(t, err)
-	r, err = wire.Converse{}.Encode(h.Snapshot())
-	require.NoError(t, err)
+	r = mustEncode(t, wire.Converse{}, h.Snapshot())
 	assert.True(t, r.NoThinking)
 }
 
@@ -250,11 +246,8 @@ func TestConverse_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"role":"user","content":[{"toolResult":{"toolUseId":"a","content":[{"a":1,`:    "wire: at byte 75: not JSON",
 		`{"role":"user","content":[{"toolResult":{"toolUseId":7,"content":[{"a":1}]}}]}`: "wire: content[0].toolResult.toolUseId: want a string",
 	} {
-		in, err := wire.Converse{}.Decode([]byte(input))
-		var de *wire.DecodeError
-		require.True(t, errors.As(err, &de), input)
+		err := decodeError(t, wire.Converse{}, input)
 		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", input, err)
-		assert.Zero(t, in)
 	}
 }
 
@@ -296,10 +289,7 @@ func TestConverse_CheckFindsEachRuleAndNoOther(t *testing.T) {
 		{body: `[]`, want: []string{"json"}},
 		{body: `{"messages":[7]}`, want: []string{"shape", "role", "content-empty"}},
 	} {
-		var rules []string
-		for _, x := range tt.f.Check([]byte(tt.body)) {
-			rules = append(rules, x.Rule)
-		}
+		rules := rulesOf(tt.f.Check([]byte(tt.body)))
 		assert.Equal(t, tt.want, rules, tt.body)
 	}
 }
@@ -311,27 +301,14 @@ func FuzzConverse_Decode(f *testing.F) {
 	f.Add([]byte(`[{"role":"assistant","content":[{"reasoningContent":{"redactedContent":"eA=="}},{"document":{"name":"D"}}]},{"role":"user","content":[{"document":{"name":"D"}},{"cachePoint":{}}]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, format := range []wire.Converse{{}, {ResultsAlone: true, Cache: true}} {
-			in, err := format.Decode(data)
-			if err != nil {
-				return
-			}
-			r, err := format.Encode(restored(t, in))
-			if errors.Is(err, wire.ErrEmpty) {
-				return
-			}
-			require.NoError(t, err)
-			require.Empty(t, format.Check(r.Body()), "%s", r.Body())
+			checkDecoded(t, format, data)
 		}
 	})
 }
 
 func FuzzConverse_Check(f *testing.F) {
 	f.Add([]byte(`{"modelId":"m","messages":[{"role":"user","content":[{"toolResult":{"toolUseId":7,"content":[{"json":7}]}},{"document":7}]},{"role":"assistant","content":[{"toolUse":7},{"reasoningContent":{"reasoningText":7}}]}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, x := range (wire.Converse{ResultsAlone: true}).Check(data) {
-			require.NotEmpty(t, x.Rule)
-		}
-	})
+	f.Fuzz(func(t *testing.T, data []byte) { checkFindings(t, wire.Converse{ResultsAlone: true}, data) })
 }
 
 // Blocks that Bedrock would refuse in their place are left out and listed in Lost: Check

@@ -113,8 +113,7 @@ func TestEncoder_EncodesAsItsFormat(t *testing.T) {
 		var given []wire.Request
 		var bodies []string // the bodies of given
 		for range rng.IntN(3) {
-			_, err := h.Append(convo.System(g.text() + "."))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.System(g.text()+"."))
 			kept = append(kept, h.Snapshot())
 		}
 		for range 24 {
@@ -236,8 +235,7 @@ func TestEncoder_OtherFormats(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrEmpty, name)
 		_, err = e.Encode(new(convo.Snapshot))
 		require.ErrorIs(t, err, wire.ErrEmpty, name)
-		r, err := e.Encode(h.Snapshot())
-		require.NoError(t, err, name)
+		r := mustEncode(t, e, h.Snapshot(), name)
 		assert.Empty(t, f.Check(r.Body()), name)
 	}
 
@@ -251,10 +249,10 @@ func TestEncoder_OtherFormats(t *testing.T) {
 }
 
 func TestEncoder_ConcurrentUse(t *testing.T) {
-	for name, f := range encoderFormats {
+	for _, name := range some(slices.Sorted(maps.Keys(encoderFormats)), 0) {
+		f := encoderFormats[name]
 		rng := rand.New(rand.NewPCG(7, 7))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: origins}
 		var list []*convo.Snapshot
 		for range 30 {
@@ -284,67 +282,49 @@ func TestEncoder_ConcurrentUse(t *testing.T) {
 	}
 }
 
-// A rollback may keep results and remove the user message after them.
-func TestEncoder_TakesBackHalfAMessage(t *testing.T) {
-	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
-	for name, f := range encoderFormats {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"),
-			convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "aGVsbG8="}}})
-		require.NoError(t, err)
-		short := h.Snapshot()
-		_, err = h.Append(convo.User(strings.Repeat("and so on ", 10)))
-		require.NoError(t, err)
-		long := h.Snapshot()
-		e := &wire.Encoder{Format: f}
-		for _, s := range []*convo.Snapshot{long, short, long, short} {
-			want := mustEncode(t, f, s)
-			got := mustEncode(t, e, s)
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
-		}
-	}
+// requireSameBytes checks that an Encoder writes the request that its format writes, or
+// returns the same error.
+func requireSameBytes(t *testing.T, f wire.Format, e *wire.Encoder, s *convo.Snapshot, about ...any) {
+	t.Helper()
+	want, wantErr := f.Encode(s)
+	got, err := e.Encode(s)
+	require.Equal(t, wantErr, err, about...)
+	require.Equal(t, string(want.Body()), string(got.Body()), about...)
 }
 
-// An Encoder goes back to the message after a summary.
-func TestEncoder_GoesBackToASummary(t *testing.T) {
-	for name, f := range encoderFormats {
-		h := historyOf(t, convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
-		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
-		require.NoError(t, err)
-		e := &wire.Encoder{Format: f}
-		for _, text := range []string{"first", "second", "third"} {
-			want := mustEncode(t, f, h.Snapshot())
-			got := mustEncode(t, e, h.Snapshot())
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
-			_, err = h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
-			require.NoError(t, err)
-		}
-	}
-}
-
-// An Encoder goes back to any point of a long conversation.
-func TestEncoder_GoesFarBack(t *testing.T) {
+// An Encoder goes back to any point of a conversation, also to results without the user
+// message after them, and to the message after a summary.
+func TestEncoder_GoesBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
-	g := &generator{rng: rng, h: h, origins: origins}
+	g := &generator{rng: rng, h: relaxedOf(t), origins: origins}
 	var list []*convo.Snapshot
 	for range long.Or(100, 250) {
 		g.step()
-		list = append(list, h.Snapshot())
+		list = append(list, g.h.Snapshot())
+	}
+	call := convo.ToolCall{ID: "c1", Name: "f", Arguments: "{}"}
+	h := relaxedOf(t, convo.User("go"), convo.Assistant("", call), convo.Result(call, "done"), users(convo.Media{MIME: "image/png", Data: "aGVsbG8="}))
+	short := h.Snapshot()
+	mustAppend(t, h, convo.User(strings.Repeat("and so on ", 10)))
+	half := []*convo.Snapshot{h.Snapshot(), short, h.Snapshot(), short}
+
+	h = historyOf(t, convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("p"), convo.Assistant("b"), convo.User("r"))
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "so far"}})
+	rewritten := []*convo.Snapshot{h.Snapshot()}
+	for _, text := range []string{"first", "second"} {
+		mustApply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 4, Parts: []convo.Part{convo.Text(text)}}}})
+		rewritten = append(rewritten, h.Snapshot())
 	}
 	for name, f := range encoderFormats {
-		e := &wire.Encoder{Format: f}
-		for i := range long.Or(6, 160) {
-			s := list[len(list)-1]
-			if i%2 == 1 {
-				s = list[rng.IntN(len(list))]
+		far := []*convo.Snapshot{}
+		for range long.Or(2, 80) {
+			far = append(far, list[len(list)-1], list[rng.IntN(len(list))])
+		}
+		for _, snapshots := range [][]*convo.Snapshot{far, half, rewritten} {
+			e := &wire.Encoder{Format: f}
+			for _, s := range snapshots {
+				requireSameBytes(t, f, e, s, name)
 			}
-			want, wantErr := f.Encode(s)
-			got, err := e.Encode(s)
-			require.Equal(t, wantErr, err)
-			require.Equal(t, string(want.Body()), string(got.Body()), name)
 		}
 	}
 }
@@ -354,8 +334,7 @@ func TestEncoder_GoesFarBack(t *testing.T) {
 func TestEncoder_Pointers(t *testing.T) {
 	h := historyOf(t, convo.System("s"), convo.User("u"), convo.Assistant("a"), convo.User("v"))
 	first := h.Snapshot()
-	_, err := h.Append(convo.Assistant("b"), convo.User("w"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("b"), convo.User("w"))
 	for _, f := range []wire.Format{&wire.Anthropic{}, &wire.Converse{}, &wire.Gemini{}, &wire.OpenAIChat{}, &wire.OpenAIResponses{}} {
 		e := &wire.Encoder{Format: f}
 		a := mustEncode(t, e, first)
@@ -392,8 +371,9 @@ func TestEncoder_Pointers(t *testing.T) {
 // An Encoder keeps the amount of memory that its documentation states: at most about
 // three times the bytes of the request.
 func TestEncoder_Memory(t *testing.T) {
-	for name, f := range formats {
-		s := conversationOf(10).Snapshot()
+	s := conversationOf(10).Snapshot()
+	for _, name := range some(slices.Sorted(maps.Keys(formats)), 0) {
+		f := formats[name]
 		req := mustEncode(t, f, s)
 		body := len(req.Body())
 		assert.InDelta(t, 21_000, body, 6_000, name)

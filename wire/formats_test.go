@@ -217,8 +217,7 @@ func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 	})
 	n := 0
 	for seed := range long.Or[uint64](120, 1500) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 2)), h: h, origins: append(slices.Clone(origins), convo.Origin{Format: "gemini", Model: "gemini-3-pro"})}
 		for range 1 + g.n(30) {
 			g.step()
@@ -233,8 +232,7 @@ func TestFormats_RandomConversationsEncodeTheSameAfterDecode(t *testing.T) {
 			n++
 			in := mustDecode(t, f, r.Body())
 			assert.Empty(t, in.Lost, name)
-			back, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
+			back := restoredOf(t, asSent(in.Messages))
 			again := mustEncode(t, f, back.Snapshot())
 			assert.Equal(t, string(r.Body()), string(again.Body()), "seed %d, %s", seed, name)
 		}
@@ -296,11 +294,9 @@ func TestOllama_ResultsWithoutIDsArePairedByName(t *testing.T) {
 		{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{}}},{"function":{"name":"g","arguments":{}}}]},
 		{"role":"tool","tool_name":"g","content":"of g"},{"role":"tool","tool_name":"f","content":"of f"}]}`))
 	require.NoError(t, err)
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	for _, m := range in.Messages {
-		_, err := h.Append(m)
-		require.NoError(t, err)
+		mustAppend(t, h, m)
 	}
 	for _, s := range []*convo.Snapshot{asSent(in.Messages), h.Snapshot()} {
 		r := mustEncode(t, f, s)
@@ -349,8 +345,7 @@ func TestEncode_WritesValidJSONForAnySnapshot(t *testing.T) {
 	}
 	s := asSent(append(msgs, convo.User("end")))
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		r, err := formats[name].Encode(s)
-		require.NoError(t, err, name)
+		r := mustEncode(t, formats[name], s, name)
 		require.True(t, json.Valid(r.Body()), name)
 		assert.Empty(t, formats[name].Check(r.Body()), "%s: %s", name, r.Body())
 	}
@@ -380,15 +375,13 @@ func TestOpenAIChat_DecodeNamesWhatAnswersSayBeside(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			whole := `{"id":"x"` + tt.top + `,"choices":[{"index":0` + tt.choice + `,"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
 			in := mustDecode(t, tt.f, []byte(whole))
-			s, _ := feed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
-			streamed, err := s.Transcript()
-			require.NoError(t, err)
+			got, _ := streamed(t, tt.f, []event{{"", strings.Replace(whole, `"message":`, `"delta":`, 1)}})
 			var want []wire.Loss
 			for _, path := range tt.want {
 				want = append(want, wire.Loss{Path: path, What: "no place for this field"})
 			}
 			assert.Equal(t, want, in.Lost)
-			assert.Equal(t, want, streamed.Lost)
+			assert.Equal(t, want, got.Lost)
 		})
 	}
 	// https://docs.ollama.com/api/chat
@@ -403,10 +396,7 @@ func TestOpenAIChat_DecodeNamesWhatIsLost(t *testing.T) {
 		{"role":"user","content":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"https://x/y","detail":"low"}}]},
 		{"role":"assistant","content":null,"reasoning_content":"hm","reasoning":"ha","reasoning_details":[7,{"type":"reasoning.text","text":"hm"}],"audio":{},"tool_calls":[{"id":"c","type":"function","extra_content":7,"x":1,"function":{"name":"f","arguments":"{}"}}]}]}`))
 	require.NoError(t, err)
-	var paths []string
-	for _, l := range in.Lost {
-		paths = append(paths, l.Path)
-	}
+	paths := pathsOf(in.Lost)
 	assert.Equal(t, []string{
 		"messages[0].content[0].cache_control", "messages[0].content[1].image_url.detail",
 		"messages[1].reasoning", "messages[1].reasoning_details[0]", "messages[1].tool_calls[0].extra_content", "messages[1].tool_calls[0].x", "messages[1].audio",
@@ -450,20 +440,20 @@ func TestDecode_KeepsUnknownFieldsInMeta(t *testing.T) {
 // mustEncode returns the request of a snapshot, for which Encode may not fail.
 func mustEncode(t testing.TB, f interface {
 	Encode(s *convo.Snapshot) (wire.Request, error)
-}, s *convo.Snapshot) wire.Request {
+}, s *convo.Snapshot, about ...any) wire.Request {
 	t.Helper()
 	r, err := f.Encode(s)
-	require.NoError(t, err)
+	require.NoError(t, err, about...)
 	return r
 }
 
 // mustDecode returns what f reads of data, for which Decode may not fail.
 func mustDecode(t testing.TB, f interface {
 	Decode(data []byte) (wire.Transcript, error)
-}, data []byte) wire.Transcript {
+}, data []byte, about ...any) wire.Transcript {
 	t.Helper()
 	in, err := f.Decode(data)
-	require.NoError(t, err)
+	require.NoError(t, err, about...)
 	return in
 }
 
@@ -472,7 +462,116 @@ func historyOf(t testing.TB, msgs ...convo.Message) *convo.History {
 	t.Helper()
 	h, err := convo.New(nil)
 	require.NoError(t, err)
-	_, err = h.Append(msgs...)
-	require.NoError(t, err)
+	mustAppend(t, h, msgs...)
 	return h
+}
+
+// relaxedOf returns a History with messages that may have any order of roles.
+func relaxedOf(t testing.TB, msgs ...convo.Message) *convo.History {
+	t.Helper()
+	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	mustAppend(t, h, msgs...)
+	return h
+}
+
+// mustAppend appends messages, which the History may not refuse.
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
+	t.Helper()
+	_, err := h.Append(msgs...)
+	require.NoError(t, err)
+}
+
+// restoredOf returns a History with the entries of a snapshot, which needs no repair.
+func restoredOf(t testing.TB, s *convo.Snapshot, about ...any) *convo.History {
+	t.Helper()
+	h, err := convo.Restore(s, &convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err, about...)
+	return h
+}
+
+// mustApply makes an edit, which the History may not refuse.
+func mustApply(t testing.TB, h *convo.History, e convo.Edit) {
+	t.Helper()
+	_, err := h.Apply(h.Snapshot(), e)
+	require.NoError(t, err)
+}
+
+// linesOf returns the system text and the messages of a request, one per line.
+func linesOf(r wire.Request) string {
+	var lines []string
+	if r.System != nil {
+		lines = append(lines, string(r.System))
+	}
+	for _, m := range r.Messages {
+		lines = append(lines, string(m))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// listed returns what was lost in words.
+func listed[L fmt.Stringer](lost []L) (list []string) {
+	for _, l := range lost {
+		list = append(list, l.String())
+	}
+	return list
+}
+
+// pathsOf returns the places of what was lost.
+func pathsOf(lost []wire.Loss) (paths []string) {
+	for _, l := range lost {
+		paths = append(paths, l.Path)
+	}
+	return paths
+}
+
+// rulesOf returns the rules that Check found broken.
+func rulesOf(found []wire.Finding) (rules []string) {
+	for _, x := range found {
+		rules = append(rules, x.Rule)
+	}
+	return rules
+}
+
+// checkDecoded checks that what Decode reads of any data gives a valid request, if it is
+// not empty.
+func checkDecoded(t *testing.T, f wire.Format, data []byte) {
+	in, err := f.Decode(data)
+	if err != nil {
+		require.Zero(t, in)
+		return
+	}
+	r, err := f.Encode(restored(t, in))
+	if err != nil {
+		require.ErrorIs(t, err, wire.ErrEmpty)
+		return
+	}
+	require.True(t, json.Valid(r.Body()), "%s", r.Body())
+	require.Empty(t, f.Check(r.Body()), "%s", r.Body())
+}
+
+// checkFindings checks that Check reports whole findings for any data.
+func checkFindings(t *testing.T, f wire.Format, data []byte) {
+	for _, x := range f.Check(data) {
+		require.NotEmpty(t, x.Rule)
+		require.NotEmpty(t, x.Fix)
+	}
+}
+
+// decodeError returns the error of Decode for data that it refuses.
+func decodeError(t testing.TB, f wire.Format, data string) *wire.DecodeError {
+	t.Helper()
+	in, err := f.Decode([]byte(data))
+	wrong, ok := errors.AsType[*wire.DecodeError](err)
+	require.True(t, ok, "%s: %v", data, err)
+	assert.Zero(t, in, data)
+	return wrong
+}
+
+// toolsOf returns tools as a format sends them.
+func toolsOf(t testing.TB, f any, tools ...convo.Tool) json.RawMessage {
+	t.Helper()
+	sent, err := f.(wire.ToolWriter).Tools(tools...)
+	require.NoError(t, err)
+	return sent
 }

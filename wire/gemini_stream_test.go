@@ -127,7 +127,7 @@ func geminiStreamAnswer(g *streamGenerator) (string, []event) {
 }
 
 func TestGeminiStream_Recorded(t *testing.T) {
-	calls := map[string][]string{ // the arguments of the calls in each file
+	want := map[string][]string{ // the arguments of the calls in each file
 		"google-stream-no-args-tool-call":                                        {"", `{"id":"A"}`, `{"id":"B"}`, `{"id":"C"}`},
 		"google-stream-tool-call-arguments":                                      {`{"location":"Boston"}`, `{"location":"San Francisco"}`},
 		"google-stream-tool-call-array-arguments-missing-terminal-function-call": {`{"operations":[{"action":"add","description":"Fresh red apple","itemid":"apple_001","price":0.5},{"action":"add","description":"Ripe yellow banana","itemid":"banana_001","price":0.3}]}`},
@@ -135,34 +135,26 @@ func TestGeminiStream_Recorded(t *testing.T) {
 		"google-tool-call": {`{"location":"San Francisco"}`},
 	}
 	recordedEvents(t, "google__google-", streamCases["gemini"].ends, func(t *testing.T, events []event) {
-		s, deltas := feed(t, wire.Gemini{}, events)
-		require.True(t, s.Done())
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, wire.Gemini{}, events)
 		require.Len(t, got.Messages, 1)
 		assert.NotZero(t, got.Usage.Input)
 		assert.NotZero(t, got.Usage.Output)
 		assert.Equal(t, "STOP", got.StopReason)
 		assert.Nil(t, got.CutOff)
 		assert.Empty(t, got.Lost)
-		text, reasoning, shown := shown(deltas)
-		var thoughts strings.Builder
-		for _, p := range got.Messages[0].Parts {
-			if r, ok := p.(convo.Reasoning); ok {
-				thoughts.WriteString(r.Text)
-			}
-		}
-		assert.Equal(t, got.Messages[0].Text(), text)
-		assert.Equal(t, thoughts.String(), reasoning)
+		text, reasoning, calls := shown(deltas)
+		said, thought, made := contentOf(got.Messages)
+		assert.Equal(t, said, text)
+		assert.Equal(t, thought, reasoning)
 		historyOf(t, convo.User("x"), got.Messages[0])
 
 		_, name, _ := strings.Cut(t.Name(), "google__")
 		name = strings.TrimSuffix(name, "_0")
-		var made []string
-		for i, c := range got.Messages[0].ToolCalls() {
-			made = append(made, c.Arguments)
-			assert.Equal(t, c.Arguments, shown[i].Arguments)
-			assert.Equal(t, c.Name, shown[i].Name)
+		var arguments []string
+		for i, c := range made {
+			arguments = append(arguments, c.Arguments)
+			assert.Equal(t, c.Arguments, calls[i].Arguments)
+			assert.Equal(t, c.Name, calls[i].Name)
 		}
 		if strings.Contains(name, "nested") {
 			require.Len(t, made, 1)
@@ -173,13 +165,13 @@ func TestGeminiStream_Recorded(t *testing.T) {
 					Steps       []string
 				}
 			}
-			require.NoError(t, json.Unmarshal([]byte(made[0]), &recipe))
+			require.NoError(t, json.Unmarshal([]byte(arguments[0]), &recipe))
 			assert.Equal(t, "Lasagna", recipe.Recipe.Name)
 			assert.Len(t, recipe.Recipe.Ingredients, 10)
 			assert.Len(t, recipe.Recipe.Steps, 10)
 			return
 		}
-		assert.Equal(t, calls[name], made)
+		assert.Equal(t, want[name], arguments)
 
 		// The chunks as one array are the same answer.
 		var list []string
@@ -191,6 +183,7 @@ func TestGeminiStream_Recorded(t *testing.T) {
 	})
 }
 
+// chunks returns events without names.
 func chunks(list ...string) (events []event) {
 	for _, data := range list {
 		events = append(events, event{"", data})
@@ -201,14 +194,12 @@ func chunks(list ...string) (events []event) {
 // Signatures stay with the parts that they were received with.
 func TestGeminiStream_Signatures(t *testing.T) {
 	part := func(s string) string { return `{"candidates":[{"content":{"role":"model","parts":[` + s + `]}}]}` }
-	s, _ := feed(t, wire.Gemini{}, chunks(
+	got, _ := streamed(t, wire.Gemini{}, chunks(
 		part(`{"text":"hm ","thought":true}`), part(`{"text":"so","thought":true}`),
 		part(`{"functionCall":{"id":"a","name":"f","args":{}},"thoughtSignature":"one"}`),
 		part(`{"functionCall":{"id":"b","name":"f","args":{}}}`),
 		part(`{"text":"x"}`), part(`{"text":"y","thoughtSignature":"two"}`), part(`{"text":"z"}`),
 		`{"candidates":[{"content":{"role":"model","parts":[{"text":"","thoughtSignature":"three"}]},"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
 	assert.Equal(t, []convo.Part{
 		convo.Reasoning{Text: "hm so"},
 		convo.Reasoning{Signature: "one", ID: "a"}, convo.ToolCall{ID: "a", Name: "f", Arguments: "{}"}, convo.ToolCall{ID: "b", Name: "f", Arguments: "{}"},
@@ -242,6 +233,7 @@ func TestGeminiStream_Ends(t *testing.T) {
 		{"only usage", chunks(`{"usageMetadata":{"promptTokenCount":7}}`), convo.StopDone, "", "", 0, "", io.ErrUnexpectedEOF, 7},
 		{"a call without its end", chunks(call, piece, end("STOP")), convo.StopToolCall, "STOP", "a", 1, "", nil, 0},
 		{"a call before another", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"g"}}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 2, "", nil, 0},
+		{"a call before a thought", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 1, "", nil, 0},
 		{"a call cut by the bound", chunks(call, piece, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 0, `{"x":"y"}`, nil, 0},
 		{"a call cut by the connection", chunks(call, piece), convo.StopDone, "", "a", 0, `{"x":"y"}`, io.ErrUnexpectedEOF, 0},
 		{"a call ended twice", chunks(call, piece, `{"candidates":[{"content":{"parts":[{"functionCall":{}},{"functionCall":{}}]}}]}`, end("MAX_TOKENS")), convo.StopLength, "MAX_TOKENS", "a", 1, "", nil, 0},
@@ -279,7 +271,7 @@ func TestGeminiStream_Errors(t *testing.T) {
 	path := func(s string) string {
 		return parts(`{"functionCall":{"partialArgs":[{"jsonPath":` + jsonOf(s) + `,"numberValue":1}],"willContinue":true}}`)
 	}
-	for want, events := range map[string][]event{
+	checkRefusedEvents(t, wire.Gemini{}, map[string][]event{
 		"wire: want a JSON object, got an array":                                                                               chunks("[]"),
 		"wire: candidates: want an array of candidates":                                                                        chunks(`{"candidates":7}`),
 		"wire: candidates[0].content.parts[0].functionCall.name: the call has no function name":                                chunks(path("$.a")),
@@ -291,20 +283,7 @@ func TestGeminiStream_Errors(t *testing.T) {
 		`wire: candidates[0].content.parts[0].functionCall.partialArgs[0]: no path of an argument: "$[0][0]`:                   chunks(begin, path("$"+strings.Repeat("[0]", 2000))),
 		"wire: a second answer begins":                                  chunks(`{"candidates":[{"finishReason":"STOP"}],"responseId":"1"}`, `{"responseId":"2"}`),
 		"wire: the provider reports RESOURCE_EXHAUSTED, 429: slow down": chunks(`{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}`),
-	} {
-		s := wire.Gemini{}.Stream()
-		var err error
-		for _, e := range events {
-			require.NoError(t, err)
-			_, err = s.Event("", []byte(e.data))
-		}
-		require.Error(t, err, want)
-		assert.True(t, strings.HasPrefix(err.Error(), want), "%s: %v", want, err)
-		_, again := s.Event("", []byte(`{}`))
-		assert.Equal(t, err, again)
-		_, again = s.Transcript()
-		assert.Equal(t, err, again)
-	}
+	})
 	s := wire.Gemini{}.Stream()
 	_, err := s.Event("", []byte("oops"))
 	require.ErrorAs(t, err, new(*wire.DecodeError))
@@ -322,9 +301,7 @@ func TestGeminiStream_Restart(t *testing.T) {
 	chunk := func(id, text string) string {
 		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":%q}]}}],"responseId":%q}`, text, id)
 	}
-	s, deltas := feed(t, wire.Gemini{}, chunks(chunk("a", "one"), chunk("b", "two"), `{"candidates":[{"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
+	got, deltas := streamed(t, wire.Gemini{}, chunks(chunk("a", "one"), chunk("b", "two"), `{"candidates":[{"finishReason":"STOP"}]}`))
 	assert.Equal(t, "two", got.Messages[0].Text())
 	assert.Equal(t, "b", got.ID)
 	assert.Equal(t, []wire.Delta{{Text: "one"}, {Restart: true}, {Text: "two"}}, deltas)
@@ -346,9 +323,7 @@ func TestGeminiStream_Arguments(t *testing.T) {
 		{"an array", `{"jsonPath":"$[0]","stringValue":"x"}`, `["x"]`, `["x"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, deltas := feed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[`+tt.args+`]}}]},"finishReason":"STOP"}]}`))
-			got, err := s.Transcript()
-			require.NoError(t, err)
+			got, deltas := streamed(t, wire.Gemini{}, chunks(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[`+tt.args+`]}}]},"finishReason":"STOP"}]}`))
 			assert.Equal(t, tt.want, got.Messages[0].ToolCalls()[0].Arguments)
 			_, _, calls := shown(deltas)
 			assert.Equal(t, tt.shown, calls[0].Arguments)
@@ -447,10 +422,8 @@ func TestGeminiStream_ArgumentPaths(t *testing.T) {
 		assert.Less(t, len(got.CutOff.Arguments), 6*in, step)
 	}
 	// Single elements may be left out.
-	s, _ := feed(t, wire.Gemini{}, chunks(
+	got, _ := streamed(t, wire.Gemini{}, chunks(
 		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","partialArgs":[{"jsonPath":"$.a[120]","numberValue":1}],"willContinue":true}}]}}]}`,
 		`{"candidates":[{"content":{"parts":[{"functionCall":{}}]},"finishReason":"STOP"}]}`))
-	got, err := s.Transcript()
-	require.NoError(t, err)
 	assert.Equal(t, `{"a":[`+strings.Repeat("null,", 120)+`1]}`, got.Messages[0].ToolCalls()[0].Arguments)
 }

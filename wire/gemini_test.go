@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -12,20 +11,6 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
-
-func geminiLines(t testing.TB, f wire.Gemini, msgs ...convo.Message) string {
-	t.Helper()
-	r := mustEncode(t, f, convo.NewSnapshot(msgs))
-	assert.Empty(t, f.Check(r.Body()))
-	var lines []string
-	if r.System != nil {
-		lines = append(lines, string(r.System))
-	}
-	for _, m := range r.Messages {
-		lines = append(lines, string(m))
-	}
-	return strings.Join(lines, "\n")
-}
 
 func geminiResult(id string, isError bool, parts ...convo.Part) convo.Message {
 	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: id, IsError: isError, Parts: parts}}}
@@ -97,7 +82,7 @@ func TestGemini_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 {"role":"model","parts":[{"text":"c"},{"executableCode":{"n":1.0},"a":0}]}
 {"role":"user","parts":[{"text":"d"},{"text":"e"}]}`},
 	} {
-		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, geminiLines(t, tt.f, tt.msgs...)) })
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, lines(t, tt.f, tt.msgs...)) })
 	}
 	for _, s := range []*convo.Snapshot{nil, convo.NewSnapshot([]convo.Message{convo.User(" ")}), convo.NewSnapshot([]convo.Message{geminiAnswer("", convo.Reasoning{Text: "x"})})} {
 		_, err := wire.Gemini{}.Encode(s)
@@ -201,13 +186,16 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		convo.ToolResult{Name: "k", Parts: []convo.Part{convo.Text("oops"), convo.Media{MIME: "a/b", URL: "u"}}},
 	}}, convo.User("So?")}, withoutMinted(t, in.Messages))
 	assert.Len(t, in.Lost, 2)
-	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
+	h := restoredOf(t, convo.NewSnapshot(in.Messages))
 	assert.Zero(t, h.Status().OpenCalls)
 
-	// Only the model has thoughts and signatures.
-	in, err = wire.Gemini{}.Decode([]byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
+	in, err = wire.Gemini{}.Decode([]byte(`{"content":{"parts":[{"text":"Hi"}]},"finishReason":"MAX_TOKENS"}`)) // a candidate
 	require.NoError(t, err)
+	assert.Equal(t, []convo.Message{geminiAnswer("", convo.Text("Hi"))}, in.Messages)
+	assert.Equal(t, convo.StopLength, in.Stop)
+
+	// Only the model has thoughts and signatures.
+	in = mustDecode(t, wire.Gemini{}, []byte(`{"contents":[{"role":"user","parts":[{"text":"a","thought":true},{"text":"b","thoughtSignature":"s"}]}]}`))
 	assert.Equal(t, []convo.Message{convo.User("", convo.Text("a"), convo.Text("b"))}, in.Messages)
 	assert.Equal(t, []wire.Loss{
 		{Path: "contents[0].parts[0]", What: "a thought or signature outside of the model's contents"},
@@ -226,11 +214,7 @@ func TestGemini_DecodeReadsRequestsResponsesAndErrors(t *testing.T) {
 		`{"contents":[{"role":"model","parts":[{"function_call":{}}]}]}`:              "contents[0].parts[0].function_call.name",
 		`{"contents":[{"role":"model","parts":[{"functionResponse":{"name":"f"}}]}]}`: "contents[0].parts[0].functionResponse",
 	} {
-		in, err := wire.Gemini{}.Decode([]byte(body))
-		var e *wire.DecodeError
-		require.ErrorAs(t, err, &e, body)
-		assert.Equal(t, path, e.Path, body)
-		assert.Zero(t, in, body)
+		assert.Equal(t, path, decodeError(t, wire.Gemini{}, body).Path, body)
 	}
 }
 
@@ -261,10 +245,7 @@ func TestGemini_CheckFindsEachRuleAndNoOther(t *testing.T) {
 		{"", `{"contents":[{"parts":[{"somethingNew":1},{"thoughtSignature":"x"}]}]}`, ""},
 		{"", `{"contents":[{"role":7,"parts":[{"thought":true}]}]}`, "shape part-empty"},
 	} {
-		var rules []string
-		for _, x := range (wire.Gemini{Model: tt.model}).Check([]byte(tt.body)) {
-			rules = append(rules, x.Rule)
-		}
+		rules := rulesOf((wire.Gemini{Model: tt.model}).Check([]byte(tt.body)))
 		assert.Equal(t, tt.rules, strings.Join(rules, " "), tt.body)
 	}
 }
@@ -284,28 +265,12 @@ func FuzzGemini_Decode(f *testing.F) {
 	geminiSeeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, g := range []wire.Gemini{{}, {Model: "gemini-3-pro"}, {Model: "gemini-2.5-pro"}} {
-			in, err := g.Decode(data)
-			if err != nil {
-				require.Zero(t, in)
-				return
-			}
-			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
-			require.NoError(t, err)
-			r, err := g.Encode(h.Snapshot())
-			if !errors.Is(err, wire.ErrEmpty) {
-				require.NoError(t, err)
-				require.Empty(t, g.Check(r.Body()), "%s", r.Body())
-			}
+			checkDecoded(t, g, data)
 		}
 	})
 }
 
 func FuzzGemini_Check(f *testing.F) {
 	geminiSeeds(f)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, x := range (wire.Gemini{Model: "gemini-3-pro"}).Check(data) {
-			require.NotEmpty(t, x.Rule)
-			require.NotEmpty(t, x.Fix)
-		}
-	})
+	f.Fuzz(func(t *testing.T, data []byte) { checkFindings(t, wire.Gemini{Model: "gemini-3-pro"}, data) })
 }

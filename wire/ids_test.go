@@ -67,14 +67,12 @@ func TestDecode_CallsWithoutIDs(t *testing.T) {
 			`{"message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"n":1}}},{"function":{"name":"f","arguments":{"n":2}}}]}}`,
 			`{"role":"tool","tool_name":"f","content":"first"},{"role":"tool","tool_name":"f","content":"second"}`},
 	} {
-		in, err := tt.f.Decode([]byte(tt.answer))
-		require.NoError(t, err, name)
+		in := mustDecode(t, tt.f, []byte(tt.answer), name)
 		calls := in.Messages[0].ToolCalls()
 		require.Len(t, calls, 2, name)
 		h := historyOf(t, convo.User("q"), in.Messages[0])
 		for i, said := range []string{"second", "first"} { // as they are ready
-			_, err = h.Append(convo.Result(calls[1-i], said))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.Result(calls[1-i], said))
 		}
 		r := mustEncode(t, tt.f, h.Snapshot())
 		body := string(r.Body())
@@ -125,13 +123,11 @@ func TestDecode_CallsWithTheSameID(t *testing.T) {
 		"gemini": {wire.Gemini{}, `[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"c","name":"f"}},{"functionCall":{"id":"c","name":"g"}}]},
 			{"role":"user","parts":[{"functionResponse":{"id":"c","name":"f","response":{"output":"of f"}}},{"functionResponse":{"id":"c","name":"g","response":{"output":"of g"}}}]}]`},
 	} {
-		in, err := tt.f.Decode([]byte(tt.body))
-		require.NoError(t, err, name)
+		in := mustDecode(t, tt.f, []byte(tt.body), name)
 		require.Len(t, in.Lost, 1, name)
 		assert.Equal(t, "an id that another call of the message has, too", in.Lost[0].What, name)
-		h, err := convo.New(nil)
-		require.NoError(t, err)
-		_, err = h.Append(in.Messages...)
+		h := historyOf(t)
+		_, err := h.Append(in.Messages...)
 		require.NoError(t, err, name)
 		for _, e := range h.Snapshot().All() {
 			for _, r := range e.Message.ToolResults() {
@@ -166,15 +162,13 @@ func callInText(t *testing.T, f wire.Format, body []byte) []byte {
 func checkArguments(t *testing.T, arguments string) {
 	t.Helper()
 	call := convo.ToolCall{ID: "c12345678", Name: "f", Arguments: arguments}
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	id, err := h.Append(convo.User("q"), convo.Assistant("", call))
 	require.NoError(t, err)
 	e, ok := h.Find(id)
 	require.True(t, ok)
 	stored := e.Message.ToolCalls()[0].Arguments
-	_, err = h.Append(convo.ResultError(call, fmt.Errorf("not a JSON object")))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.ResultError(call, fmt.Errorf("not a JSON object")))
 	for name, f := range formats {
 		r := mustEncode(t, f, h.Snapshot())
 		require.Empty(t, f.Check(r.Body()), "%s: %.500s", name, r.Body())
@@ -182,8 +176,7 @@ func checkArguments(t *testing.T, arguments string) {
 		if chat, ok := f.(wire.OpenAIChat); ok && chat.Dialect == wire.Gemma {
 			body = callInText(t, f, body)
 		}
-		in, err := f.Decode(body)
-		require.NoError(t, err, name)
+		in := mustDecode(t, f, body, name)
 		var got []convo.ToolCall
 		for _, m := range in.Messages {
 			got = append(got, m.ToolCalls()...)
@@ -240,8 +233,7 @@ func TestArguments_AreTreatedAlike(t *testing.T) {
 		}
 		for path, m := range map[string]convo.Message{"Decode": decoded.Messages[0], "Builder": b.Messages()[0], "JSON": loaded} {
 			assert.Equal(t, []convo.ToolCall{call}, m.ToolCalls(), path)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			_, err = h.Append(convo.User("q"), m)
 			require.NoError(t, err, "%s: %.100s", path, arguments)
 			back, err := convo.Restore(h.Snapshot(), nil)

@@ -109,10 +109,8 @@ func flat(tokens int64) imageRule {
 
 // fitEdge scales an image down until no side is longer than edge.
 func fitEdge(w, h, edge int64) (int64, int64) {
-	if long := max(w, h); long > edge {
-		return max(w*edge/long, 1), max(h*edge/long, 1)
-	}
-	return w, h
+	long := max(w, h, edge)
+	return max(w*edge/long, 1), max(h*edge/long, 1)
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

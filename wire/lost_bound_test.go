@@ -201,8 +201,7 @@ func TestLost_LongNames(t *testing.T) {
 	odd := strings.Repeat("é", 5_000)
 	for name, tt := range unknownEvents {
 		for k, doc := range tt.whole {
-			in, err := tt.format.(wire.Format).Decode([]byte(strings.ReplaceAll(repeated(doc, 1), "odd1", odd)))
-			require.NoError(t, err, name)
+			in := mustDecode(t, tt.format.(wire.Format), []byte(strings.ReplaceAll(repeated(doc, 1), "odd1", odd)), name)
 			require.NotEmpty(t, in.Lost, "%s, document %d", name, k)
 			for _, l := range in.Lost {
 				assert.LessOrEqual(t, len(l.Path), 131, name)

@@ -296,8 +296,7 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	names := slices.Sorted(maps.Keys(encoderFormats))
 	count := map[string]int{}
 	for seed := range long.Or[uint64](100, 250) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 5)), h: h, origins: origins, marked: true}
 		if seed%4 == 1 {
 			g.origins = origins[7:10] // makers that sign
@@ -373,14 +372,9 @@ func omissionWords(t *testing.T) (words []string) {
 // Each format lists what it leaves out, in the order of the entries and their parts.
 func TestLost(t *testing.T) {
 	call := convo.ToolCall{ID: "call_0001", Name: "f", Arguments: "{}"}
-	says := func(format string, parts ...convo.Part) convo.Message {
-		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format, Model: "m"}, Parts: parts}
-	}
-	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
 	result := func(id string, isError bool, parts ...convo.Part) convo.Message {
 		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: id, Name: "f", IsError: isError, Parts: parts}}}
 	}
-	block := func(format, raw string) convo.Part { return convo.Opaque{Format: format, JSON: raw} }
 	png, wav := convo.Media{MIME: "image/png", Data: "aGk="}, convo.Media{MIME: "audio/wav", Data: "aGk="}
 	md := convo.Media{MIME: "text/markdown", Data: "aGVsbG8="}
 	signed, sealed := convo.Reasoning{Text: "hm", Signature: "c2ln"}, convo.Reasoning{ID: "rs_1", Text: "hm", Signature: "msg_1", Encrypted: "ZW5j"}
@@ -390,9 +384,9 @@ func TestLost(t *testing.T) {
 		msgs   []convo.Message
 		want   string // one line for each loss
 	}{
-		{"nothing", wire.OpenAIChat{}, []convo.Message{convo.System("s"), user(convo.Text("q"), convo.Text(" "), png), says("openai-chat", convo.Reasoning{}, convo.Text("a"), call), result(call.ID, true, convo.Text("r"), png)}, ""},
+		{"nothing", wire.OpenAIChat{}, []convo.Message{convo.System("s"), users(convo.Text("q"), convo.Text(" "), png), says("openai-chat", convo.Reasoning{}, convo.Text("a"), call), result(call.ID, true, convo.Text("r"), png)}, ""},
 		{"arguments that are no object, and ids that convo made", wire.Gemini{}, []convo.Message{convo.User("q"), says("gemini", convo.ToolCall{ID: "made", Minted: true, Name: "f", Arguments: "oops"}), result("made", true, convo.Text("r"))}, ""},
-		{"another one's", wire.Anthropic{}, []convo.Message{convo.User("q"), says("gemini", signed, convo.Text("a"), block("gemini", `{"executableCode":{}}`)), user(convo.Text("q"), block("openai-chat", `{"type":"x"}`))},
+		{"another one's", wire.Anthropic{}, []convo.Message{convo.User("q"), says("gemini", signed, convo.Text("a"), opaque("gemini", `{"executableCode":{}}`)), users(convo.Text("q"), opaque("openai-chat", `{"type":"x"}`))},
 			"entry 2, part 0: reasoning\nentry 2, part 2: block\nentry 3, part 1: block"},
 		{"another model's", wire.Anthropic{Model: "claude"}, []convo.Message{convo.User("q"), says("anthropic", signed, convo.Text("a")), convo.User("q")}, "entry 2, part 0: reasoning"},
 		{"by the rule of replay", wire.OpenAIChat{Dialect: wire.DeepSeek}, []convo.Message{convo.User("q"), says("deepseek", convo.Reasoning{Text: "hm"}, convo.Text("a")), convo.User("q")}, "entry 2, part 0: reasoning"},
@@ -401,29 +395,31 @@ func TestLost(t *testing.T) {
 			"entry 2, part 0: result without a call\nentry 5, part 0: second result of a call\nentry 6, part 0: result without a call"},
 		{"ids and names", wire.OpenAIChat{Dialect: wire.Mistral}, []convo.Message{convo.User("q"), says("", call, convo.ToolCall{Name: "a.b"}, convo.ToolCall{ID: call.ID, Name: "f"}), convo.User("q")},
 			"entry 2, part 0: id of a call, sent as \"dJJMQeZAj\"\nentry 2, part 1: name of a tool, sent as \"a_2eb_x2e7336dc\"\nentry 2, part 2: id of a call, sent as \"8f0E8EqCA\""},
-		{"no such place", wire.Gemini{}, []convo.Message{user(convo.Text("q"), call, convo.Reasoning{Text: "hm"}), {Role: "other", Parts: []convo.Part{convo.Text("x")}}, {Role: convo.RoleTool, Parts: []convo.Part{convo.Text("x"), convo.Text(" ")}}, says("", call), result(call.ID, false, convo.Text(""), call, block("x", "{}"), convo.Text("r"))},
+		{"no such place", wire.Gemini{}, []convo.Message{users(convo.Text("q"), call, convo.Reasoning{Text: "hm"}), {Role: "other", Parts: []convo.Part{convo.Text("x")}}, {Role: convo.RoleTool, Parts: []convo.Part{convo.Text("x"), convo.Text(" ")}}, says("", call), result(call.ID, false, convo.Text(""), call, opaque("x", "{}"), convo.Text("r"))},
 			"entry 1, part 1: part that has no place here\nentry 1, part 2: reasoning\nentry 2, part 0: part that has no place here\nentry 3, part 0: part that has no place here\nentry 5, part 0, part 1 of the result: part that has no place here\nentry 5, part 0, part 2 of the result: block"},
 
-		{"chat: media and blocks", wire.OpenAIChat{}, []convo.Message{user(convo.Text("q"), wav), says("openai-chat", convo.Text("a"), png, call), result(call.ID, false, wav, block("openai-chat", `{"type":"x"}`), png)},
+		{"chat: media and blocks", wire.OpenAIChat{}, []convo.Message{users(convo.Text("q"), wav), says("openai-chat", convo.Text("a"), png, call), result(call.ID, false, wav, opaque("openai-chat", `{"type":"x"}`), png)},
 			"entry 1, part 1: media\nentry 2, part 1: media\nentry 3, part 0, part 0 of the result: media\nentry 3, part 0, part 1 of the result: block"},
-		{"chat: a custom call", wire.OpenAIChat{}, []convo.Message{convo.User("q"), says("openai-chat", block("openai-chat", `{"type":"convo_fields","call":"custom"}`), call, block("openai-chat", `{"type":"convo_fields","call":"custom"}`)), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
-		{"chat: a custom call elsewhere", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), says("openai-chat", block("openai-chat", `{"type":"convo_fields","call":"custom"}`), call), result(call.ID, false, convo.Text("r"))}, "entry 2, part 0: block\nentry 2, part 1: id of a call, sent as \"dJJMQeZAj\""},
-		{"responses: a custom call", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("openai-responses", block("openai-responses", `{"type":"convo_fields","call":"custom"}`), call, block("openai-responses", `{"type":"convo_fields","call":"custom"}`), convo.Text("a")), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
+		{"chat: a custom call", wire.OpenAIChat{}, []convo.Message{convo.User("q"), says("openai-chat", opaque("openai-chat", `{"type":"convo_fields","call":"custom"}`), call, opaque("openai-chat", `{"type":"convo_fields","call":"custom"}`)), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
+		{"chat: a custom call elsewhere", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), says("openai-chat", opaque("openai-chat", `{"type":"convo_fields","call":"custom"}`), call), result(call.ID, false, convo.Text("r"))}, "entry 2, part 0: block\nentry 2, part 1: id of a call, sent as \"dJJMQeZAj\""},
+		{"responses: a custom call", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("openai-responses", opaque("openai-responses", `{"type":"convo_fields","call":"custom"}`), call, opaque("openai-responses", `{"type":"convo_fields","call":"custom"}`), convo.Text("a")), result(call.ID, false, convo.Text("r"))}, "entry 2, part 2: block"},
 		{"chat: an author in a field", wire.OpenAIChat{Names: true}, []convo.Message{{Role: convo.RoleUser, Author: "Eve", Parts: []convo.Part{convo.Text("q"), wav}}}, "entry 1, part 1: media"},
-		{"chat: audio", wire.OpenAIChat{Audio: true}, []convo.Message{user(convo.Text("q"), wav)}, ""},
-		{"chat: one text", wire.OpenAIChat{Dialect: wire.DeepSeek}, []convo.Message{user(convo.Text("q"), png, block("deepseek", `{"type":"x"}`))}, "entry 1, part 1: media\nentry 1, part 2: block"},
-		{"chat: one system message", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), block("openai-chat", `{"type":"x"}`), png}}, convo.User("q")}, "entry 1, part 1: block\nentry 1, part 2: media"},
-		{"chat: thoughts alone", wire.OpenAIChat{Dialect: wire.Ollama}, []convo.Message{convo.User("q"), says("ollama", convo.Reasoning{Text: "hm"}), says("ollama", signed, convo.Text("a")), user(png, wav)},
+		{"chat: audio", wire.OpenAIChat{Audio: true}, []convo.Message{users(convo.Text("q"), wav)}, ""},
+		{"chat: one text", wire.OpenAIChat{Dialect: wire.DeepSeek}, []convo.Message{users(convo.Text("q"), png, opaque("deepseek", `{"type":"x"}`))}, "entry 1, part 1: media\nentry 1, part 2: block"},
+		{"chat: one system message", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), opaque("openai-chat", `{"type":"x"}`), png}}, convo.User("q")}, "entry 1, part 1: block\nentry 1, part 2: media"},
+		{"chat: thoughts alone", wire.OpenAIChat{Dialect: wire.Ollama}, []convo.Message{convo.User("q"), says("ollama", convo.Reasoning{Text: "hm"}), says("ollama", signed, convo.Text("a")), users(png, wav)},
 			"entry 2, part 0: reasoning\nentry 3, part 0: id, signature or encrypted form of reasoning\nentry 4, part 1: media"},
-		{"chat: messages that become one", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), user(wav), says("", call, convo.Text("b")), result("c", false, wav), says("", convo.Text("c"), png)},
+		{"chat: messages that become one", wire.OpenAIChat{Dialect: wire.StrictAlternation}, []convo.Message{convo.User("q"), users(wav), says("", call, convo.Text("b")), result("c", false, wav), says("", convo.Text("c"), png)},
 			"entry 2, part 0: media\nentry 3, part 0: id of a call, sent as \"dJJMQeZAj\"\nentry 4, part 0: result without a call\nentry 5, part 1: media"},
 
 		{"responses: reasoning", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("openai-responses", sealed, convo.Text("a"), signed, call, sealed), says("openai-responses", convo.Reasoning{ID: "?", Text: "hm", Encrypted: "ZW5j"}, convo.Text("b"))},
 			"entry 2, part 2: reasoning\nentry 2, part 4: reasoning\nentry 3, part 0: id, signature or encrypted form of reasoning"},
 		{"responses: plain", wire.OpenAIResponses{Plain: true}, []convo.Message{convo.User("q"), says("openai-responses", sealed, convo.Text("a")), says("openai-responses", convo.Reasoning{ID: "rs_2", Text: "hm", Signature: "msg_2"}, convo.Text("b"))}, "entry 2, part 0: reasoning"},
-		{"responses: blocks", wire.OpenAIResponses{}, []convo.Message{user(convo.Text("q"), block("openai-responses", `{"type":"function_call"}`)), says("openai-responses", block("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`), convo.Text("a"), block("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`)),
-			says("openai-responses", block("openai-responses", `{"type":"custom_tool_call","call_id":"ct","name":"f","input":"x"}`)), convo.User("q")}, "entry 1, part 1: block\nentry 2, part 2: block\nentry 3, part 0: block"},
-		{"responses: media", wire.OpenAIResponses{}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), block("openai-responses", `{"type":"input_text","text":"x"}`)}}, user(wav, png), says("", png, call), result(call.ID, false, wav, png)},
+		{"responses: blocks", wire.OpenAIResponses{}, []convo.Message{users(convo.Text("q"), opaque("openai-responses", `{"type":"function_call"}`)), says("openai-responses", opaque("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`), convo.Text("a"), opaque("openai-responses", `{"type":"convo_fields","phase":"final_answer"}`)),
+			says("openai-responses", opaque("openai-responses", `{"type":"custom_tool_call","call_id":"ct","name":"f","input":"x"}`)), convo.User("q")}, "entry 1, part 1: block\nentry 2, part 2: block\nentry 3, part 0: block"},
+		{"responses: blocks in a result", wire.OpenAIResponses{}, []convo.Message{convo.User("q"), says("", call), result(call.ID, false, convo.Text("see"), opaque("openai-responses", `{"type":"input_image","file_id":"file-1"}`), opaque("openai-responses", `{"type":"thing"}`))},
+			"entry 3, part 0, part 2 of the result: block"},
+		{"responses: media", wire.OpenAIResponses{}, []convo.Message{{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), opaque("openai-responses", `{"type":"input_text","text":"x"}`)}}, users(wav, png), says("", png, call), result(call.ID, false, wav, png)},
 			"entry 1, part 1: block\nentry 2, part 0: media\nentry 3, part 0: media\nentry 4, part 0, part 0 of the result: media"},
 
 		{"anthropic: reasoning", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", convo.Reasoning{Text: "hm"}, convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("a"), signed), convo.User("q")},
@@ -431,25 +427,22 @@ func TestLost(t *testing.T) {
 		{"anthropic: two things of one part", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", convo.Reasoning{ID: "r", Text: "hm", Encrypted: "ZW5j"}, convo.Text("a")), convo.User("q")},
 			"entry 2, part 0: text of reasoning\nentry 2, part 0: id, signature or encrypted form of reasoning"},
 		{"anthropic: media behind a blank text", wire.Anthropic{}, []convo.Message{convo.User("q"), says("anthropic", call), result(call.ID, false, convo.Text(" "), wav, convo.Text("r"))}, "entry 3, part 0, part 1 of the result: media"},
-		{"anthropic: blocks and media", wire.Anthropic{}, []convo.Message{user(md, block("anthropic", `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`), block("anthropic", `{"type":"tool_use"}`)), says("anthropic", png, call), result(call.ID, true, png, block("anthropic", `{"type":"search_result"}`))},
+		{"anthropic: blocks and media", wire.Anthropic{}, []convo.Message{users(md, opaque("anthropic", `{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}`), opaque("anthropic", `{"type":"tool_use"}`)), says("anthropic", png, call), result(call.ID, true, png, opaque("anthropic", `{"type":"search_result"}`))},
 			"entry 1, part 0: type of media\nentry 1, part 1: cache mark\nentry 1, part 2: block\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media\nentry 3, part 0, part 1 of the result: block"},
 
 		{"gemini: reasoning", wire.Gemini{}, []convo.Message{convo.User("q"), says("gemini", convo.Reasoning{Signature: "c2ln"}, convo.Text("a"), convo.Reasoning{Signature: "c2ln", ID: call.ID}, call), says("gemini", convo.Reasoning{Signature: "c2ln", ID: "other"}, call, convo.Reasoning{Signature: "c2ln"}), says("gemini", convo.Reasoning{Text: "hm"})},
 			"entry 3, part 0: reasoning\nentry 3, part 1: id of a call, sent as \"call_dJJMQeZAj245gnvBvttIROAx\"\nentry 3, part 2: reasoning\nentry 4, part 0: reasoning"},
-		{"gemini: blocks and media", wire.Gemini{}, []convo.Message{user(convo.Media{Data: "aGk="}, block("gemini", `{"functionCall":{"name":"f"}}`), block("gemini", `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`))}, "entry 1, part 0: media\nentry 1, part 1: block\nentry 1, part 2: signature of a block"},
+		{"gemini: blocks and media", wire.Gemini{}, []convo.Message{users(convo.Media{Data: "aGk="}, opaque("gemini", `{"functionCall":{"name":"f"}}`), opaque("gemini", `{"executableCode":{"language":"PYTHON","code":"1"},"thoughtSignature":"c2ln"}`))}, "entry 1, part 0: media\nentry 1, part 1: block\nentry 1, part 2: signature of a block"},
 
 		{"converse: reasoning", wire.Converse{Seals: wire.SealsUnchecked}, []convo.Message{convo.User("q"), says("converse", convo.Reasoning{Text: "hm"}, convo.Text("a"), signed), says("converse", convo.Reasoning{Text: "hm", Encrypted: "ZW5j"}, convo.Reasoning{ID: "r", Text: "hm", Signature: "c2ln"}, convo.Text("b")), convo.User("q")},
 			"entry 2, part 0: reasoning\nentry 2, part 2: reasoning\nentry 3, part 0: text of reasoning\nentry 3, part 1: id, signature or encrypted form of reasoning"},
-		{"converse: media", wire.Converse{}, []convo.Message{user(convo.Text("q"), convo.Media{MIME: "text/x-go", Data: "aGk="}, md, convo.Media{MIME: "image/png", URL: "https://example.com/a"}, block("converse", `{"document":{"format":"pdf","name":"a_b","source":{"bytes":"aGk="}}}`)), says("", png, call), result(call.ID, false, wav)},
+		{"converse: media", wire.Converse{}, []convo.Message{users(convo.Text("q"), convo.Media{MIME: "text/x-go", Data: "aGk="}, md, convo.Media{MIME: "image/png", URL: "https://example.com/a"}, opaque("converse", `{"document":{"format":"pdf","name":"a_b","source":{"bytes":"aGk="}}}`)), says("", png, call), result(call.ID, false, wav)},
 			"entry 1, part 1: type of media\nentry 1, part 3: media\nentry 1, part 4: name of a document, sent as \"document-zly9bdlF\"\nentry 2, part 0: media\nentry 3, part 0, part 0 of the result: media"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := asSent(tt.msgs)
 			r := mustEncode(t, tt.format, s)
-			var got []string
-			for _, l := range r.Lost {
-				got = append(got, l.String())
-			}
+			got := listed(r.Lost)
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s", r.Body())
 			if tt.want == "" {
 				assert.Nil(t, r.Lost)
@@ -470,8 +463,7 @@ func TestLost(t *testing.T) {
 func TestLost_EphemeralMessages(t *testing.T) {
 	wav := convo.Media{MIME: "audio/wav", Data: "aGk="}
 	h := historyOf(t, convo.System("s"), convo.User("q", wav), convo.Assistant("a"), convo.User("r", wav), convo.Assistant("b"), convo.User("t", wav), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("c"), wav}})
-	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
-	require.NoError(t, err)
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "short"}})
 	require.NoError(t, h.SetEphemeral(convo.User("now", wav), convo.User("here", convo.Text("x"), wav)))
 	e := wire.Encoder{Format: wire.Anthropic{}}
 	for range 2 {
@@ -547,8 +539,7 @@ func TestLost_CacheMarks(t *testing.T) {
 	}
 	told, kept := 0, 0
 	for seed := range long.Or[uint64](40, 400) {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(seed, 9)), h: h, origins: origins}
 		for range g.n(3) {
 			g.append(g.system())
@@ -616,15 +607,10 @@ func TestLost_CacheMarks(t *testing.T) {
 // Citations that are not sent are each listed, and marks that are dropped or have no
 // place are listed as marks.
 func TestLost_CitationsAndMarks(t *testing.T) {
-	says := func(format string, parts ...convo.Part) convo.Message {
-		return convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Format: format}, Parts: parts}
-	}
-	user := func(parts ...convo.Part) convo.Message { return convo.Message{Role: convo.RoleUser, Parts: parts} }
-	block := func(format, raw string) convo.Part { return convo.Opaque{Format: format, JSON: raw} }
 	mark := wire.CacheMark(0)
-	two := block("anthropic", `{"citations":[{"type":"new"},{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`)
-	long := block("openai-responses", `{"annotations":[{"type":"url_citation","start_index":5,"end_index":6,"url":"https://b","title":"B"}]}`)
-	six := user(convo.Text("a"), mark, convo.Text("b"), mark, convo.Text("c"), mark, convo.Text("d"), mark, convo.Text("e"), mark, convo.Text("f"), mark)
+	two := opaque("anthropic", `{"citations":[{"type":"new"},{"type":"char_location","cited_text":"c","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]}`)
+	long := opaque("openai-responses", `{"annotations":[{"type":"url_citation","start_index":5,"end_index":6,"url":"https://b","title":"B"}]}`)
+	six := users(convo.Text("a"), mark, convo.Text("b"), mark, convo.Text("c"), mark, convo.Text("d"), mark, convo.Text("e"), mark, convo.Text("f"), mark)
 	pdf := convo.Media{MIME: "application/pdf", Data: "aGVsbG8="}
 	const first = "entry 2, part 1: cache mark\nentry 2, part 3: cache mark"
 	for _, tt := range []struct {
@@ -641,9 +627,9 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		{"six marks", wire.Converse{}, six, first},
 		{"six marks", wire.OpenAIResponses{Cache: true}, six, first},
 		{"six marks and the tools", wire.Anthropic{CacheTools: true}, six, first + "\nentry 2, part 5: cache mark"},
-		{"two at one place give way", wire.Converse{}, user(append([]convo.Part{convo.Text("0"), mark, mark}, six.Parts[:8]...)...), "entry 2, part 1: cache mark\nentry 2, part 2: cache mark"},
+		{"two at one place give way", wire.Converse{}, users(append([]convo.Part{convo.Text("0"), mark, mark}, six.Parts[:8]...)...), "entry 2, part 1: cache mark\nentry 2, part 2: cache mark"},
 		{"behind thinking", wire.Anthropic{}, says("anthropic", convo.Reasoning{Text: "hm", Signature: "c2ln"}, mark, convo.Text("a")), "entry 2, part 1: cache mark"},
-		{"behind a system message", wire.Anthropic{}, user(block("anthropic", `{"role":"system","content":"be brief"}`), mark), "entry 2, part 1: cache mark"},
+		{"behind a system message", wire.Anthropic{}, users(opaque("anthropic", `{"role":"system","content":"be brief"}`), mark), "entry 2, part 1: cache mark"},
 		{"in an answer", wire.OpenAIResponses{Cache: true}, says("", convo.Text("a"), mark), "entry 2, part 1: cache mark"},
 		{"in instructions", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, "entry 1, part 1: cache mark"},
 		{"in a note", wire.OpenAIResponses{Cache: true}, convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), mark}}, ""},
@@ -658,14 +644,11 @@ func TestLost_CitationsAndMarks(t *testing.T) {
 		e := wire.Encoder{Format: tt.format}
 		for range 3 { // losses do not accumulate
 			r := mustEncode(t, &e, s)
-			var got []string
-			for _, l := range r.Lost {
-				got = append(got, l.String())
-			}
+			got := listed(r.Lost)
 			assert.Equal(t, tt.want, strings.Join(got, "\n"), "%s: %T: %s", tt.name, tt.format, r.Body())
 		}
 	}
-	r := mustEncode(t, wire.Converse{}, asSent([]convo.Message{convo.Assistant("a"), user(pdf, mark, convo.Text("z"))}))
+	r := mustEncode(t, wire.Converse{}, asSent([]convo.Message{convo.Assistant("a"), users(pdf, mark, convo.Text("z"))}))
 	require.Len(t, r.Lost, 1, "nothing stands before the document")
 	assert.Equal(t, "cache mark", r.Lost[0].What)
 }

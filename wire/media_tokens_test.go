@@ -111,6 +111,7 @@ func TestOverheads_ReadsTheLengthOfSoundAndVideo(t *testing.T) {
 		{"video, boxes of no size", mp4(strings.Repeat("\x00\x00\x00\x01", 125_000)), 2},
 		{"video, no time scale", mp4(mp4Box("moov", mp4Box("mvhd", strings.Repeat("\x00", 100))) + mp4Box("mdat", strings.Repeat("\x00", 500_000-124))), 2},
 		{"video, no movie header", mp4(mp4Box("moov", mp4Box("free", "")) + mp4Box("mdat", strings.Repeat("\x00", 500_000-24))), 2},
+		{"video, no movie header in the last box", mp4(mp4Box("ftyp", "isom\x00\x00\x02\x00isom") + mp4Box("mdat", strings.Repeat("\x00", 500_000-48)) + mp4Box("moov", mp4Box("free", ""))), 2},
 		{"video, one unit of time", mp4(mp4Box("moov", mp4Box("mvhd", "\x00\x00\x00\x00aaaammmm\x00\x00\x00\x01\x00\x00\x00\x01"+strings.Repeat("\x00", 80))) + mdat + mdat + mdat + mdat + mdat), 1},
 		{"video at an address", convo.Media{MIME: "video/mp4", URL: "gs://bucket/a.mp4"}, 60},
 	} {

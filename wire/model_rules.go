@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/models"
+)
 
 // modelRules are the rules for a family of models, with figures in tokens. A figure of
 // zero means the default of package convo.
@@ -166,3 +170,20 @@ func begins(name, start string) bool {
 // A toolsPrompt is the size of the system prompt that Anthropic adds to a
 // request with tools: auto if the model may call a tool, forced if it must.
 type toolsPrompt struct{ auto, forced int64 }
+
+// takesNotes reports whether a model is known to take messages with the role system among
+// the others in the Messages API.
+func takesNotes(model string) bool {
+	family, major, minor := models.Claude(model)
+	switch {
+	case major == 0:
+		return false
+	case family == "fable" || family == "mythos" || major > 5:
+		return true
+	case family == "opus":
+		return major == 5 || major == 4 && minor >= 8
+	case family == "sonnet":
+		return major == 5
+	}
+	return major == 5 && minor >= 5
+}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -43,12 +42,10 @@ func TestEncode_NamesOfOneModel(t *testing.T) {
 		{"-20260901", "-20260902", false},
 		{"", "claude-opus-4-8", false},
 	} {
-		h, err := convo.New(nil)
-		require.NoError(t, err)
+		h := historyOf(t)
 		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "because", Signature: "c2ln"})
 		m.Origin = convo.Origin{Format: "anthropic", Model: tt.made}
-		_, err = h.Append(convo.User("q"), m, convo.User("next"))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User("q"), m, convo.User("next"))
 		req := mustEncode(t, wire.Anthropic{Model: tt.asked}, h.Snapshot())
 		if tt.same {
 			assert.Contains(t, string(req.Body()), "because", "%s %s", tt.made, tt.asked)

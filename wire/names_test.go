@@ -70,10 +70,8 @@ func checkName(t testing.TB, name string) (sent [7]string) {
 	call := convo.ToolCall{ID: "abcdefgh1", Name: name, Arguments: "{}"}
 	msgs := []convo.Message{convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"), convo.User("and")}
 	for i, tt := range nameFormats {
-		req, err := tt.format.Encode(convo.NewSnapshot(msgs))
-		require.NoError(t, err)
-		req.Tools, err = tt.format.(wire.ToolWriter).Tools(convo.Tool{Name: name})
-		require.NoError(t, err)
+		req := mustEncode(t, tt.format, convo.NewSnapshot(msgs))
+		req.Tools = toolsOf(t, tt.format, convo.Tool{Name: name})
 		body := req.Body()
 		require.Empty(t, tt.format.Check(body), "%s: %q", tt.name, name)
 		names := sentAs(t, tt.format, body)
@@ -213,8 +211,7 @@ func TestFindTool(t *testing.T) {
 // A stream shows the names that the provider sends, and its Transcript has those of the
 // tools.
 func TestNames_InStreams(t *testing.T) {
-	tools, err := wire.OpenAIChat{}.Tools(convo.Tool{Name: "a.b"})
-	require.NoError(t, err)
+	tools := toolsOf(t, wire.OpenAIChat{}, convo.Tool{Name: "a.b"})
 	sent := sentAs(t, wire.OpenAIChat{}, tools)[0]
 	body := strings.ReplaceAll(`data: {"choices":[{"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"NAME","arguments":""}}]}}]}
 

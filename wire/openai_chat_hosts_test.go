@@ -236,7 +236,7 @@ func TestOpenAIChat_SignedCallsOfOtherKinds(t *testing.T) {
 
 	for _, kind := range []string{`"function":{"name":"f","arguments":"{\"n"}`, `"custom":{"name":"f","input":"x"}`} {
 		call := `{"index":0,"id":"c1","extra_content":{"google":{"thought_signature":"c2ln"}},` + kind + `}`
-		s, _ := feed(t, f, dataOf(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
+		s, _ := feed(t, f, chunks(`{"choices":[{"index":0,"delta":{"content":"a","tool_calls":[`+call+`]}}]}`))
 		cut, err := s.Transcript()
 		require.Error(t, err)
 		whole := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","content":"a","tool_calls":[`+call+`]},"finish_reason":"length"}]}`))
@@ -255,46 +255,10 @@ func TestOpenAIChat_OneFieldForReasoning(t *testing.T) {
 		f := wire.OpenAIChat{Dialect: d}
 		in := mustDecode(t, f, []byte(message))
 		assert.Equal(t, convo.Reasoning{Text: "hm"}, in.Messages[0].Parts[0])
-		var lost []string
-		for _, l := range in.Lost {
-			lost = append(lost, l.Path)
-		}
+		lost := pathsOf(in.Lost)
 		assert.Equal(t, []string{"tool_calls[0].extra_content", "extra_content", "reasoning_details"}, lost)
 		r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 		assert.Equal(t, 1, strings.Count(string(r.Body()), "hm"))
-	}
-}
-
-// The entries of a stream are those of the whole answer, regardless of their numbers and
-// ids.
-func TestChatStream_ReasoningDetails(t *testing.T) {
-	details := func(list ...string) (deltas []string) {
-		for _, d := range list {
-			deltas = append(deltas, `{"reasoning_details":[`+d+`]}`)
-		}
-		return deltas
-	}
-	for name, tt := range map[string]struct {
-		deltas []string
-		want   string // reasoning_details
-	}{
-		"one number, several ids": {details(`{"type":"reasoning.encrypted","id":"a","data":"1","index":0}`, `{"type":"reasoning.encrypted","id":"b","data":"2","index":0}`),
-			`[{"type":"reasoning.encrypted","id":"a","data":"1","index":0},{"type":"reasoning.encrypted","id":"b","data":"2","index":0}]`},
-		"an id in the first piece only": {details(`{"type":"reasoning.text","id":"a","text":"1","index":0}`, `{"type":"reasoning.text","id":null,"text":"2","index":0}`, `{"type":"reasoning.text","id":"","text":"3","index":0}`),
-			`[{"type":"reasoning.text","id":"a","text":"123","index":0}]`},
-		"a signature of its own entry": {details(`{"type":"reasoning.text","text":"1","signature":null}`, `{"type":"reasoning.text","text":null,"signature":"s"}`, `{"type":"reasoning.text","text":"2"}`),
-			`[{"type":"reasoning.text","text":"1","signature":"s"},{"type":"reasoning.text","text":"2"}]`},
-		"another kind between": {details(`{"type":"reasoning.summary","summary":"1","index":0}`, `{"type":"reasoning.encrypted","data":"e","index":0}`, `{"type":"reasoning.summary","summary":"2","index":0}`),
-			`[{"type":"reasoning.summary","summary":"12","index":0},{"type":"reasoning.encrypted","data":"e","index":0}]`},
-		"nulls": {details(`{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}`),
-			`[{"type":"reasoning.text","text":"1","signature":null,"format":null,"index":null}]`},
-	} {
-		f := wire.OpenAIChat{Host: "h"}
-		s, _ := feed(t, f, chatDeltas(tt.deltas...))
-		got, err := s.Transcript()
-		require.NoError(t, err)
-		want := mustDecode(t, f, []byte(`{"choices":[{"message":{"role":"assistant","reasoning_details":`+tt.want+`},"finish_reason":"stop"}]}`))
-		assert.Equal(t, want, got, name)
 	}
 }
 
@@ -356,8 +320,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 	assert.Contains(t, lines(t, wire.OpenAIChat{Dialect: wire.Mistral, Model: "m"}, asked(m)...),
 		`{"role":"assistant","content":"a","reasoning":"hm","reasoning_details":[{"id":"rs","text":"ha","type":"thinking"}],`+calls+`,"extra_content":{}}]}`)
 	// With calls and without a text, the thought is the whole content.
-	in, err := f.Decode([]byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
-	require.NoError(t, err)
+	in = mustDecode(t, f, []byte(`{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","function":{"name":"f","arguments":"{}"}}]}`))
 	r := mustEncode(t, f, convo.NewSnapshot(asked(in.Messages[0])))
 	assert.JSONEq(t, `{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}],"tool_calls":[{"id":"abcdefghi","type":"function","function":{"name":"f","arguments":"{}"}}]}`, string(r.Messages[1]))
 }
@@ -366,9 +329,7 @@ func TestMistral_ThinkingGoesBackAsItCame(t *testing.T) {
 func TestMistral_RecordedThinking(t *testing.T) {
 	recordedEvents(t, "mistral__mistral-reasoning", func(e event) bool { return strings.Contains(e.data, `"finish_reason":"stop"`) }, func(t *testing.T, events []event) {
 		f := wire.OpenAIChat{Dialect: wire.Mistral}
-		s, deltas := feed(t, f, events)
-		got, err := s.Transcript()
-		require.NoError(t, err)
+		got, deltas := streamed(t, f, events)
 		assert.Empty(t, got.Lost)
 		require.Len(t, got.Messages[0].Parts, 2)
 		thought := got.Messages[0].Parts[0].(convo.Reasoning)
@@ -380,16 +341,13 @@ func TestMistral_RecordedThinking(t *testing.T) {
 	})
 }
 
-// lines returns the messages of a request, one per line.
-func lines(t *testing.T, f wire.Format, msgs ...convo.Message) string {
+// lines returns the system text and the messages of a request, which Check must accept, one
+// per line.
+func lines(t testing.TB, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
 	r := mustEncode(t, f, convo.NewSnapshot(msgs))
 	assert.Empty(t, f.Check(r.Body()), "%+v", f)
-	var list []string
-	for _, m := range r.Messages {
-		list = append(list, string(m))
-	}
-	return strings.Join(list, "\n")
+	return linesOf(r)
 }
 
 // The order that the templates published with mistral-common need, in
@@ -468,10 +426,9 @@ func templateRoles(t *testing.T, body []byte) (roles []string) {
 func TestOpenAIChat_StrictDialectsAlternate(t *testing.T) {
 	split := wire.OpenAIChat{Dialect: wire.StrictAlternation, SplitCalls: true}
 	gemma := wire.OpenAIChat{Dialect: wire.Gemma}
-	rounds, tools := 200, 0
-	for seed := range rounds {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+	tools := 0
+	for seed := range long.Or(70, 200) {
+		h := relaxedOf(t)
 		g := &generator{rng: rand.New(rand.NewPCG(uint64(seed), 21)), h: h, origins: origins}
 		if seed%2 == 0 {
 			h.Append(convo.System("s"))
@@ -535,10 +492,7 @@ func TestGemma_SystemTextIsOfTheUser(t *testing.T) {
 		f := wire.OpenAIChat{Dialect: wire.Gemma}
 		r := mustEncode(t, f, convo.NewSnapshot(tt.msgs))
 		assert.Equal(t, tt.want, lines(t, f, tt.msgs...))
-		var lost []string
-		for _, o := range r.Lost {
-			lost = append(lost, o.String())
-		}
+		lost := listed(r.Lost)
 		assert.Equal(t, tt.lost, strings.Join(lost, "\n"))
 	}
 }

@@ -153,9 +153,9 @@ func TestCustomCalls_ThatWereCutOffAreNotRun(t *testing.T) {
 		f      wire.Format
 		events []event
 	}{
-		{wire.OpenAIChat{}, dataOf(`{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"custom","custom":{"name":"sql","input":""}}]}}]}`,
+		{wire.OpenAIChat{}, chunks(`{"id":"x","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"c1","type":"custom","custom":{"name":"sql","input":""}}]}}]}`,
 			`{"id":"x","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"custom":{"input":"{}"}}]}}]}`)},
-		{wire.OpenAIResponses{}, dataOf(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"c1","name":"sql","input":""}}`,
+		{wire.OpenAIResponses{}, chunks(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"custom_tool_call","call_id":"c1","name":"sql","input":""}}`,
 			`{"type":"response.custom_tool_call_input.delta","output_index":0,"delta":"{}"}`, `{"type":"response.custom_tool_call_input.done","output_index":0,"input":"{}"}`)},
 	} {
 		s, deltas := feed(t, tt.f, tt.events)
@@ -175,9 +175,7 @@ func recordedStream(t *testing.T, f wire.Format, name string) (wire.Transcript, 
 	if err != nil {
 		t.Skipf("no recorded streams, which are not part of the repository: %v", err)
 	}
-	s, deltas := feed(t, f, dataOf(strings.Split(strings.TrimSpace(string(data)), "\n")...))
-	in, err := s.Transcript()
-	require.NoError(t, err)
+	in, deltas := streamed(t, f, chunks(strings.Split(strings.TrimSpace(string(data)), "\n")...))
 	return in, deltas
 }
 
@@ -214,8 +212,7 @@ func TestCustomCalls_BesideThoseOfXSearch(t *testing.T) {
 		`{"type":"custom_tool_call","id":"ctc_2","call_id":"c1","name":"sql","input":"SELECT 1","status":"completed"}]}`
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 	assert.Equal(t, []convo.ToolCall{{ID: "c1", Name: "sql", Arguments: "SELECT 1"}}, in.Reply().OpenCalls())
-	in, err := wire.OpenAIResponses{}.Decode([]byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.OpenAIResponses{}, []byte(strings.Replace(body, `"x_search"`, `"web_search"`, 1)))
 	assert.Len(t, in.Reply().OpenCalls(), 2)
 }
 
@@ -252,8 +249,7 @@ func TestCustomCalls_SurviveInRandomConversations(t *testing.T) {
 	custom, other := 0, 0
 	for seed := range long.Or[uint64](80, 500) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: []convo.Origin{{}, {Format: "openai-chat"}, {Format: "openai-responses"}}}
 		for range 1 + g.n(16) {
 			g.step()

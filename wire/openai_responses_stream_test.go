@@ -2,10 +2,10 @@ package wire_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -211,7 +211,6 @@ func TestResponsesStream_Recorded(t *testing.T) {
 			n++
 			f := wire.OpenAIResponses{Model: "gpt"}
 			s, deltas := feed(t, f, events)
-			assert.True(t, s.Done())
 			got, err := s.Transcript()
 			require.NoError(t, err)
 
@@ -240,28 +239,12 @@ func TestResponsesStream_Recorded(t *testing.T) {
 			}
 			historyOf(t, append(before, got.Messages...)...)
 			text, reasoning, calls := shown(deltas)
-			var said, thought strings.Builder
-			var made []convo.ToolCall
-			opaque := false // reasoning with more than a convo.Reasoning holds
-			for _, m := range got.Messages {
-				for _, p := range m.Parts {
-					switch p := p.(type) {
-					case convo.Text:
-						said.WriteString(string(p))
-					case convo.Reasoning:
-						thought.WriteString(p.Text)
-					case convo.ToolCall:
-						made = append(made, p)
-					case convo.Opaque:
-						opaque = opaque || strings.Contains(p.JSON, `"type":"reasoning"`)
-					}
-				}
-			}
+			said, thought, made := contentOf(got.Messages)
 			if !strings.Contains(t.Name(), "shell-container.1") { // made by hand, with other text in the deltas than in the item
-				assert.Equal(t, said.String(), text)
+				assert.Equal(t, said, text)
 			}
-			if !opaque {
-				assert.Equal(t, thought.String(), reasoning)
+			if !slices.ContainsFunc(got.Messages, func(m convo.Message) bool { return slices.ContainsFunc(m.Parts, isReasoningItem) }) {
+				assert.Equal(t, thought, reasoning)
 			}
 			assert.Equal(t, made, calls)
 
@@ -275,6 +258,12 @@ func TestResponsesStream_Recorded(t *testing.T) {
 		})
 	}
 	t.Logf("%d answers", n)
+}
+
+// isReasoningItem reports whether a part is reasoning with more than a convo.Reasoning holds.
+func isReasoningItem(p convo.Part) bool {
+	o, _ := p.(convo.Opaque)
+	return strings.Contains(o.JSON, `"type":"reasoning"`)
 }
 
 // withModel returns messages with the origins of others.
@@ -291,7 +280,7 @@ func withModel(msgs, others []convo.Message) []convo.Message {
 const responsesHead = `{"type":"response.created","response":{"id":"r1","model":"m","output":[]}}`
 
 func TestResponsesStream_CutOff(t *testing.T) {
-	s, deltas := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, deltas := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"half"}}`,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"So"}`,
 		`{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":1,"delta":"then"}`,
@@ -317,10 +306,7 @@ func TestResponsesStream_CutOff(t *testing.T) {
 		convo.Reasoning{ID: "rs_2", Encrypted: "whole"},
 	}, got.Messages[0].Parts)
 	assert.Equal(t, &convo.ToolCall{ID: "c5", Name: "rm", Arguments: "{"}, got.CutOff)
-	var lost []string
-	for _, l := range got.Lost {
-		lost = append(lost, l.String())
-	}
+	lost := listed(got.Lost)
 	assert.Equal(t, []string{
 		`call 1: the call "delete_all", which the provider had not ended`,
 		`call 2: the call "sql", which the provider had not ended`,
@@ -334,12 +320,14 @@ func TestResponsesStream_CutOff(t *testing.T) {
 	assert.Equal(t, "m", got.Model)
 	assert.Equal(t, "r1", got.ID)
 
-	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead, `{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`))
+	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"type":"message","role":"assistant","content":[]}}`))
 	got, err = s.Transcript()
 	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.Empty(t, got.Messages, "of an item that only began")
+	assert.Empty(t, got.Messages, "of items that only began")
 
-	s, _ = feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, _ = feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message","role":"assistant","content":[]}}`,
 		`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"refusal","refusal":""}}`,
 		`{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No"}`))
@@ -355,65 +343,28 @@ func TestResponsesStream_Quirks(t *testing.T) {
 		return `{"type":"response.output_item.added",` + index + `"item":` + item + `}`
 	}
 	const message = `{"type":"message","role":"assistant","content":[]}`
-	for _, tt := range []struct {
-		name   string
-		events []event
-		text   string
-		calls  []string
-		lost   []string
-	}{
-		{"only the last event", dataOf(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil},
-		{"a whole response", dataOf(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil},
-		{"no item is ended", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil},
-		{"no item is begun", dataOf(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil},
-		{"no indexes", dataOf(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil},
-		{"one index for all", dataOf(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
-			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil},
-		{"an item begins twice", dataOf(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil},
-		{"the response is created twice", dataOf(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil},
-		{"a call without a name", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}},
-		{"a name that comes late", dataOf(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil},
-		{"one ID for two calls", dataOf(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
-			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}},
-		{"an event of another kind", dataOf(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}},
-		{"events behind the end", dataOf(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil},
-		{"refusals are not shown", dataOf(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s, deltas := feed(t, wire.OpenAIResponses{}, tt.events)
-			assert.True(t, s.Done())
-			got, err := s.Transcript()
-			require.NoError(t, err)
-			text, calls := "", []string(nil)
-			for _, m := range got.Messages {
-				for _, p := range m.Parts {
-					if p, ok := p.(convo.Text); ok {
-						text += string(p)
-					}
-				}
-				for _, c := range m.ToolCalls() {
-					id := c.ID
-					if c.Minted {
-						id = "-"
-					}
-					calls = append(calls, id+" "+c.Name+" "+c.Arguments)
-				}
-			}
-			var lost []string
-			for _, l := range got.Lost {
-				lost = append(lost, l.String())
-			}
-			assert.Equal(t, tt.text, text)
-			assert.Equal(t, tt.calls, calls)
-			assert.Equal(t, tt.lost, lost)
-			said, _, _ := shown(deltas)
-			assert.Equal(t, tt.text, said)
-		})
-	}
+	checkQuirks(t, wire.OpenAIResponses{}, []quirk{
+		{"only the last event", chunks(`{"type":"response.completed","response":{"id":"r1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]}}`), "a", []string{"c f {}"}, nil, convo.StopToolCall},
+		{"a whole response", chunks(`{"id":"r1","object":"response","status":"completed","error":null,"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`), "a", nil, nil, convo.StopDone},
+		{"no item is ended", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":1,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{}"}`, end), "a", []string{"c f {}"}, nil, convo.StopToolCall},
+		{"no item is begun", chunks(`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}`, end), "a", nil, nil, convo.StopDone},
+		{"no indexes", chunks(responsesHead, added("", message), `{"type":"response.output_text.delta","delta":"a"}`, `{"type":"response.output_text.done","text":"ab"}`, `{"type":"response.output_item.done","item":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ab"}]}}`, added("", message), `{"type":"response.output_text.delta","delta":"c"}`, end), "abc", nil, nil, convo.StopDone},
+		{"one index for all", chunks(responsesHead, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}`), `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`,
+			added(`"output_index":0,`, `{"type":"function_call","call_id":"d","name":"g","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, end), "a", []string{"c f {}", "d g {}"}, nil, convo.StopToolCall},
+		{"an item begins twice", chunks(responsesHead, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, added(`"output_index":0,`, message), `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end, end), "ab", nil, nil, convo.StopDone},
+		{"the response is created twice", chunks(responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"a"}`, responsesHead, `{"type":"response.output_text.delta","output_index":0,"delta":"b"}`, end), "ab", nil, nil, convo.StopDone},
+		{"a call without a name", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{}"}`, added(`"output_index":1,`, message), `{"type":"response.output_text.delta","output_index":1,"delta":"a"}`, end), "a", nil, []string{"output[0]: a call without a name"}, convo.StopDone},
+		{"a name that comes late", chunks(responsesHead, `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, added(`"output_index":0,`, `{"type":"function_call","call_id":"c","name":"f","arguments":""}`), `{"type":"response.function_call_arguments.delta","output_index":0,"delta":"}"}`, end), "", []string{"c f {}"}, nil, convo.StopToolCall},
+		{"one ID for two calls", chunks(responsesHead, `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}}`, `{"type":"response.output_item.done","output_index":1,"item":{"type":"function_call","call_id":"c","name":"g","arguments":"{}"}}`, end),
+			"", []string{"c f {}", "- g {}"}, []string{"output[1].call_id: an id that another call of the message has, too"}, convo.StopToolCall},
+		{"an event of another kind", chunks(responsesHead, `{"type":"codex.rate_limits","plan":"x"}`, end), "", nil, []string{"codex.rate_limits: an event of an unknown kind"}, convo.StopDone},
+		{"events behind the end", chunks(responsesHead, end, `{"type":"response.in_progress","response":{"id":"r1"}}`, `{"type":"response.output_text.done","text":"x"}`, "[DONE]"), "", nil, nil, convo.StopDone},
+		{"refusals are not shown", chunks(responsesHead, `{"type":"response.refusal.delta","output_index":0,"delta":"No"}`, `{"type":"response.refusal.done","output_index":0,"refusal":"No."}`, end), "", nil, nil, convo.StopDone},
+	})
 }
 
 func TestResponsesStream_Restart(t *testing.T) {
-	s, deltas := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
+	s, deltas := feed(t, wire.OpenAIResponses{}, chunks(responsesHead,
 		`{"type":"response.output_text.delta","output_index":0,"delta":"one"}`,
 		`{"type":"response.created","response":{"id":"r2","output":[]}}`,
 		`{"type":"response.output_text.delta","output_index":0,"delta":"two"}`,
@@ -428,51 +379,33 @@ func TestResponsesStream_Restart(t *testing.T) {
 		`{"type":"response.output_text.delta","output_index":0,"delta":"x"}`,
 		`{"type":"response.output_item.added","output_index":0,"item":{"type":"message"}}`,
 	} {
-		s, _ := feed(t, wire.OpenAIResponses{}, dataOf(`{"type":"response.completed","response":{"id":"r2","status":"completed","output":[]}}`))
+		s, _ := feed(t, wire.OpenAIResponses{}, chunks(`{"type":"response.completed","response":{"id":"r2","status":"completed","output":[]}}`))
 		_, err := s.Event("", []byte(data))
 		assert.ErrorAs(t, err, new(*wire.DecodeError), data)
 	}
 }
 
 func TestResponsesStream_Errors(t *testing.T) {
-	for _, tt := range []struct {
-		name, data string
-		want       wire.ProviderError
-		overflow   bool
-	}{
-		{"flat", `{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model. Please adjust your input and try again.","param":"input","sequence_number":2}`,
+	before := chunks(responsesHead,
+		`{"type":"response.output_text.delta","output_index":0,"delta":"so far"}`,
+		`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}}`)
+	checkErrorEvents(t, wire.OpenAIResponses{}, before, []errorQuirk{
+		{"flat", event{"", `{"type":"error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model. Please adjust your input and try again.","param":"input","sequence_number":2}`},
 			wire.ProviderError{Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model. Please adjust your input and try again."}, true},
-		{"nested", `{"type":"error","error":{"type":"server_error","code":null,"message":"busy"}}`, wire.ProviderError{Type: "server_error", Message: "busy"}, false},
-		{"without a type", `{"error":{"message":"busy"}}`, wire.ProviderError{Message: "busy"}, false},
-		{"failed", `{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."},"output":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{","status":"incomplete"},{"type":"function_call","call_id":"c9","name":"f","arguments":"{}","status":"completed"}]}}`,
+		{"nested", event{"", `{"type":"error","error":{"type":"server_error","code":null,"message":"busy"}}`}, wire.ProviderError{Type: "server_error", Message: "busy"}, false},
+		{"without a type", event{"", `{"error":{"message":"busy"}}`}, wire.ProviderError{Message: "busy"}, false},
+		{"failed", event{"", `{"type":"response.failed","response":{"id":"r1","status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."},"output":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{","status":"incomplete"},{"type":"function_call","call_id":"c9","name":"f","arguments":"{}","status":"completed"}]}}`},
 			wire.ProviderError{Code: "context_length_exceeded", Message: "Your input exceeds the context window of this model."}, true},
-		{"failed without a reason", `{"type":"response.failed","response":{"id":"r1","error":null}}`, wire.ProviderError{Message: "the response failed"}, false},
-		{"a failed response", `{"id":"r1","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}`, wire.ProviderError{Code: "server_error", Message: "no"}, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			s, _ := feed(t, wire.OpenAIResponses{}, dataOf(responsesHead,
-				`{"type":"response.output_text.delta","output_index":0,"delta":"so far"}`,
-				`{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c1","name":"f","arguments":""}}`))
-			_, err := s.Event("", []byte(tt.data))
-			e, ok := errors.AsType[*wire.ProviderError](err)
-			require.True(t, ok, "%v", err)
-			got := *e
-			got.JSON = ""
-			assert.Equal(t, tt.want, got)
-			assert.Equal(t, tt.overflow, convo.IsOverflow(err))
-			answer, err := s.Transcript()
-			assert.ErrorIs(t, err, e)
-			assert.False(t, s.Done())
-			require.Len(t, answer.Messages, 1)
-			assert.Equal(t, "so far", answer.Messages[0].Text())
-			require.NotNil(t, answer.CutOff)
-			assert.Equal(t, "c1", answer.CutOff.ID)
-			assert.Empty(t, answer.Lost)
-			for _, c := range answer.Messages[0].ToolCalls() {
-				assert.Equal(t, "c9", c.ID)
-			}
-		})
-	}
+		{"failed without a reason", event{"", `{"type":"response.failed","response":{"id":"r1","error":null}}`}, wire.ProviderError{Message: "the response failed"}, false},
+		{"a failed response", event{"", `{"id":"r1","status":"failed","error":{"code":"server_error","message":"no"},"output":[]}`}, wire.ProviderError{Code: "server_error", Message: "no"}, false},
+	}, func(t *testing.T, got wire.Transcript) {
+		require.NotNil(t, got.CutOff)
+		assert.Equal(t, "c1", got.CutOff.ID)
+		assert.Empty(t, got.Lost)
+		for _, c := range streamedCalls(got) {
+			assert.Equal(t, "c9", c.ID)
+		}
+	})
 	for _, data := range []string{`{"type":"response.created"}`, `{"x":1}`, `[]`, `{"type":"response.output_item.added","output_index":"x","item":{}}`, `{"type":"response.output_item.added","output_index":0}`, `{"type":"response.completed","response":{"output":7}}`, `{"type":"response.content_part.added","output_index":0}`} {
 		_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(data))
 		assert.ErrorAs(t, err, new(*wire.DecodeError), data)

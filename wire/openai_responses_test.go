@@ -3,7 +3,6 @@ package wire_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,63 +17,33 @@ import (
 
 // eachResponses calls f with each recorded request of this format.
 func eachResponses(t *testing.T, f func(t *testing.T, format wire.OpenAIResponses, r recording)) {
-	for _, file := range []struct {
-		name   string
-		format wire.OpenAIResponses
-	}{{"openai_responses", wire.OpenAIResponses{}}, {"deepseek", wire.OpenAIResponses{Plain: true}}} {
-		t.Run(file.name, func(t *testing.T) {
-			eachRecording(t, file.name, func(r recording) {
-				var body struct{ Input json.RawMessage }
-				require.NoError(t, json.Unmarshal(r.Request, &body))
-				if body.Input != nil { // otherwise it is in another format
-					f(t, file.format, r)
+	for _, name := range []string{"openai_responses", "deepseek"} {
+		t.Run(name, func(t *testing.T) {
+			eachRecording(t, name, func(r recording) {
+				if readJSON(t, r.Request)["input"] != nil { // otherwise it is in another format
+					f(t, wire.OpenAIResponses{Plain: name == "deepseek"}, r)
 				}
 			})
 		})
 	}
 }
 
-// Check finds nothing wrong with recorded requests that the provider accepted,
-// and Encode writes an equivalent request from what Decode reads of them.
 func TestOpenAIResponses_RecordedRequestsSurviveDecodeAndEncode(t *testing.T) {
-	accepted, refused, named, lost := 0, 0, 0, map[string]int{}
+	var c replay
+	lost := map[string]int{}
 	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
-		found := f.Check(r.Request)
-		if r.Status != 200 {
-			refused++
-			for text, rule := range map[string]string{
-				"was provided without its required following item": "reasoning-item",
-				"Invalid file data": "media-type",
-			} {
-				if strings.Contains(string(r.Error), text) {
-					named++
-					require.Len(t, found, 1, r.ID)
-					assert.Equal(t, rule, found[0].Rule)
-					assert.Contains(t, string(r.Error), found[0].Error)
-					return
-				}
-			}
-			assert.Empty(t, found, r.ID)
-			t.Logf("%d %s: %.160s", r.Status, r.ID, r.Error)
+		if c.refuses(t, f, r, map[string]string{
+			"was provided without its required following item": "reasoning-item",
+			"Invalid file data": "media-type",
+		}) {
 			return
 		}
-		accepted++
-		assert.Empty(t, found, r.ID)
-		in, err := f.Decode(r.Request)
-		require.NoError(t, err, r.ID)
-		for _, l := range in.Lost {
+		for _, l := range survives(t, f, r, func(body []byte) []string { return responsesCanon(t, body) }).Lost {
 			lost[l.Path[strings.LastIndexByte(l.Path, '.')+1:]+": "+l.What]++
 		}
-		_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-		if late := new(convo.RoleError); !errors.As(err, &late) || late.Attempted != convo.RoleSystem {
-			require.NoError(t, err, r.ID) // later system messages are refused without Repair
-		}
-		out, err := f.Encode(restored(t, in))
-		require.NoError(t, err, r.ID)
-		assert.Empty(t, f.Check(out.Body()), "%s: %s", r.ID, out.Body())
-		assert.Equal(t, responsesCanon(t, r.Request), responsesCanon(t, out.Body()), r.ID)
 	})
-	t.Logf("%d accepted; %d refused, %d of them for what the items hold, which Check names; lost: %v", accepted, refused, named, lost)
+	c.report(t)
+	t.Log("lost:", lost)
 }
 
 // responsesCanon returns what two equivalent requests have in common. They may
@@ -149,157 +118,88 @@ func responsesText(v any) string {
 	return strings.Join(parts, "\n")
 }
 
-// A responsesMutant is a request with one thing wrong.
-type responsesMutant struct {
-	rule  string
-	spoil func(items []any, body map[string]any) ([]any, bool) // false: the mutant does not apply to the request
-}
-
 func typeOf(item any) string { s, _ := item.(map[string]any)["type"].(string); return s }
-
-// withItem returns a mutant that changes the list and the first item that fits.
-func withItem(fits func(m map[string]any) bool, change func(list []any, i int, m map[string]any) []any) func([]any, map[string]any) ([]any, bool) {
-	return func(items []any, _ map[string]any) ([]any, bool) {
-		i := slices.IndexFunc(items, func(it any) bool { return fits(it.(map[string]any)) })
-		if i < 0 {
-			return nil, false
-		}
-		return change(items, i, items[i].(map[string]any)), true
-	}
-}
-
-// setItem returns a mutant that changes one field of the first item that fits.
-func setItem(fits func(m map[string]any) bool, key string, value any) func([]any, map[string]any) ([]any, bool) {
-	return withItem(fits, func(list []any, i int, m map[string]any) []any {
-		m[key] = value
-		return list
-	})
-}
 
 func ofType(kind string) func(m map[string]any) bool {
 	return func(m map[string]any) bool { return typeOf(m) == kind }
 }
-
-func isUser(m map[string]any) bool { return role(m) == "user" }
 
 func isEncrypted(m map[string]any) bool {
 	s, _ := m["encrypted_content"].(string)
 	return typeOf(m) == "reasoning" && s != ""
 }
 
-func hasID(m map[string]any) bool { s, _ := m["id"].(string); return s != "" }
+const (
+	responsesInput = list("input")
+	aCall          = "function_call"
+	aResult        = "function_call_output"
+)
 
-var responsesMutants = []responsesMutant{
-	{"input-empty", func([]any, map[string]any) ([]any, bool) { return []any{}, true }},
-	{"role", setItem(isUser, "role", "human")},
-	{"shape", func(items []any, _ map[string]any) ([]any, bool) {
-		return append(items, map[string]any{"text": "x"}), typeOf(items[len(items)-1]) != "reasoning"
+var responsesMutants = []mutant{
+	{"input-empty", responsesInput.empty()},
+	{"role", responsesInput.set(isRole("user"), "role", "human")},
+	{"shape", func(body map[string]any) bool {
+		items := body["input"].([]any)
+		return typeOf(items[len(items)-1]) != "reasoning" && responsesInput.append(map[string]any{"text": "x"})(body)
 	}},
-	{"content-missing", setItem(isUser, "content", nil)},
-	{"content-type", setItem(isUser, "content", []any{map[string]any{"type": "output_text", "text": "x"}})},
-	{"content-type", setItem(func(m map[string]any) bool { return role(m) == "assistant" && typeOf(m) != "reasoning" }, "content", []any{map[string]any{"type": "input_text", "text": "x"}})},
-	{"media-type", setItem(isUser, "content", []any{map[string]any{"type": "input_image", "image_url": "data:image/tiff;base64,eA=="}})},
-	{"media-type", setItem(ofType("function_call_output"), "output", []any{map[string]any{"type": "input_file", "file_data": "data:audio/mpeg;base64,eA=="}})},
-	{"item-id", func(items []any, body map[string]any) ([]any, bool) {
-		return setItem(func(m map[string]any) bool { return typeOf(m) == "function_call" }, "id", "call_x")(items, body)
-	}},
-	{"item-id", setItem(isEncrypted, "id", strings.Repeat("rs_x", 20))},
-	{"duplicate-item", withItem(func(m map[string]any) bool {
-		return hasID(m) && (role(m) == "assistant" || typeOf(m) == "web_search_call")
-	}, func(list []any, i int, m map[string]any) []any {
-		return slices.Insert(list, i+1, any(m))
-	})},
-	{"id-missing", func(items []any, _ map[string]any) ([]any, bool) {
-		return append(items, map[string]any{"type": "function_call", "name": "f", "arguments": "{}"}), true
-	}},
-	{"id-length", renamedItem(strings.Repeat("x", 65))},
-	{"name-pattern", setItem(ofType("function_call"), "name", "odd name")},
-	{"arguments", setItem(ofType("function_call"), "arguments", map[string]any{})},
-	{"orphan-result", withItem(ofType("function_call_output"), func(list []any, i int, m map[string]any) []any {
-		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call_output", "call_id": "nobody", "output": ""}))
-	})},
-	{"orphan-result", func(items []any, body map[string]any) ([]any, bool) { // the call is cut off
-		i := slices.IndexFunc(items, func(it any) bool { return typeOf(it) == "function_call" })
-		if i < 0 || i > 0 && typeOf(items[i-1]) == "reasoning" {
-			return nil, false
-		}
-		return slices.Delete(items, i, i+1), true
-	}},
-	{"unanswered-call", withItem(ofType("function_call_output"), func(list []any, i int, _ map[string]any) []any {
-		return slices.Delete(list, i, i+1)
-	})},
-	{"duplicate-call", withItem(ofType("function_call"), func(list []any, i int, m map[string]any) []any {
-		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call", "call_id": m["call_id"], "name": "f", "arguments": "{}"}))
-	})},
-	{"duplicate-result", withItem(ofType("function_call_output"), func(list []any, i int, m map[string]any) []any {
-		return slices.Insert(list, i+1, any(map[string]any{"type": "function_call_output", "call_id": m["call_id"], "output": "x"}))
-	})},
-	{"between-calls", func(items []any, body map[string]any) ([]any, bool) {
-		i := slices.IndexFunc(items, func(it any) bool { return typeOf(it) == "function_call" })
-		if model, _ := body["model"].(string); i < 0 || !strings.HasPrefix(model, "deepseek") {
-			return nil, false
-		}
-		return slices.Insert(items, i+1, any(map[string]any{"role": "assistant", "content": "x"})), true
-	}},
-	{"reasoning-alone", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any {
-		return slices.Insert(list, i+1, any(map[string]any{"role": "user", "content": "x"}))
-	})},
-	{"reasoning-alone", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any { // at the end
-		return append(list, map[string]any{"type": "reasoning", "id": "rs_new", "summary": []any{}, "encrypted_content": "x"})
-	})},
-	{"reasoning-item", withItem(isEncrypted, func(list []any, i int, _ map[string]any) []any {
-		delete(list[i+1].(map[string]any), "id")
-		return list
-	})},
-	{"not-stored", func(items []any, body map[string]any) ([]any, bool) {
-		i := slices.IndexFunc(items, func(it any) bool { return isEncrypted(it.(map[string]any)) })
-		if i < 0 {
-			return nil, false
-		}
-		delete(items[i].(map[string]any), "encrypted_content")
-		body["store"] = false
-		return items, true
-	}},
-}
-
-// renamedItem returns a mutant that gives another id to the first call and to
-// its result.
-func renamedItem(to string) func([]any, map[string]any) ([]any, bool) {
-	return withItem(ofType("function_call"), func(list []any, _ int, m map[string]any) []any {
+	{"content-missing", responsesInput.set(isRole("user"), "content", nil)},
+	{"content-type", responsesInput.set(isRole("user"), "content", []any{map[string]any{"type": "output_text", "text": "x"}})},
+	{"content-type", responsesInput.set(func(m map[string]any) bool { return m["role"] == "assistant" && typeOf(m) != "reasoning" }, "content", []any{map[string]any{"type": "input_text", "text": "x"}})},
+	{"media-type", responsesInput.set(isRole("user"), "content", []any{map[string]any{"type": "input_image", "image_url": "data:image/tiff;base64,eA=="}})},
+	{"media-type", responsesInput.set(ofType(aResult), "output", []any{map[string]any{"type": "input_file", "file_data": "data:audio/mpeg;base64,eA=="}})},
+	{"item-id", responsesInput.set(ofType(aCall), "id", "call_x")},
+	{"item-id", responsesInput.set(isEncrypted, "id", strings.Repeat("rs_x", 20))},
+	{"duplicate-item", responsesInput.insert(func(m map[string]any) bool {
+		id, _ := m["id"].(string)
+		return id != "" && (m["role"] == "assistant" || typeOf(m) == "web_search_call")
+	}, nil)},
+	{"id-missing", responsesInput.append(map[string]any{"type": aCall, "name": "f", "arguments": "{}"})},
+	{"id-length", responsesInput.item(ofType(aCall), func(items []any, _ int, m map[string]any) []any { // also of its result
 		from := m["call_id"]
-		for _, it := range list {
+		for _, it := range items {
 			if it := it.(map[string]any); it["call_id"] == from {
-				it["call_id"] = to
+				it["call_id"] = strings.Repeat("x", 65)
 			}
 		}
-		return list
-	})
+		return items
+	})},
+	{"name-pattern", responsesInput.set(ofType(aCall), "name", "odd name")},
+	{"arguments", responsesInput.set(ofType(aCall), "arguments", map[string]any{})},
+	{"orphan-result", responsesInput.insert(ofType(aResult), map[string]any{"type": aResult, "call_id": "nobody", "output": ""})},
+	{"orphan-result", responsesInput.item(ofType(aCall), func(items []any, i int, _ map[string]any) []any { // the call is cut off
+		if i > 0 && typeOf(items[i-1]) == "reasoning" {
+			return nil
+		}
+		return slices.Delete(items, i, i+1)
+	})},
+	{"unanswered-call", responsesInput.remove(ofType(aResult))},
+	{"duplicate-call", responsesInput.item(ofType(aCall), func(items []any, i int, m map[string]any) []any {
+		return slices.Insert(items, i+1, any(map[string]any{"type": aCall, "call_id": m["call_id"], "name": "f", "arguments": "{}"}))
+	})},
+	{"duplicate-result", responsesInput.item(ofType(aResult), func(items []any, i int, m map[string]any) []any {
+		return slices.Insert(items, i+1, any(map[string]any{"type": aResult, "call_id": m["call_id"], "output": "x"}))
+	})},
+	{"between-calls", func(body map[string]any) bool {
+		model, _ := body["model"].(string)
+		return strings.HasPrefix(model, "deepseek") && responsesInput.insert(ofType(aCall), map[string]any{"role": "assistant", "content": "x"})(body)
+	}},
+	{"reasoning-alone", responsesInput.insert(isEncrypted, map[string]any{"role": "user", "content": "x"})},
+	{"reasoning-alone", responsesInput.item(isEncrypted, func(items []any, _ int, _ map[string]any) []any { // at the end
+		return append(items, map[string]any{"type": "reasoning", "id": "rs_new", "summary": []any{}, "encrypted_content": "x"})
+	})},
+	{"reasoning-item", responsesInput.item(isEncrypted, func(items []any, i int, _ map[string]any) []any {
+		delete(items[i+1].(map[string]any), "id")
+		return items
+	})},
+	{"not-stored", func(body map[string]any) bool {
+		return responsesInput.set(isEncrypted, "encrypted_content", nil)(body) && set(body, "store", false)
+	}},
 }
 
-// If one rule is broken in a recorded request, Check reports that rule, and rarely any
-// other.
 func TestOpenAIResponses_CheckNamesTheBrokenRule(t *testing.T) {
-	c := tally{}
-	eachResponses(t, func(t *testing.T, f wire.OpenAIResponses, r recording) {
-		for _, m := range responsesMutants {
-			if c.enough(m.rule) {
-				continue
-			}
-			var body map[string]any
-			require.NoError(t, json.Unmarshal(r.Request, &body))
-			items, ok := m.spoil(body["input"].([]any), body)
-			if r.Status != 200 || !ok || body["conversation"] != nil && (m.rule == "input-empty" || m.rule == "orphan-result") {
-				continue
-			}
-			body["input"] = items
-			c.look(t, f, m.rule, r.ID, body)
-		}
+	checkMutants(t, responsesMutants, eachResponses, func(f wire.OpenAIResponses, _ recording, body map[string]any, rule string) (wire.OpenAIResponses, bool) {
+		return f, body["conversation"] == nil || rule != "input-empty" && rule != "orphan-result"
 	})
-	var rules []string
-	for _, m := range responsesMutants {
-		rules = append(rules, m.rule)
-	}
-	c.verdict(t, rules...)
 }
 
 func own(parts ...convo.Part) convo.Message {
@@ -404,19 +304,13 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		{"plain items", wire.OpenAIResponses{Plain: true}, []convo.Message{own(item(open("7-a")), item(open("")), call), own(item(sealed("rs_9", "e")), item(open("7-a")), convo.Text("a"))},
 			open("7-a") + "\n" + open("") + "\n" + c1 + "\n" + r1err + "\n" + `{"role":"assistant","content":"a"}`},
 		{"plain items, not sent elsewhere", wire.OpenAIResponses{}, []convo.Message{own(item(open("7-a")), call)}, c1 + "\n" + r1err},
+		{"an item that is not UTF-8", wire.OpenAIResponses{}, []convo.Message{own(convo.Text("a"), item(`{"type":"web_search_call","id":"ws_2`+"\xff"+`","status":"completed"}`))}, `{"role":"assistant","content":"a"}`},
 		{"a refusal", wire.OpenAIResponses{}, []convo.Message{own(item(`{"type":"refusal","refusal":"No."}`))},
 			`{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustEncode(t, tt.f, convo.NewSnapshot(tt.msgs))
-			var lines []string
-			if r.System != nil {
-				lines = append(lines, string(r.System))
-			}
-			for _, m := range r.Messages {
-				lines = append(lines, string(m))
-			}
-			assert.Equal(t, tt.want, strings.Join(lines, "\n"))
+			assert.Equal(t, tt.want, linesOf(r))
 			assert.Empty(t, tt.f.Check(r.Body()))
 			assert.Equal(t, strings.Contains(tt.want, `"function_call"`), r.NeedsTools)
 		})
@@ -439,7 +333,7 @@ func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 		item(`{"type":"web_search_call","id":"ws_1","action":{"n":1.0}}`),
 		item(`{"type":"convo_fields","namespace":"ns"}`), convo.ToolCall{ID: "c1", Name: "f", Arguments: `{"n":1.0}`})
 	for _, body := range []string{response, `{"type":"response.completed","response":` + response + `}`} {
-		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body), body)
 		assert.Equal(t, []convo.Message{want}, in.Messages)
 		assert.Equal(t, convo.Usage{Input: 120, CacheRead: 64, Output: 6}, in.Usage)
 		require.Len(t, in.Lost, 1)
@@ -455,7 +349,8 @@ func TestOpenAIResponses_DecodeReadsAResponse(t *testing.T) {
 func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	in, err := wire.OpenAIResponses{}.Decode([]byte(`{"previous_response_id":"resp_0","input":[
 		{"role":"developer","content":"Be brief."},
-		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"}]},
+		{"role":"user","content":[{"type":"input_text","text":"Hi"},{"type":"input_image","image_url":"data:image/png;base64,eA==","detail":"high"},{"type":"input_file","file_id":"file-1"},{"type":"odd"},
+			{"type":"input_file","file_data":"data:application/pdf;base64,eA=="},{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,eA=="}]},
 		{"type":"function_call_output","call_id":"c0","output":"of before"},
 		{"type":"function_call","call_id":"c1","name":"f","arguments":"oops"},
 		{"type":"custom_tool_call","call_id":"k1","name":"g","input":"x"},
@@ -472,7 +367,8 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	origin := convo.Origin{Format: "openai-responses"}
 	want := []convo.Message{
 		convo.System("Be brief."),
-		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("Hi"), convo.NewMedia("image/png", []byte("x")), item(`{"type":"input_file","file_id":"file-1"}`), item(`{"type":"message","role":"user","content":[{"type":"odd"}]}`)}},
+		{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("Hi"), convo.NewMedia("image/png", []byte("x")), item(`{"type":"input_file","file_id":"file-1"}`), item(`{"type":"message","role":"user","content":[{"type":"odd"}]}`),
+			convo.NewMedia("application/pdf", []byte("x")), convo.NewMedia("application/pdf", []byte("x"))}},
 		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.ToolCall{ID: "c1", Name: "f", Arguments: "oops"},
 			item(`{"type":"convo_fields","call":"custom"}`), convo.ToolCall{ID: "k1", Name: "g", Arguments: "x"}}},
 		{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c1", Name: "f", Parts: []convo.Part{convo.Text("one")}}}},
@@ -485,13 +381,9 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 		{Role: convo.RoleAssistant, Origin: origin, Parts: []convo.Part{convo.Text("2")}},
 	}
 	assert.Equal(t, want, in.Messages)
-	var lost []string
-	for _, l := range in.Lost {
-		lost = append(lost, l.Path)
-	}
-	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[2]"}, lost)
-	_, err = convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
+	lost := pathsOf(in.Lost)
+	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[1].content[5].filename", "input[2]"}, lost)
+	_ = restoredOf(t, convo.NewSnapshot(in.Messages))
 	r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(in.Messages))
 	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
 }
@@ -506,8 +398,7 @@ func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 		`{"type":"additional_tools","role":"developer","n":1}`: {Role: convo.RoleUser, Parts: []convo.Part{item(`{"type":"additional_tools","role":"developer","n":1}`)}},
 		`{"type":"reasoning","id":"7","summary":[],"content":[{"type":"reasoning_text","text":"hm"}],"encrypted_content":null}`: {Role: convo.RoleAssistant, Origin: convo.Origin{Format: "openai-responses"}, Parts: []convo.Part{convo.Reasoning{ID: "7", Text: "hm"}}},
 	} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
-		require.NoError(t, err, body)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(body))
 		assert.Equal(t, []convo.Message{want}, in.Messages, body)
 		assert.Empty(t, in.Lost, body)
 	}
@@ -519,16 +410,13 @@ func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {
 		`{"input":[7]}`:               "input[0]",
 		`{"input":[{"role":"tool"}]}`: "input[0].role",
 		`{"input":[{"type":7}]}`:      "input[0].type",
-		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                             "input[0].content[1]",
-		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                    "output[0].name",
-		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                 "response.output[0].summary",
-		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[1].output",
+		`{"input":[{"role":"user","content":[{"type":"input_text","text":"x"},7]}]}`:                                                                                                                   "input[0].content[1]",
+		`{"output":[{"type":"function_call","call_id":"c"}]}`:                                                                                                                                          "output[0].name",
+		`{"type":"response.completed","response":{"output":[{"type":"reasoning","summary":7}]}}`:                                                                                                       "response.output[0].summary",
+		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"type":"function_call_output","call_id":"c","output":7}]}`:                                                                       "input[1].output",
+		`{"input":[{"type":"function_call","call_id":"c","name":"f"},{"role":"assistant","content":"a"},{"role":"assistant","content":"b"},{"type":"function_call_output","call_id":"c","output":7}]}`: "input[3].output",
 	} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(body))
-		var wrong *wire.DecodeError
-		require.ErrorAs(t, err, &wrong, body)
-		assert.Equal(t, path, wrong.Path, body)
-		assert.Empty(t, in, body)
+		assert.Equal(t, path, decodeError(t, wire.OpenAIResponses{}, body).Path, body)
 	}
 }
 
@@ -586,19 +474,6 @@ func TestOpenAIResponses_PairsItemsOfTwoMessages(t *testing.T) {
 	}
 }
 
-// All items of an answer come from the model and its provider. An answer that begins with
-// an output, such as the output of a program, does not become a user message. A block
-// that a result may hold is sent, and not reported as lost.
-func TestResponses_BlockInAResult(t *testing.T) {
-	call := convo.ToolCall{ID: "a", Name: "f"}
-	r, err := wire.OpenAIResponses{}.Encode(convo.NewSnapshot([]convo.Message{convo.User("q"), convo.Assistant("", call),
-		results(convo.ToolResult{CallID: "a", Parts: []convo.Part{convo.Text("see"), item(`{"type":"input_image","file_id":"file-1"}`), item(`{"type":"thing"}`)}})}))
-	require.NoError(t, err)
-	assert.Contains(t, string(r.Messages[2]), `"file-1"`)
-	require.Len(t, r.Lost, 1)
-	assert.NotContains(t, r.Lost[0].String(), "file-1")
-}
-
 // A result answers one call, before it in the input.
 func TestResponses_ResultsInOddPlaces(t *testing.T) {
 	const call, output = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"a","output":"r"}`
@@ -630,6 +505,8 @@ func TestResponses_ResultsInOddPlaces(t *testing.T) {
 	}
 }
 
+// All items of an answer come from the model and its provider. An answer that begins with
+// an output, such as the output of a program, does not become a user message.
 func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	const items = `[{"type":"program_output","id":"po_1","call_id":"c1","result":"3"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"three","annotations":[]}]}]`
 	in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"id":"r","object":"response","status":"completed","model":"gpt-5.6","output":`+items+`}`))
@@ -637,13 +514,11 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
 	assert.Equal(t, "three", in.Messages[0].Text())
 
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	call := convo.ToolCall{ID: "c2", Name: "one", Arguments: "{}"}
 	program := convo.Opaque{Format: "openai-responses", JSON: `{"type":"program","id":"cm_1","call_id":"c1","code":"one() + 2"}`}
-	_, err = h.Append(convo.User("1 + 2?"), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{program, call}}, convo.Result(call, "1"))
-	require.NoError(t, err)
-	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
+	mustAppend(t, h, convo.User("1 + 2?"), convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{program, call}}, convo.Result(call, "1"))
+	_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return in.Reply(), nil })
 	require.NoError(t, err, "a paid answer is not lost")
 	req := mustEncode(t, wire.OpenAIResponses{}, h.Snapshot())
 	assert.Empty(t, req.Lost)
@@ -651,8 +526,7 @@ func TestResponses_AnswerThatBeginsWithAnOutput(t *testing.T) {
 	assert.Contains(t, string(req.Messages[4]), `"program_output"`, "it goes back where it was")
 	assert.Empty(t, wire.OpenAIResponses{}.Check(req.Body()))
 
-	in, err = wire.OpenAIResponses{}.Decode([]byte(`{"input":` + items + `}`))
-	require.NoError(t, err)
+	in = mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":`+items+`}`))
 	require.Len(t, in.Messages, 1)
 	assert.Equal(t, convo.RoleAssistant, in.Messages[0].Role)
 }
@@ -672,8 +546,7 @@ func TestResponses_OutputsOfServedTools(t *testing.T) {
 		"own computer":         {fmt.Sprintf(shell, "local") + `{"type":"shell_call_output","call_id":"c","output":[]}`, convo.RoleUser},
 		"computer":             {`{"type":"computer_call_output","call_id":"c","output":{}}`, convo.RoleUser},
 	} {
-		in, err := wire.OpenAIResponses{}.Decode([]byte(`{"input":[{"role":"user","content":"hi"},` + tt.items + `]}`))
-		require.NoError(t, err, name)
+		in := mustDecode(t, wire.OpenAIResponses{}, []byte(`{"input":[{"role":"user","content":"hi"},`+tt.items+`]}`), name)
 		assert.Equal(t, tt.want, in.Messages[len(in.Messages)-1].Role, name)
 	}
 }
@@ -744,10 +617,7 @@ func TestResponses_ServedToolsArePaired(t *testing.T) {
 			in := mustDecode(t, f, []byte(`{"input":[`+strings.Join(tt.items, ",")+`]}`))
 			r := mustEncode(t, f, relaxed(t, convo.Overheads{}, in.Messages...).Snapshot())
 			assert.Equal(t, tt.want, responsesItems(t, r.Body()))
-			var lost []string
-			for _, o := range r.Lost {
-				lost = append(lost, o.String())
-			}
+			lost := listed(r.Lost)
 			assert.Equal(t, tt.lost, strings.Join(lost, "; "))
 			assert.Empty(t, f.Check(r.Body()), "%s", r.Body())
 		})
@@ -758,10 +628,7 @@ func TestResponses_ServedToolsArePaired(t *testing.T) {
 		user + "," + result:                       "orphan-result",
 		user + "," + ran + "," + call + "," + out: "",
 	} {
-		var got []string
-		for _, x := range (wire.OpenAIResponses{}).Check([]byte(`{"input":[` + items + `]}`)) {
-			got = append(got, x.Rule)
-		}
+		got := rulesOf((wire.OpenAIResponses{}).Check([]byte(`{"input":[` + items + `]}`)))
 		assert.Equal(t, want, strings.Join(got, " "), items)
 	}
 }

@@ -193,8 +193,7 @@ func TestOverheads_CanBeChangedForAHistory(t *testing.T) {
 	weight := func(o convo.Overheads) int {
 		h, err := convo.New(&convo.Options{Overheads: o})
 		require.NoError(t, err)
-		_, err = h.Append(convo.User("", picture(1920, 1080, 3<<20)))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User("", picture(1920, 1080, 3<<20)))
 		return h.Tokens().Tokens
 	}
 	o := wire.Overheads("claude-opus-4-6")

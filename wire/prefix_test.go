@@ -153,11 +153,9 @@ func TestPrefixDiff_SeesAnyChange(t *testing.T) {
 	changes := 0
 	for seed := range long.Or[uint64](15, 60) {
 		rng := rand.New(rand.NewPCG(seed, 12))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		g := &generator{rng: rng, h: h, origins: origins}
-		_, err = h.Append(convo.System("s"))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.System("s"))
 		for range 6 {
 			g.step()
 			g.extra()

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -493,7 +494,7 @@ func (p *profile) isOwn(o convo.Origin) bool {
 		return o.Format == from
 	}
 	if p.maker != o.Model || o.Model == "" {
-		p.maker, p.same = o.Model, sameModel(o.Model, p.model)
+		p.maker, p.same = o.Model, models.Same(o.Model, p.model)
 	}
 	return p.same
 }

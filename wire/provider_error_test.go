@@ -66,9 +66,7 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 		{"long", wire.Anthropic{}, `{"type":"error","error":{"type":"t","message":"` + strings.Repeat("é", 1000) + `"}}`, "the provider reports t: " + strings.Repeat("é", 200-24) + "…", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := tt.format.Decode([]byte(tt.body))
-			assert.Equal(t, wire.Transcript{}, in)
-			require.ErrorAs(t, err, new(*wire.DecodeError))
+			err := decodeError(t, tt.format, tt.body)
 			assert.EqualError(t, err, "wire: "+tt.want)
 			e, ok := errors.AsType[*wire.ProviderError](err)
 			require.True(t, ok)
@@ -109,17 +107,15 @@ func TestDecode_ErrorBesideAnswer(t *testing.T) {
 		{"converse", wire.Converse{}, `{"output":{},"error":{"message":"no"}}`, "no"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in, err := tt.format.Decode([]byte(tt.body))
-			assert.Equal(t, wire.Transcript{}, in)
-			require.ErrorAs(t, err, new(*wire.DecodeError))
+			err := decodeError(t, tt.format, tt.body)
 			decoded, ok := errors.AsType[*wire.ProviderError](err)
 			require.True(t, ok, "%v", err)
 			assert.Equal(t, tt.message, decoded.Message)
 			assert.Equal(t, tt.message == long, convo.IsOverflow(err))
 			s := tt.format.(wire.Streamer).Stream()
-			_, err = s.Event("", []byte(tt.body))
-			streamed, ok := errors.AsType[*wire.ProviderError](err)
-			require.True(t, ok, "%v", err)
+			_, failed := s.Event("", []byte(tt.body))
+			streamed, ok := errors.AsType[*wire.ProviderError](failed)
+			require.True(t, ok, "%v", failed)
 			assert.Equal(t, decoded, streamed)
 		})
 	}
@@ -142,8 +138,7 @@ func TestDecode_ErrorBesideAnswer(t *testing.T) {
 		{wire.OpenAIResponses{}, `{"status":"completed","error":{"message":"no"},"output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}`},
 		{wire.Gemini{}, `{"error":null,"candidates":[{"content":{"role":"model","parts":[{"text":"a"}]}}]}`},
 	} {
-		in, err := tt.format.Decode([]byte(tt.body))
-		require.NoError(t, err, tt.body)
+		in := mustDecode(t, tt.format, []byte(tt.body), tt.body)
 		assert.Len(t, in.Messages, 1, tt.body)
 	}
 	_, err := wire.OpenAIResponses{}.Stream().Event("", []byte(`{"type":"gateway.note","message":"hello"}`))
@@ -197,9 +192,7 @@ func TestDecode_EventOfStream(t *testing.T) {
 		{wire.Converse{}, "data: {}\n\n", "server-sent events and no JSON"},
 	} {
 		t.Run(tt.body, func(t *testing.T) {
-			in, err := tt.format.Decode([]byte(tt.body))
-			assert.Equal(t, wire.Transcript{}, in)
-			require.ErrorAs(t, err, new(*wire.DecodeError))
+			err := decodeError(t, tt.format, tt.body)
 			assert.ErrorContains(t, err, tt.want)
 			assert.ErrorContains(t, err, "Stream")
 			assert.False(t, errors.As(err, new(*wire.ProviderError)))

@@ -43,8 +43,7 @@ func relaxed(t *testing.T, o convo.Overheads, msgs ...convo.Message) *convo.Hist
 	h, err := convo.New(&convo.Options{Roles: convo.Relaxed(), Overheads: o, Tokenizer: convo.TokenizerFunc(func(s string) int { return len(s) })})
 	require.NoError(t, err)
 	for _, m := range msgs {
-		_, err := h.Append(m)
-		require.NoError(t, err)
+		mustAppend(t, h, m)
 	}
 	return h
 }

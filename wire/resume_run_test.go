@@ -169,8 +169,7 @@ func (r *runHost) send(_ context.Context, at *convo.Snapshot) (convo.Reply, erro
 	}
 	bodies := make(map[string]string)
 	for name, f := range resumeFormats {
-		req, err := f.Encode(at)
-		require.NoError(r.t, err)
+		req := mustEncode(r.t, f, at)
 		bodies[name] = string(req.Body())
 	}
 	r.sent, r.turns = append(r.sent, bodies), append(r.turns, r.turn)
@@ -214,12 +213,7 @@ func (r *runHost) compare(i int) {
 	}
 	for name, want := range r.want.sent[i] {
 		if got := r.sent[i][name]; want != got {
-			k := 0
-			for k < min(len(want), len(got)) && want[k] == got[k] {
-				k++
-			}
-			k = max(k-100, 0)
-			r.t.Fatalf("seed %d, resumed %s in turn %d: request %d in turn %d, %s: want\n%.400s\nhave\n%.400s", r.seed, r.want.where, r.want.again.turn, i, r.turn, name, want[k:], got[k:])
+			r.t.Fatalf("seed %d, resumed %s in turn %d: request %d in turn %d, %s: %s", r.seed, r.want.where, r.want.again.turn, i, r.turn, name, difference(want, got))
 		}
 	}
 }
@@ -285,11 +279,7 @@ func (r *runHost) takeBack(id convo.ID) {
 	if r.h.RewindTo(id) != nil {
 		return
 	}
-	last := -1 // the newest row that stays
-	for _, e := range r.h.Snapshot().All() {
-		last = max(last, slices.IndexFunc(r.rows, func(m convo.Message) bool { return m.Key == e.Message.Key }))
-	}
-	r.rows = r.rows[:last+1]
+	r.rows = rowsOf(r.rows, r.h.Snapshot())
 }
 
 func (r *runHost) say(m convo.Message) {
@@ -301,6 +291,7 @@ func (r *runHost) say(m convo.Message) {
 	r.row(m)
 }
 
+// openCalls returns the calls that have no result.
 func openCalls(s *convo.Snapshot) (open []convo.ToolCall) {
 	for _, e := range s.All() {
 		open = append(open, e.Message.ToolCalls()...)

@@ -97,8 +97,7 @@ func (r *rowHost) decide() {
 // say appends a message, and the row of it.
 func (r *rowHost) say(m convo.Message) {
 	m.Key = r.newKey()
-	_, err := r.h.Append(m)
-	require.NoError(r.t, err)
+	mustAppend(r.t, r.h, m)
 	r.rows = append(r.rows, m)
 }
 
@@ -130,18 +129,7 @@ func (r *rowHost) answer(calls int) {
 }
 
 func (r *rowHost) results() {
-	answered := make(map[string]bool)
-	var calls []convo.ToolCall
-	for _, e := range r.h.Snapshot().All() {
-		calls = append(calls, e.Message.ToolCalls()...)
-		for _, result := range e.Message.ToolResults() {
-			answered[result.CallID] = true
-		}
-	}
-	for _, c := range calls {
-		if answered[c.ID] {
-			continue
-		}
+	for _, c := range openCalls(r.h.Snapshot()) {
 		if r.rnd.IntN(5) == 0 {
 			continue
 		}
@@ -274,11 +262,26 @@ func (r *rowHost) takeBack() {
 	}
 	r.drop(gone)
 	r.report = convo.Report{} // an Undo would bring back what has no row any more
-	last := -1                // the newest row that stays
-	for _, e := range r.h.Snapshot().All() {
-		last = max(last, slices.IndexFunc(r.rows, func(m convo.Message) bool { return m.Key == e.Message.Key }))
+	r.rows = rowsOf(r.rows, r.h.Snapshot())
+}
+
+// rowsOf returns the rows up to the newest that a view holds.
+func rowsOf(rows []convo.Message, s *convo.Snapshot) []convo.Message {
+	last := -1
+	for _, e := range s.All() {
+		last = max(last, slices.IndexFunc(rows, func(m convo.Message) bool { return m.Key == e.Message.Key }))
 	}
-	r.rows = r.rows[:last+1]
+	return rows[:last+1]
+}
+
+// difference shows where two requests differ first.
+func difference(want, got string) string {
+	i := 0
+	for i < min(len(want), len(got)) && want[i] == got[i] {
+		i++
+	}
+	i = max(i-100, 0)
+	return fmt.Sprintf("want\n%.400s\nhave\n%.400s", want[i:], got[i:])
 }
 
 // drop deletes the rows of messages.
@@ -328,18 +331,10 @@ func (r *rowHost) resume() *convo.History {
 // same fails the test unless both make the same requests.
 func (r *rowHost) same(h *convo.History, measured bool) {
 	for name, f := range resumeFormats {
-		want, err := f.Encode(r.h.Snapshot())
-		require.NoError(r.t, err)
-		got, err := f.Encode(h.Snapshot())
-		require.NoError(r.t, err)
+		want := mustEncode(r.t, f, r.h.Snapshot())
+		got := mustEncode(r.t, f, h.Snapshot())
 		if string(want.Body()) != string(got.Body()) {
-			a, b := string(want.Body()), string(got.Body())
-			i := 0
-			for i < min(len(a), len(b)) && a[i] == b[i] {
-				i++
-			}
-			i = max(i-100, 0)
-			r.t.Fatalf("%s: want\n%.400s\nhave\n%.400s\n%.4000s", name, a[i:], b[i:], r.stored)
+			r.t.Fatalf("%s: %s\n%.4000s", name, difference(string(want.Body()), string(got.Body())), r.stored)
 		}
 		require.Equal(r.t, fmt.Sprint(want.Lost), fmt.Sprint(got.Lost), name)
 	}

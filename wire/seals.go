@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // A SealCheck says whether a model checks that signed reasoning is where it was made:
@@ -38,7 +39,7 @@ func (c SealCheck) of(model string) SealCheck {
 	if c != SealsByModel {
 		return c
 	}
-	_, major, _ := claudeVersion(model)
+	_, major, _ := models.Claude(model)
 	switch {
 	case checksSeals(model):
 		return SealsChecked
@@ -50,7 +51,7 @@ func (c SealCheck) of(model string) SealCheck {
 
 // checksSeals reports whether the model with a name is known to check.
 func checksSeals(model string) bool {
-	family, major, minor := claudeVersion(model)
+	family, major, minor := models.Claude(model)
 	since := 5
 	if family == "fable" || family == "mythos" {
 		since = 1

@@ -193,17 +193,6 @@ func (r *sealRun) fork() {
 	r.h, r.marks, r.report = h, nil, convo.Report{}
 }
 
-// openCalls returns the calls that have no result.
-func (r *sealRun) openCalls() (open []convo.ToolCall) {
-	for _, e := range r.h.Snapshot().All() {
-		open = append(open, e.Message.ToolCalls()...)
-		for _, result := range e.Message.ToolResults() {
-			open = slices.DeleteFunc(open, func(c convo.ToolCall) bool { return c.ID == result.CallID })
-		}
-	}
-	return open
-}
-
 // restart saves the conversation and opens it again.
 func (r *sealRun) restart() {
 	require.NoError(r.t, r.h.Save(r.t.Context()))
@@ -306,7 +295,7 @@ func (r *sealRun) step() {
 	if r.rng.IntN(12) == 0 {
 		r.restart()
 	}
-	for _, c := range r.openCalls() {
+	for _, c := range openCalls(r.h.Snapshot()) {
 		if r.rng.IntN(4) > 0 {
 			_, _ = r.h.Append(convo.Result(c, r.words()))
 		}
@@ -339,7 +328,7 @@ func (r *sealRun) step() {
 func (r *sealRun) byHand() {
 	h := r.h
 	s, _, err := h.Prepare(r.t.Context())
-	if err != nil || len(r.openCalls()) > 0 {
+	if err != nil || len(openCalls(r.h.Snapshot())) > 0 {
 		return
 	}
 	reply := r.request(s)
@@ -381,35 +370,21 @@ func TestSeals_Release(t *testing.T) {
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
 			format := f.make(sealModels[0], wire.SealsByModel)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			answer := func(text string) {
+			h := historyOf(t)
+			for _, text := range []string{"one1", "two2"} {
 				m := convo.Assistant(text).WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln" + text})
 				m.Origin = convo.Origin{Format: name, Model: sealModels[0]}
-				_, err := h.Append(convo.User("q"), m)
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("q"), m)
 			}
-			answer("one1")
-			answer("two2")
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
 			enc := wire.Encoder{Format: format}
 			count := func() int {
 				r := mustEncode(t, &enc, h.Snapshot())
-				plain := mustEncode(t, format, h.Snapshot())
-				require.Equal(t, string(plain.Body()), string(r.Body()))
-				lost := 0
-				for _, l := range r.Lost {
-					if strings.Contains(fmt.Sprint(l), "reasoning") {
-						lost++
-					}
-				}
+				require.Equal(t, string(mustEncode(t, format, h.Snapshot()).Body()), string(r.Body()))
 				sent := strings.Count(string(r.Body()), "c2ln")
-				assert.Equal(t, strings.Count(fmt.Sprint(h.Snapshot().Messages()), "c2ln"), 0)
+				assert.NotContains(t, fmt.Sprint(h.Snapshot().Messages()), "c2ln")
 				assert.Contains(t, string(r.Body()), "one1")
-				if sent == 0 {
-					assert.Equal(t, 2, lost)
-				}
+				assert.Equal(t, 2-sent, strings.Count(fmt.Sprint(r.Lost), "reasoning"))
 				return sent
 			}
 			assert.Equal(t, 2, count())
@@ -419,225 +394,165 @@ func TestSeals_Release(t *testing.T) {
 	}
 }
 
-func TestSealCheck_Models(t *testing.T) {
-	checks := func(model string) bool {
-		h, err := convo.New(nil)
-		require.NoError(t, err)
+func TestSealCheck(t *testing.T) {
+	sends := func(f wire.Format, format, model string) bool {
 		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
-		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: model}
-		_, err = h.Append(convo.User("q"), m, convo.User("q"))
-		require.NoError(t, err)
+		m.Origin = convo.Origin{Format: format, Model: model}
+		h := historyOf(t, convo.User("q"), m, convo.User("q"))
 		h.Release()
-		r := mustEncode(t, wire.Anthropic{Model: model}, h.Snapshot())
-		return !strings.Contains(string(r.Body()), "c2ln")
+		return strings.Contains(string(mustEncode(t, f, h.Snapshot()).Body()), "c2ln")
 	}
-	for _, model := range []string{
-		"claude-opus-5-5", "claude-opus-5.5", "anthropic/claude-sonnet-5.5", "claude-haiku-5-5-20261001", "us.anthropic.claude-opus-5-5-20261001-v1:0",
-		"claude-fable-5-1", "claude-mythos-5-2", "claude-opus-5-6", "claude-opus-6", "claude-sonnet-6-1", "claude-opus-6@20270101", "claude-next-7",
-	} {
-		assert.True(t, checks(model), model)
-	}
-	for _, model := range []string{
-		"claude-opus-5", "claude-opus-5-20260701", "claude-opus-5@20260701", "claude-fable-5", "claude-mythos-5-0", "claude-3-5-sonnet-20241022", "claude-3-opus", "claude-opus-4-8",
-		"claude-sonnet-4-5-20250929", "claude-2.1", "claude-instant-1.2",
-	} {
-		assert.False(t, checks(model), model)
-	}
-	for _, model := range []string{"", "gpt-5.5", "claude", "claude-", "claude-opus", "claude-opus-latest", "kimi-k2"} { // not known
-		assert.True(t, checks(model), model)
-	}
-}
-
-func TestSealCheck_Override(t *testing.T) {
-	all := slices.Collect(func(yield func(int) bool) {
-		for _, f := range []wire.Format{wire.Anthropic{Seals: wire.SealsChecked}, wire.Converse{Seals: wire.SealsChecked}, wire.Anthropic{Model: "claude-opus-6", Seals: wire.SealsUnchecked}} {
-			h, _ := convo.New(nil)
-			m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
-			m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: "claude-opus-6"}
-			if _, ok := f.(wire.Converse); ok {
-				m.Origin.Format = wire.FormatConverse
-			}
-			_, err := h.Append(convo.User("q"), m, convo.User("q"))
-			require.NoError(t, err)
-			h.Release()
-			r := mustEncode(t, f, h.Snapshot())
-			if !yield(strings.Count(string(r.Body()), "c2ln")) {
-				return
-			}
-		}
-	})
-	assert.Equal(t, []int{0, 0, 1}, all)
-}
-
-// Reasoning in two answers to one message of a user: what is left out of the first never
-// comes back before the second.
-func TestSeals_TwoAnswers(t *testing.T) {
-	f := sealedFormats["anthropic"]
-	format := f.make(sealModels[0], wire.SealsByModel)
-	const say, call = `{"type":"text","text":"a"}`, `{"type":"tool_use","id":"toolu_1","name":"read","input":{}}`
-	search := fmt.Sprintf(f.search, "srvtoolu_1")
-	for _, tt := range []struct {
-		name, first string
-		sent        int
+	for _, list := range []struct {
+		checks, reported bool // whether a request is made for a model that checks, and what Checks reports
+		models           []string
 	}{
-		{"nothing but reasoning", f.think, 2},
-		{"a round", f.think + "," + call, 3},
-		{"a search that gets no result", f.think + "," + search + "," + call, 1}, // the user's message removes the search
+		{true, true, []string{
+			"claude-opus-5-5", "claude-opus-5.5", "anthropic/claude-sonnet-5.5", "claude-haiku-5-5-20261001", "us.anthropic.claude-opus-5-5-20261001-v1:0", "us.anthropic.claude-opus-5-5-v1:0",
+			"claude-fable-5-1", "claude-mythos-5-2", "claude-opus-5-6", "claude-opus-6", "claude-sonnet-6-1", "claude-opus-6@20270101", "claude-next-7",
+		}},
+		{false, false, []string{
+			"claude-opus-5", "claude-opus-5-20260701", "claude-opus-5@20260701", "claude-fable-5", "claude-mythos-5-0", "claude-3-5-sonnet-20241022", "claude-3-opus", "claude-opus-4-8",
+			"claude-sonnet-4-5-20250929", "claude-2.1", "claude-instant-1.2",
+		}},
+		{true, false, []string{"", "gpt-5.5", "claude", "claude-", "claude-opus", "claude-opus-latest", "kimi-k2"}}, // not known
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-			require.NoError(t, err)
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
-			for _, blocks := range []string{tt.first, f.think + "," + say + "," + f.think + "," + say} {
-				r := mustEncode(t, format, h.Snapshot())
-				signed, err := f.judge.Sign(r.Body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
-				require.NoError(t, err)
-				in := mustDecode(t, format, signed)
-				_, err = h.Append(in.Messages...)
-				require.NoError(t, err)
-				_, err = h.AnswerOpenCalls("no")
-				require.NoError(t, err)
-			}
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
-			r := mustEncode(t, format, h.Snapshot())
-			sent, refused, err := f.judge.Check(r.Body())
-			require.NoError(t, err)
-			assert.Empty(t, refused)
-			assert.Equal(t, tt.sent, sent)
-		})
-	}
-}
-
-// An empty text cannot be sent back, and reasoning that was made after it is left out.
-func TestSeals_AfterAnEmptyText(t *testing.T) {
-	for name, f := range sealedFormats {
-		format := f.make(sealModels[0], wire.SealsByModel)
-		say, empty := fmt.Sprintf(f.text, "a"), fmt.Sprintf(f.text, "")
-		for _, tt := range []struct {
-			blocks []string
-			sent   int
-			texts  int // of the message
-		}{
-			{[]string{f.think, empty, f.think, say}, 1, 2},
-			{[]string{empty, f.think, say}, 0, 2},
-			{[]string{f.think, say, empty}, 1, 1},
-			{[]string{f.think, empty, say}, 1, 1},
-		} {
-			t.Run(fmt.Sprint(name, tt.blocks), func(t *testing.T) {
-				h := historyOf(t, convo.User("q"))
-				r := mustEncode(t, format, h.Snapshot())
-				body, err := r.With(map[string]string{f.model: sealModels[0]})
-				require.NoError(t, err)
-				signed, err := f.judge.Sign(body, []byte(f.answer(strings.Join(tt.blocks, ","), sealModels[0], "end_turn")))
-				require.NoError(t, err)
-				in := mustDecode(t, format, signed)
-				texts := 0
-				for _, p := range in.Messages[0].Parts {
-					if _, ok := p.(convo.Text); ok {
-						texts++
-					}
-				}
-				assert.Equal(t, tt.texts, texts)
-				assert.Equal(t, "a", in.Messages[0].Text())
-				_, err = h.Append(append(in.Messages, convo.User("q"))...)
-				require.NoError(t, err)
-				r, err = format.Encode(h.Snapshot())
-				require.NoError(t, err)
-				body, err = r.With(map[string]string{f.model: sealModels[0]})
-				require.NoError(t, err)
-				sent, refused, err := f.judge.Check(body)
-				require.NoError(t, err)
-				assert.Empty(t, refused)
-				assert.Equal(t, tt.sent, sent)
-			})
+		for _, model := range list.models {
+			assert.Equal(t, !list.checks, sends(wire.Anthropic{Model: model}, "anthropic", model), model)
+			assert.Equal(t, list.reported, wire.SealsByModel.Checks(model), model)
 		}
 	}
+	assert.True(t, wire.SealsChecked.Checks("gpt-5.5"))
+	assert.False(t, wire.SealsUnchecked.Checks("claude-opus-5-5"))
+	assert.False(t, sends(wire.Anthropic{Seals: wire.SealsChecked}, "anthropic", "claude-opus-6"))
+	assert.False(t, sends(wire.Converse{Seals: wire.SealsChecked}, "converse", "claude-opus-6"))
+	assert.True(t, sends(wire.Anthropic{Model: "claude-opus-6", Seals: wire.SealsUnchecked}, "anthropic", "claude-opus-6"))
+}
+
+// A sealTalk is a conversation with a provider that checks.
+type sealTalk struct {
+	t      *testing.T
+	f      sealedFormat
+	format wire.Format
+	h      *convo.History
+}
+
+func newSealTalk(t *testing.T, name string, h *convo.History) sealTalk {
+	f := sealedFormats[name]
+	return sealTalk{t, f, f.make(sealModels[0], wire.SealsByModel), h}
+}
+
+func (c sealTalk) body() []byte {
+	body, err := mustEncode(c.t, c.format, c.h.Snapshot()).With(map[string]string{c.f.model: sealModels[0]})
+	require.NoError(c.t, err)
+	return body
+}
+
+// answer appends an answer, and returns it.
+func (c sealTalk) answer(blocks ...string) convo.Message {
+	signed, err := c.f.judge.Sign(c.body(), []byte(c.f.answer(strings.Join(blocks, ","), sealModels[0], "end_turn")))
+	require.NoError(c.t, err)
+	in := mustDecode(c.t, c.format, signed)
+	mustAppend(c.t, c.h, in.Messages...)
+	return in.Messages[0]
+}
+
+// sent returns how many blocks of reasoning the next request has, none of which is refused.
+func (c sealTalk) sent() int {
+	sent, refused, err := c.f.judge.Check(c.body())
+	require.NoError(c.t, err)
+	assert.Empty(c.t, refused)
+	return sent
 }
 
 // Signed reasoning that would stand after something else than in the answer is left out,
-// and what comes after it stays valid.
+// and what comes after it stays valid. What is left out of one answer never comes back
+// before the next.
 func TestSeals_NotWhereItWasMade(t *testing.T) {
-	f := sealedFormats["anthropic"]
-	format := f.make(sealModels[0], wire.SealsByModel)
-	const think, say, call = `{"type":"thinking","thinking":"hm"}`, `{"type":"text","text":"a"}`, `{"type":"tool_use","id":"toolu_1","name":"read","input":{}}`
 	for _, tt := range []struct {
-		name, first string // the blocks of the first answer
-		edit        func(*testing.T, *convo.History)
-		sent        int // blocks of reasoning of both answers that are sent
+		name    string
+		answers []string // their blocks
+		apart   bool     // a user message stands between the answers
+		edit    bool     // the reasoning of the first is left out by a rewrite
+		sent    int      // blocks of reasoning of all answers that are sent
+		texts   int      // of the first answer, if it is tested for both formats
 	}{
-		{"as it was", think + "," + say + "," + think + "," + say, nil, 3},
-		{"after a call", think + "," + call + "," + think + "," + say, nil, 2},
-		{"after a blank text", think + `,{"type":"text","text":"\n"},` + think + "," + say, nil, 2},
-		{"after a text that is masked", think + `,{"type":"text","text":"ask @"},` + think + "," + say, nil, 2},
-		{"at the end", think + "," + say + "," + think, nil, 2},
-		{"after a result without its call", think + `,{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 2},
-		{"after a call with the id of another one", `{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]},` + think + "," + say, nil, 1},
-		{"after a text with citations", `{"type":"text","text":"a","citations":[{"type":"web_search_result_location","url":"u","title":"t","encrypted_index":"x","cited_text":"a"}]},` + think + "," + say, nil, 2},
-		{"left out by a rewrite", think + "," + say, func(t *testing.T, h *convo.History) {
-			s := h.Snapshot()
-			e, _ := s.At(1)
-			_, err := h.Apply(s, convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text("a")}}}})
-			require.NoError(t, err)
-		}, 1},
+		{"as it was", []string{"think say think say", "think say"}, true, false, 3, 0},
+		{"after a call", []string{"think call think say", "think say"}, true, false, 2, 0},
+		{"after a blank text", []string{"think blank think say", "think say"}, true, false, 2, 0},
+		{"after a text that is masked", []string{"think masked think say", "think say"}, true, false, 2, 0},
+		{"at the end", []string{"think say think", "think say"}, true, false, 2, 0},
+		{"after a result without its call", []string{"think found think say", "think say"}, true, false, 2, 0},
+		{"after a call with the id of another one", []string{"search search found think say", "think say"}, true, false, 1, 0},
+		{"after a text with citations", []string{"cited think say", "think say"}, true, false, 2, 0},
+		{"left out by a rewrite", []string{"think say", "think say"}, true, true, 1, 0},
+
+		{"two answers, the first nothing but reasoning", []string{"think", "think say think say"}, false, false, 2, 0},
+		{"two answers, the first a round", []string{"think call", "think say think say"}, false, false, 3, 0},
+		{"two answers, the first a search that gets no result", []string{"think search call", "think say think say"}, false, false, 1, 0}, // the user's message removes the search
+
+		// An empty text cannot be sent back.
+		{"after an empty text", []string{"think empty think say"}, false, false, 1, 2},
+		{"after an empty text at the start", []string{"empty think say"}, false, false, 0, 2},
+		{"an empty text at the end", []string{"think say empty"}, false, false, 1, 1},
+		{"an empty text between", []string{"think empty say"}, false, false, 1, 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			body := func() []byte {
-				r := mustEncode(t, format, h.Snapshot())
-				b, err := r.With(map[string]string{f.model: sealModels[0]})
-				require.NoError(t, err)
-				return b
+		for _, name := range []string{"anthropic", "converse"} {
+			if name == "converse" && tt.texts == 0 {
+				continue
 			}
-			for _, blocks := range []string{tt.first, think + "," + say} {
-				_, err := h.Append(convo.User("q"))
-				require.NoError(t, err)
-				signed, err := f.judge.Sign(body(), []byte(f.answer(blocks, sealModels[0], "end_turn")))
-				require.NoError(t, err)
-				in := mustDecode(t, format, signed)
-				_, err = h.Append(in.Messages...)
-				require.NoError(t, err)
-				_, err = h.AnswerOpenCalls("no")
-				require.NoError(t, err)
-			}
-			if tt.edit != nil {
-				tt.edit(t, h)
-			}
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
-			sent, refused, err := f.judge.Check(body())
-			require.NoError(t, err)
-			assert.Empty(t, refused)
-			assert.Equal(t, tt.sent, sent)
-		})
+			t.Run(tt.name+", "+name, func(t *testing.T) {
+				h := historyOf(t)
+				if !tt.apart {
+					h = relaxedOf(t, convo.User("q"))
+				}
+				c := newSealTalk(t, name, h)
+				text := func(s string) string { return fmt.Sprintf(c.f.text, s) }
+				named := map[string]string{
+					"think": c.f.think, "say": text("a"), "empty": text(""), "blank": text("\n"), "masked": text("ask @"), "call": fmt.Sprintf(c.f.call, 1),
+					"cited":  `{"type":"text","text":"a","citations":[{"type":"web_search_result_location","url":"u","title":"t","encrypted_index":"x","cited_text":"a"}]}`,
+					"search": `{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, "found": `{"type":"web_search_tool_result","tool_use_id":"s","content":[]}`,
+				}
+				for _, answer := range tt.answers {
+					if tt.apart {
+						mustAppend(t, h, convo.User("q"))
+					}
+					var blocks []string
+					for word := range strings.FieldsSeq(answer) {
+						require.Contains(t, named, word)
+						blocks = append(blocks, named[word])
+					}
+					m := c.answer(blocks...)
+					if tt.texts > 0 {
+						assert.Len(t, slices.DeleteFunc(slices.Clone(m.Parts), func(p convo.Part) bool { _, ok := p.(convo.Text); return !ok }), tt.texts)
+						assert.Equal(t, "a", m.Text())
+					}
+					_, err := h.AnswerOpenCalls("no")
+					require.NoError(t, err)
+				}
+				if tt.edit {
+					s := h.Snapshot()
+					e, _ := s.At(1)
+					_, err := h.Apply(s, convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: []convo.Part{convo.Text("a")}}}})
+					require.NoError(t, err)
+				}
+				mustAppend(t, h, convo.User("q"))
+				assert.Equal(t, tt.sent, c.sent())
+			})
+		}
 	}
 }
 
 // An answer to a request that ended with a marker is not bound: later requests have no
 // marker there.
 func TestSeals_AfterAMarker(t *testing.T) {
-	f := sealedFormats["anthropic"]
-	format := f.make(sealModels[0], wire.SealsByModel)
-	h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-	require.NoError(t, err)
-	require.NoError(t, h.SetSystem(convo.System("rules")))
+	c := newSealTalk(t, "anthropic", relaxedOf(t))
+	require.NoError(t, c.h.SetSystem(convo.System("rules")))
 	for range 2 {
-		r := mustEncode(t, format, h.Snapshot())
-		assert.Contains(t, string(r.Body()), "[Continue.]")
-		signed, err := f.judge.Sign(r.Body(), []byte(f.answer(f.think+`,{"type":"text","text":"a"}`, sealModels[0], "end_turn")))
-		require.NoError(t, err)
-		in := mustDecode(t, format, signed)
-		_, err = h.Append(in.Messages...)
-		require.NoError(t, err)
+		assert.Contains(t, string(c.body()), "[Continue.]")
+		c.answer(c.f.think, fmt.Sprintf(c.f.text, "a"))
 	}
-	r := mustEncode(t, format, h.Snapshot())
-	sent, refused, err := f.judge.Check(r.Body())
-	require.NoError(t, err)
-	assert.Empty(t, refused)
-	assert.Zero(t, sent)
-	assert.Len(t, r.Lost, 2)
+	assert.Zero(t, c.sent())
+	assert.Len(t, mustEncode(t, c.format, c.h.Snapshot()).Lost, 2)
 }
 
 // asSent returns a snapshot of a conversation that stands as it was sent.
@@ -651,11 +566,7 @@ func TestSeals_ReasoningDetails(t *testing.T) {
 	for model, want := range map[string]bool{"anthropic/claude-opus-5.5": false, "anthropic/claude-opus-4.5": true, "openai/gpt-5.5": true} {
 		f := wire.OpenAIChat{Host: "openrouter", Model: model}
 		in := mustDecode(t, f, []byte(`{"model":"`+model+`","choices":[{"message":{"role":"assistant","content":"an answer","reasoning_details":[{"type":"reasoning.text","text":"hm","signature":"c2lnbmVk","format":"anthropic-claude-v1","index":0}]},"finish_reason":"stop"}]}`))
-		h := historyOf(t, convo.User("q"))
-		_, err := h.Append(in.Messages...)
-		require.NoError(t, err)
-		_, err = h.Append(convo.User("r"))
-		require.NoError(t, err)
+		h := historyOf(t, convo.User("q"), in.Messages[0], convo.User("r"))
 		sent := func() bool {
 			r := mustEncode(t, f, h.Snapshot())
 			assert.Contains(t, string(r.Body()), "an answer")
@@ -665,12 +576,4 @@ func TestSeals_ReasoningDetails(t *testing.T) {
 		require.NoError(t, h.SetSystem(convo.System("other rules")))
 		assert.Equal(t, want, sent(), model)
 	}
-}
-
-func TestSealCheck_Checks(t *testing.T) {
-	for model, want := range map[string]bool{"claude-opus-5-5": true, "us.anthropic.claude-opus-5-5-v1:0": true, "claude-opus-4-8": false, "gpt-5.5": false, "": false} {
-		assert.Equal(t, want, wire.SealsByModel.Checks(model), model)
-	}
-	assert.True(t, wire.SealsChecked.Checks("gpt-5.5"))
-	assert.False(t, wire.SealsUnchecked.Checks("claude-opus-5-5"))
 }

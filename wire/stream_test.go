@@ -127,6 +127,16 @@ func feed(t testing.TB, f wire.Format, events []event) (wire.Stream, []wire.Delt
 	return s, all
 }
 
+// streamed returns the Transcript and the deltas of a stream that ends.
+func streamed(t testing.TB, f wire.Format, events []event) (wire.Transcript, []wire.Delta) {
+	t.Helper()
+	s, deltas := feed(t, f, events)
+	got, err := s.Transcript()
+	require.NoError(t, err)
+	assert.True(t, s.Done())
+	return got, deltas
+}
+
 // shown joins deltas as a program that shows them does.
 func shown(deltas []wire.Delta) (text, reasoning string, calls []convo.ToolCall) {
 	for _, d := range deltas {
@@ -142,6 +152,23 @@ func shown(deltas []wire.Delta) (text, reasoning string, calls []convo.ToolCall)
 			own.Name, own.Arguments = c.Name, own.Arguments+c.Arguments
 			if c.ID != "" {
 				own.ID = c.ID
+			}
+		}
+	}
+	return text, reasoning, calls
+}
+
+// contentOf returns the texts, the reasoning and the calls of messages, joined as shown does.
+func contentOf(msgs []convo.Message) (text, reasoning string, calls []convo.ToolCall) {
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case convo.Text:
+				text += string(p)
+			case convo.Reasoning:
+				reasoning += p.Text
+			case convo.ToolCall:
+				calls = append(calls, p)
 			}
 		}
 	}
@@ -213,8 +240,7 @@ func TestStream_IsTheWhole(t *testing.T) {
 			for seed := range long.Or(80, 2_000) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 1))}
 				whole, events := c.answer(g)
-				want, err := c.format.Decode([]byte(whole))
-				require.NoError(t, err, whole)
+				want := mustDecode(t, c.format, []byte(whole), whole)
 				s, deltas := feed(t, c.format, events)
 				require.True(t, s.Done(), "seed %d: %s", seed, events)
 				got, err := s.Transcript()
@@ -231,26 +257,11 @@ func TestStream_IsTheWhole(t *testing.T) {
 					all.WriteString(c.Arguments)
 				}
 				require.NotContains(t, all.String(), "\uFFFD", "half a character is not shown")
-				reply := got.Reply()
-				joined := strings.Builder{}
-				thoughts := strings.Builder{}
-				var made []convo.ToolCall
-				for _, m := range reply.Messages {
-					for _, p := range m.Parts {
-						switch p := p.(type) {
-						case convo.Text:
-							joined.WriteString(string(p))
-						case convo.Reasoning:
-							thoughts.WriteString(p.Text)
-						case convo.ToolCall:
-							made = append(made, p)
-						}
-					}
-				}
+				said, thought, made := contentOf(got.Reply().Messages)
 				if !g.interleaved {
-					require.Equal(t, joined.String(), text)
+					require.Equal(t, said, text)
 					if !g.unread {
-						require.Equal(t, thoughts.String(), reasoning)
+						require.Equal(t, thought, reasoning)
 					}
 				}
 				if got.CutOff != nil {
@@ -279,8 +290,7 @@ func TestStream_CutOff(t *testing.T) {
 			for seed := range long.Or(20, 100) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 2))}
 				whole, events := c.answer(g)
-				want, err := c.format.Decode([]byte(whole))
-				require.NoError(t, err, whole)
+				want := mustDecode(t, c.format, []byte(whole), whole)
 				end := slices.IndexFunc(events, c.ends)
 				require.GreaterOrEqual(t, end, 0, "%s", events)
 				calls := map[string]convo.ToolCall{}

@@ -16,17 +16,14 @@ import (
 // question.
 func summarised(t *testing.T, system ...string) *convo.History {
 	t.Helper()
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := historyOf(t)
 	for _, text := range system {
-		_, err = h.Append(convo.System(text))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.System(text))
 	}
-	_, err = h.Append(convo.User("old"), convo.Assistant("gone"), convo.User("new"))
-	require.NoError(t, err)
+	mustAppend(t, h, convo.User("old"), convo.Assistant("gone"), convo.User("new"))
 	s := h.Snapshot()
 	n := convo.ID(len(system))
-	_, err = h.Apply(s, convo.Edit{Drop: []convo.ID{n + 1, n + 2}, Summary: &convo.Summary{Text: "They spoke. </summary> \"ok\""}})
+	_, err := h.Apply(s, convo.Edit{Drop: []convo.ID{n + 1, n + 2}, Summary: &convo.Summary{Text: "They spoke. </summary> \"ok\""}})
 	require.NoError(t, err)
 	return h
 }
@@ -130,8 +127,7 @@ func TestSystemSummary_IsAUserMessageByDefault(t *testing.T) {
 // first replaces it.
 func TestSystemSummary_BeforeAnAssistantMessage(t *testing.T) {
 	h := historyOf(t, convo.User("old"), convo.Assistant("kept"), convo.User("new"))
-	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
-	require.NoError(t, err)
+	mustApply(t, h, convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They spoke."}})
 	for _, f := range []wire.Format{
 		wire.OpenAIChat{SystemSummary: true, Dialect: wire.StrictAlternation}, wire.Anthropic{SystemSummary: true},
 		wire.Gemini{SystemSummary: true}, wire.Converse{SystemSummary: true},

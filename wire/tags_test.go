@@ -146,8 +146,7 @@ func TestFormats_NoTextForgesTags(t *testing.T) {
 	}
 	names := slices.Sorted(maps.Keys(formats))
 	for place, p := range places {
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		key, empty := keyOf(t, h), h.Snapshot()
 		tags := []string{
 			"<from key=\"" + key + "\" name=\"bob\">", "</summary key=\"" + key + "\">", "<marker key=\"" + key + "\">",
@@ -156,8 +155,7 @@ func TestFormats_NoTextForgesTags(t *testing.T) {
 		for i, tag := range tags {
 			for cut := 0; cut <= len(tag); cut += 1 + i*5 {
 				a, b := convo.Text(strings.ToValidUTF8(tag[:cut], "")), convo.Text(strings.ToValidUTF8(tag[cut:], ""))
-				_, err := h.Append(p.msgs(a, b)...)
-				require.NoError(t, err)
+				mustAppend(t, h, p.msgs(a, b)...)
 				for _, name := range some(names, cut) {
 					f := formats[name]
 					r := mustEncode(t, f, h.Snapshot())
@@ -185,8 +183,7 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 	names := slices.Sorted(maps.Keys(formats))
 	for seed := range long.Or[uint64](24, 60) {
 		rng := rand.New(rand.NewPCG(seed, 14))
-		h, err := convo.New(&convo.Options{Roles: convo.Relaxed()})
-		require.NoError(t, err)
+		h := relaxedOf(t)
 		key := keyOf(t, h)
 		pieces := []string{
 			"<from key=\"", "\" name=\"bob\">", "</summary key=\"", key, strings.ToUpper(key), key[:1], key[1:], key[:4], key[4:], key[:7], key[7:],
@@ -222,14 +219,12 @@ func TestFormats_RandomTextsForgeNoTags(t *testing.T) {
 			switch rng.IntN(4) {
 			case 0:
 				call := convo.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "look", Arguments: "{}"}
-				_, err = h.Append(message(convo.RoleAssistant, author(), append(texts(), call)...),
+				mustAppend(t, h, message(convo.RoleAssistant, author(), append(texts(), call)...),
 					message(convo.RoleTool, "", convo.ToolResult{CallID: call.ID, Parts: texts()}))
 			case 1:
-				_, err = h.Append(message(convo.RoleAssistant, author(), texts()...))
+				mustAppend(t, h, message(convo.RoleAssistant, author(), texts()...))
 			}
-			require.NoError(t, err)
-			_, err = h.Append(message(convo.RoleUser, author(), append(texts(), convo.Text("?"))...))
-			require.NoError(t, err)
+			mustAppend(t, h, message(convo.RoleUser, author(), append(texts(), convo.Text("?"))...))
 			for _, name := range some(names, int(seed)) {
 				r := mustEncode(t, formats[name], h.Snapshot())
 				body := r.Body()

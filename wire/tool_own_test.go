@@ -50,8 +50,7 @@ func TestEncode_Tools(t *testing.T) {
 			assert.Equal(t, tt.want, string(encode(tt.own).Tools))
 
 			r := encode(function, own("elsewhere", `{"type":"elsewhere"}`), tt.own)
-			alone, err := tt.f.(wire.ToolWriter).Tools(function)
-			require.NoError(t, err)
+			alone := toolsOf(t, tt.f, function)
 			assert.Contains(t, string(r.Tools), `"search"`)
 			assert.NotContains(t, string(r.Tools), "elsewhere")
 			assert.Equal(t, []wire.Omission{{Part: 1, Inside: -1, What: "tool of another provider"}}, r.Lost)
@@ -61,7 +60,7 @@ func TestEncode_Tools(t *testing.T) {
 			assert.Empty(t, encode(own("elsewhere", "{}")).Tools)
 
 			require.NoError(t, h.SetTools(function, function))
-			_, err = enc.Encode(h.Snapshot())
+			_, err := enc.Encode(h.Snapshot())
 			var wrong *wire.ToolError
 			require.ErrorAs(t, err, &wrong)
 			require.NoError(t, h.SetTools(convo.Tool{Opaque: convo.Opaque{Format: tt.own.Opaque.Format, JSON: "5"}}))
@@ -97,8 +96,7 @@ func TestEncode_OwnToolOfOneName(t *testing.T) {
 				assert.Equal(t, []int{0, 1, 1}[i], wrong.Index)
 				assert.Contains(t, err.Error(), `"x": another tool has this name`)
 			}
-			_, err := tt.f.(wire.ToolWriter).Tools(own, convo.Tool{Name: "z"}, elsewhere)
-			assert.NoError(t, err)
+			toolsOf(t, tt.f, own, convo.Tool{Name: "z"}, elsewhere)
 		})
 	}
 }
@@ -130,14 +128,11 @@ func TestEncode_OwnToolWithMark(t *testing.T) {
 				}
 				tools = append(tools, convo.Tool{Opaque: convo.Opaque{Format: tt.format, JSON: json}})
 			}
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			for range 5 {
-				_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)), convo.Assistant("a"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("q", wire.CacheMark(time.Hour)), convo.Assistant("a"))
 			}
-			_, err = h.Append(convo.User("q", wire.CacheMark(time.Hour)))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q", wire.CacheMark(time.Hour)))
 			for range 2 { // without tools there is room for all four
 				r := mustEncode(t, tt.f, h.Snapshot())
 				said := string(bytes.Join(append([][]byte{r.System}, toBytes(r.Messages)...), nil))

@@ -68,21 +68,17 @@ func TestTools(t *testing.T) {
 	tools := []convo.Tool{{Name: "city", Description: "d", Schema: citySchema}, {Name: "now"}}
 	for _, tt := range toolFormats {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := tt.format.Tools(tools...)
-			require.NoError(t, err)
+			got := toolsOf(t, tt.format, tools...)
 			want := strings.NewReplacer(":S", ":"+strings.ReplaceAll(citySchema, " ", ""), ":E", `:{"type":"object","properties":{}}`,
 				":F", `:{"type":"object","properties":{},"required":[],"additionalProperties":false}`).Replace(tt.want)
 			assert.Equal(t, want, string(got))
-			none, err := tt.format.Tools()
-			assert.NoError(t, err)
+			none := toolsOf(t, tt.format)
 			assert.Nil(t, none)
 
 			f := tt.format.(wire.Format)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			h := historyOf(t)
 			call := convo.ToolCall{ID: "call_0001", Name: "city", Arguments: `{"city":"Rome"}`}
-			_, err = h.Append(convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r"))
 			req := mustEncode(t, f, h.Snapshot())
 			before, alone := req.Prefix(), req
 			require.True(t, req.NeedsTools)
@@ -261,8 +257,7 @@ func TestTools_SchemasByProvider(t *testing.T) {
 				require.NoError(t, err, name)
 				assert.True(t, json.Valid(got))
 				assert.Contains(t, string(got), ":"+want, name)
-				again, err := formats[name].Tools(convo.Tool{Name: "a", Schema: want})
-				require.NoError(t, err, name)
+				again := toolsOf(t, formats[name], convo.Tool{Name: "a", Schema: want})
 				assert.Equal(t, got, again, "%s: what is mended stays as it is", name)
 			}
 		})
@@ -366,8 +361,7 @@ func TestTools_NoSchema(t *testing.T) {
 func TestTools_StrictNames(t *testing.T) {
 	schema := `{"type":"object","properties":{"not":{"type":"string","enum":["allOf"]},"if":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["not","if"],"additionalProperties":false}`
 	for _, f := range toolFormats {
-		_, err := f.format.Tools(convo.Tool{Name: "a", Schema: schema})
-		assert.NoError(t, err, f.name)
+		toolsOf(t, f.format, convo.Tool{Name: "a", Schema: schema})
 	}
 }
 
@@ -386,9 +380,8 @@ func TestTools_LookIntoAllSchemas(t *testing.T) {
 			assert.True(t, strings.HasPrefix(wrong.Path, "properties.p."+key) && strings.HasSuffix(wrong.Path, ".not"), wrong.Path)
 		}
 	}
-	_, err := f.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","properties":{"p":{"const":{"not":{}},"enum":[{"not":{}}],"default":{"not":{}},"examples":[{"not":{}}]}},"required":["p"],"additionalProperties":false}`})
-	assert.NoError(t, err)
-	_, err = wire.Gemini{}.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","additionalProperties":{"not":{}}}`})
+	toolsOf(t, f, convo.Tool{Name: "a", Schema: `{"type":"object","properties":{"p":{"const":{"not":{}},"enum":[{"not":{}}],"default":{"not":{}},"examples":[{"not":{}}]}},"required":["p"],"additionalProperties":false}`})
+	_, err := wire.Gemini{}.Tools(convo.Tool{Name: "a", Schema: `{"type":"object","additionalProperties":{"not":{}}}`})
 	assert.ErrorContains(t, err, "additionalProperties.not")
 }
 
@@ -408,15 +401,14 @@ func TestTools_DeepSchema(t *testing.T) {
 		}
 		for _, f := range toolFormats {
 			fine := strings.ReplaceAll(inner, "%s", "")
-			_, err := f.format.Tools(nest(32, fine))
-			assert.NoError(t, err, "%s: %s", f.name, step)
+			toolsOf(t, f.format, nest(32, fine))
 			for _, depth := range []int{33, long.Or(200, 2000)} {
-				_, err = f.format.Tools(nest(depth, fine))
+				_, err := f.format.Tools(nest(depth, fine))
 				wrong, ok := errors.AsType[*wire.ToolError](err)
 				require.True(t, ok, "%s: %s", f.name, step)
 				assert.Contains(t, wrong.Problem, "nested too deep")
 			}
-			_, err = f.format.Tools(nest(32, strings.ReplaceAll(inner, "%s", `,"not":true`)))
+			_, err := f.format.Tools(nest(32, strings.ReplaceAll(inner, "%s", `,"not":true`)))
 			_, refused := errors.AsType[*wire.ToolError](err)
 			assert.Equal(t, f.name == "gemini" || strings.HasPrefix(f.name, "strict") && f.name != "strict anthropic", refused, "%s: %s", f.name, step)
 		}
@@ -430,8 +422,7 @@ func TestPrefixDiff(t *testing.T) {
 			name, description, _ := strings.Cut(n, ":")
 			list = append(list, convo.Tool{Name: name, Description: description})
 		}
-		data, err := wire.Anthropic{}.Tools(list...)
-		require.NoError(t, err)
+		data := toolsOf(t, wire.Anthropic{}, list...)
 		return data
 	}
 	request := func(system string, texts ...string) wire.Request {

@@ -43,8 +43,7 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 			}
 			var line struct{ Messages json.RawMessage }
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
-			in, err := wire.OpenAIChat{}.Decode(line.Messages)
-			require.NoError(t, err, name)
+			in := mustDecode(t, wire.OpenAIChat{}, line.Messages, name)
 			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
 			require.NoError(t, err, name)
 			f(h)
@@ -85,13 +84,11 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 					continue
 				}
 				// Continue with another provider from the request to this one.
-				in, err := formats[name].Decode(r.Body())
-				require.NoError(t, err, name)
+				in := mustDecode(t, formats[name], r.Body(), name)
 				other := names[(i+conversations)%len(names)]
 				g, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
 				require.NoError(t, err, name)
-				r, err = formats[other].Encode(g.Snapshot())
-				require.NoError(t, err)
+				r = mustEncode(t, formats[other], g.Snapshot())
 				switched++
 				if found := formats[other].Check(r.Body()); len(found) > 0 {
 					t.Fatalf("conversation %d, %s to %s: %v", conversations, name, other, found[0])

@@ -44,12 +44,9 @@ func TestFormatNames(t *testing.T) {
 func TestRequest_With(t *testing.T) {
 	snap := convo.NewSnapshot([]convo.Message{convo.System("s"), convo.User("q")})
 	for name, f := range encoderFormats {
-		req, err := f.Encode(snap)
-		require.NoError(t, err)
+		req := mustEncode(t, f, snap)
 		plain := req.Body()
-		if req.Tools, err = f.(wire.ToolWriter).Tools(convo.Tool{Name: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		req.Tools = toolsOf(t, f, convo.Tool{Name: "a"})
 		for params, want := range map[any]string{
 			nil: "", (*struct{ A int })(nil): "", struct{}{}: "",
 			struct {

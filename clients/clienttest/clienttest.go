@@ -33,6 +33,11 @@ type Client struct {
 	// of that name.
 	New func(url string, show func(wire.Delta), own string) Sender
 
+	// Strict returns a sender whose parameters limit the output to 1,024 tokens and have stop
+	// sequences, and where the format has them, two answers and that these are stored. With
+	// schema, they also have the schema of an answer.
+	Strict func(url string, schema bool) Sender
+
 	// Retrying returns a sender whose client tries a request again that has failed. Nil: the
 	// SDK has no retries.
 	Retrying func(url string) Sender
@@ -76,6 +81,8 @@ func Run(t *testing.T, c Client) {
 	t.Run("Usage", func(t *testing.T) { testUsage(t, c) })
 	t.Run("Agent", func(t *testing.T) { testAgent(t, c) })
 	t.Run("Summarizer", func(t *testing.T) { testSummarizer(t, c) })
+	t.Run("Strict", func(t *testing.T) { testStrict(t, c) })
+	t.Run("Paused", func(t *testing.T) { testPaused(t, c) })
 	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
 	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
 	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })

@@ -3,9 +3,12 @@ package clienttest
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
@@ -20,6 +23,14 @@ type Params[P any] struct {
 	Unseen []string                              // fields that are not in a request of the SDK
 	Alone  func(url string, params P) error      // a request with the SDK alone
 	Send   func(url string, params P) convo.Send // the sender
+
+	// What becomes of a field in the request for a summary is compared with the page
+	// PARAMETERS.md of clients.
+	Section    string   // of the page
+	Prefix     string   // of the fields on the page, such as "OutputConfig."
+	Inside     []string // fields that are on the page with those of their own
+	Model      string   // of the base
+	Summarizer func(url string, params P) convo.Summarizer
 }
 
 // Fields sets each exported field of the parameters in turn. What it adds to the path, the
@@ -35,7 +46,18 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 	if base.path == "" {
 		t.Fatalf("the SDK makes no request of the required fields: %v", err)
 	}
+	page := pageOf(t, p.Section, p.Prefix)
+	on := func(t *testing.T, field, row string) {
+		if page[field] != row && !slices.Contains(p.Inside, field) {
+			t.Errorf("PARAMETERS.md, %s: %s%s stands in the row %q, want it in %q; clients/summarizer.go decides this", p.Section, p.Prefix, field, page[field], row)
+		}
+	}
 	typ := reflect.TypeFor[P]()
+	for field := range page {
+		if _, ok := typ.FieldByName(field); !ok {
+			t.Errorf("PARAMETERS.md, %s: the SDK has no field %s%s", p.Section, p.Prefix, field)
+		}
+	}
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if !f.IsExported() || f.Anonymous {
@@ -57,6 +79,7 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 				if got := r.asked(t); got.path != "" {
 					t.Errorf("a request was made: %v", got)
 				}
+				on(t, f.Name, rowRefused)
 				return
 			}
 			want, err := alone(params)
@@ -81,9 +104,130 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 			if !holds(got.body, want.body) {
 				t.Errorf("the body %v lacks some of %v", got.body, want.body)
 			}
+			if !reflect.DeepEqual(want, base) {
+				on(t, f.Name, rowOf(t, r, p.Summarizer(r.URL, params), p.Model, want, base))
+			} else {
+				on(t, f.Name, rowUnseen)
+			}
 		})
 	}
 	return refused
+}
+
+// The rows of the page.
+const (
+	rowKept    = "in all requests"
+	rowBare    = "not in a bare request for a summary"
+	rowNever   = "in no request for a summary"
+	rowForm    = "in no request for a summary, which is then bare"
+	rowChanged = "changed for a summary"
+	rowRefused = "refused with a `*clients.ParamsError`"
+	rowUnseen  = "in no body"
+)
+
+// pageOf returns the row of each field of a section whose name begins with a prefix, and has
+// no dot after it.
+func pageOf(t *testing.T, section, prefix string) map[string]string {
+	data, err := os.ReadFile("../PARAMETERS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(data), "\n## "+section+"\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	rows := map[string]string{}
+	for line := range strings.Lines(page) {
+		cells := strings.Split(line, " | ")
+		if len(cells) != 2 {
+			continue
+		}
+		for field := range strings.SplitSeq(strings.TrimSuffix(strings.TrimSpace(cells[1]), " |"), ", ") {
+			if name, ok := strings.CutPrefix(strings.Trim(field, "`"), prefix); ok && name != field && !strings.Contains(name, ".") {
+				rows[name] = strings.TrimPrefix(cells[0], "| ")
+			}
+		}
+	}
+	return rows
+}
+
+// rowOf asks for two summaries, a bare one and one that rides, and returns the row for what
+// the SDK has written for a field: want without base.
+func rowOf(t *testing.T, r *Recorder, s convo.Summarizer, model string, want, base asked) string {
+	answer := convo.Assistant("a")
+	answer.Origin.Model = model
+	h, err := convo.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Append(convo.User("a question"), answer, convo.User("more")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(sent *convo.Snapshot) (asked, bool) {
+		_, _ = s.Summarize(t.Context(), convo.SummaryRequest{ // the Recorder answers with an error
+			Prompt: strings.Repeat("sum it up ", 100), Instruction: "Sum it up.", MaxTokens: 1000, Sent: sent, Count: func(s string) int { return len(s) },
+		})
+		rides := strings.Contains(r.peek(), "a question")
+		got := r.asked(t)
+		if got.path == "" {
+			t.Fatal("no request for a summary was made")
+		}
+		return got, rides
+	}
+	bare, _ := ask(nil)
+	riding, rides := ask(h.Snapshot())
+	inBare, inRiding := bare.has(want, base), riding.has(want, base)
+	switch {
+	case !rides:
+		return rowForm
+	case inBare == "other" || inRiding == "other":
+		return rowChanged
+	case inBare == "all" && inRiding == "all":
+		return rowKept
+	case inBare == "" && inRiding == "all":
+		return rowBare
+	case inBare == "" && inRiding == "":
+		return rowNever
+	}
+	return fmt.Sprintf("%q when bare, %q when riding", inBare, inRiding)
+}
+
+// has returns what a request has of that in which want differs from base: "all", "other"
+// values, or nothing.
+func (a asked) has(want, base asked) string {
+	for name, value := range want.header {
+		if !reflect.DeepEqual(value, base.header[name]) && reflect.DeepEqual(value, a.header[name]) {
+			return "all"
+		}
+	}
+	if want.path != base.path {
+		if a.path == want.path {
+			return "all"
+		}
+		return ""
+	}
+	return hasOf(a.body, want.body, base.body)
+}
+
+func hasOf(got, want, base any) string {
+	fields, ok := want.(map[string]any)
+	all, isObject := got.(map[string]any)
+	old, _ := base.(map[string]any)
+	if !ok || !isObject {
+		if holds(got, want) {
+			return "all"
+		}
+		return "other"
+	}
+	found := ""
+	for name, value := range fields {
+		if reflect.DeepEqual(value, old[name]) {
+			continue
+		}
+		if _, ok := all[name]; !ok {
+			continue
+		}
+		found = max(found, hasOf(all[name], value, old[name]))
+	}
+	return found
 }
 
 // An asked is what a request says, without what differs from one to the next and what the

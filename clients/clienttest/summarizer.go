@@ -1,7 +1,10 @@
 package clienttest
 
 import (
+	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,4 +112,180 @@ func testOwnTool(t *testing.T, c Client) {
 			}
 		})
 	}
+}
+
+// testPaused compacts after an answer that the provider paused in a call of its own tool. No
+// instruction may follow such a call.
+func testPaused(t *testing.T, c Client) {
+	asked := 0
+	p := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		asked++
+		if asked == 40 {
+			return provider.Answer{Blocks: []provider.Block{provider.Text("I search."), provider.Served{ID: "srvtoolu_1", Name: "web_search", Input: `{"query":"q"}`}}}
+		}
+		if asked == 41 && r.Format == provider.FormatAnthropic {
+			return provider.Answer{Blocks: []provider.Block{provider.Served{ID: "srvtoolu_1", Name: "web_search", Result: `[]`}, provider.Text("found")}}
+		}
+		return provider.Answer{Blocks: []provider.Block{provider.Text("The user likes window seats.")}}
+	}})
+	sender := c.New(serve(t, p), nil, "")
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: sender.Summarizer("")}})
+	for i := range 40 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 50)))); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := h.Do(t.Context(), sender.Send)
+		if err == nil && reply.Stop == convo.StopPause {
+			_, err = h.Do(t.Context(), sender.Send)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := h.Compact(t.Context(), ""); err != nil || r.Outcome != convo.OutcomeApplied {
+		t.Fatal(r, err)
+	}
+	noneRefused(t, p)
+}
+
+// StopSequence is the stop sequence of a Strict sender.
+const StopSequence = "seat 3"
+
+// testStrict compacts with the summarizer of an agent whose parameters allow no summary, from
+// a model that obeys them, and from one that thinks first. The summary is as long as the
+// prompt allows.
+func testStrict(t *testing.T, c Client) {
+	for _, model := range []string{"", c.Small} {
+		for _, schema := range []bool{false, true} {
+			for _, thinks := range []bool{false, true} {
+				t.Run(fmt.Sprintf("model %s, schema %t, thinks %t", model, schema, thinks), func(t *testing.T) {
+					strict(t, c, model, schema, thinks)
+				})
+			}
+		}
+	}
+}
+
+func strict(t *testing.T, c Client, model string, schema, thinks bool) {
+	asked := 0
+	p := provider.New(provider.Options{Answer: func(r provider.Request) provider.Answer {
+		m := askedFor.FindSubmatch(r.Body)
+		if m == nil {
+			return provider.Answer{Blocks: []provider.Block{provider.Text("ok")}}
+		}
+		asked, _ = strconv.Atoi(string(m[1]))
+		return obey(t, r, asked, thinks && c.Signs, thinks)
+	}})
+	url := serve(t, p)
+	sender := c.Strict(url, schema)
+	h := history(t, convo.Options{
+		Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: sender.Summarizer(model)},
+		Tokenizer: convo.TokenizerFunc(func(s string) int { return (len(s) + 3) / 4 }),
+	})
+	for i := range 20 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 1000)))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Do(t.Context(), sender.Send); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := h.Compact(t.Context(), "")
+	if err != nil || r.Outcome != convo.OutcomeApplied {
+		t.Fatal(r, err)
+	}
+	noneRefused(t, p)
+	sum, _ := h.Snapshot().Summary()
+	if n := (len(sum.Text) + 3) / 4; asked <= 1024 || n < asked-1 || n > asked {
+		t.Errorf("the summary has %d tokens, want the %d of the prompt, and that these are more than 1,024", n, asked)
+	}
+	if n := len(p.Requests()); n != 21 {
+		t.Errorf("%d requests, want 20 and one for the summary", n)
+	}
+	was, is := wishesOf(t, p.Requests()[0].Body), wishesOf(t, p.Requests()[20].Body)
+	if was.limit != 1024 || was.form != schema || !was.stop {
+		t.Errorf("a request of the agent asks for %+v", was)
+	}
+	rides := strings.Count(string(p.Requests()[20].Body), "Question ") > 0 && strings.Contains(string(p.Requests()[20].Body), "Summarise the conversation above")
+	if want := model == "" && !schema; rides != want {
+		t.Errorf("the request for the summary is the last one with an instruction: %t, want %t", rides, want)
+	}
+	if is.form || is.stop || is.several || is.stored && !rides {
+		t.Errorf("the request for the summary asks for %+v", is)
+	}
+	if is.limit < 2*asked || !is.thinkingOff && is.limit < 2*asked+8_000 {
+		t.Errorf("the limit of the summary is %d, want room for twice %d tokens, and for thinking: %+v", is.limit, asked, is)
+	}
+}
+
+var askedFor = regexp.MustCompile(`Write at most (\d+) tokens`)
+
+// obey returns a summary of so many tokens, within the limit, schema and stop sequences of a
+// request. A model that thinks does so before, unless that is off, in 7,000 tokens of the limit.
+func obey(t *testing.T, r provider.Request, tokens int, shows, thinks bool) provider.Answer {
+	var b strings.Builder
+	for i := 0; b.Len() < 4*tokens; i++ {
+		fmt.Fprintf(&b, "- The user wants seat %d of train %d.\n", i, 7*i)
+	}
+	text, w, a := b.String()[:4*tokens-1]+".", wishesOf(t, r.Body), provider.Answer{}
+	if w.form {
+		text = `{"ok":true}`
+	}
+	if w.stop {
+		text, _, _ = strings.Cut(text, StopSequence)
+	}
+	left := w.limit
+	if thinks && !w.thinkingOff {
+		left -= 7_000
+		if shows {
+			a.Blocks = append(a.Blocks, provider.Thinking("What did the user want?"))
+		}
+	}
+	if w.limit > 0 && len(text) > 4*left {
+		text = text[:max(4*left, 1)]
+		a.Stop = map[string]string{
+			provider.FormatAnthropic: "max_tokens", provider.FormatConverse: "max_tokens", provider.FormatGemini: "MAX_TOKENS",
+			provider.FormatOpenAIChat: "length", provider.FormatOpenAIResponses: "max_output_tokens",
+		}[r.Format]
+	}
+	a.Blocks = append(a.Blocks, provider.Text(text))
+	return a
+}
+
+// wishes are what a request asks of the answer, in any format.
+type wishes struct {
+	limit                                    int
+	form, stop, several, stored, thinkingOff bool
+}
+
+func wishesOf(t *testing.T, body []byte) (w wishes) {
+	var all map[string]any
+	if err := json.Unmarshal(body, &all); err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) any {
+		var v any = all
+		for name := range strings.SplitSeq(path, ".") {
+			fields, _ := v.(map[string]any)
+			v = fields[name]
+		}
+		return v
+	}
+	for _, path := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig.maxOutputTokens", "inferenceConfig.maxTokens"} {
+		n, _ := at(path).(float64)
+		w.limit = max(w.limit, int(n))
+	}
+	for _, path := range []string{"response_format", "text.format", "output_config.format", "outputConfig.textFormat", "generationConfig.responseSchema", "generationConfig.responseJsonSchema"} {
+		w.form = w.form || at(path) != nil
+	}
+	for _, path := range []string{"stop", "stop_sequences", "generationConfig.stopSequences", "inferenceConfig.stopSequences"} {
+		w.stop = w.stop || at(path) != nil
+	}
+	w.several = at("n") != nil || at("generationConfig.candidateCount") != nil
+	w.stored = at("store") == true
+	for _, path := range []string{"thinking.type", "additionalModelRequestFields.thinking.type"} {
+		w.thinkingOff = w.thinkingOff || at(path) == "disabled" || at(path) == "between_tools"
+	}
+	w.thinkingOff = w.thinkingOff || at("reasoning_effort") == "none" || at("reasoning.effort") == "none"
+	return w
 }

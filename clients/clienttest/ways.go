@@ -49,6 +49,13 @@ func (r *Recorder) Body() string {
 	return body
 }
 
+// peek returns the body of the newest request.
+func (r *Recorder) peek() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.body
+}
+
 // Header returns the header of the newest request.
 func (r *Recorder) Header() http.Header {
 	r.mu.Lock()

@@ -14,7 +14,6 @@ package convoanthropic
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -67,24 +66,14 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 	return s.send(ctx, f, req, s.Show)
 }
 
-// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
-// such as for Summarize.With. An empty model is that of Params. Where reading the
-// conversation from the provider's cache is the cheaper way, it does that; see
-// [clients.Summarizer].
+// Summarizer returns a summarizer that asks a model with the client of s, such as for
+// Summarize.With. An empty model is that of Params. [clients.Summarizer] says which of the
+// parameters its requests have. Use another Sender for a summarizer with parameters of its
+// own.
 func (s *Sender) Summarizer(model string) convo.Summarizer {
-	own := *s
-	own.Params.Model = anthropic.Model(cmp.Or(model, string(s.Params.Model)))
-	f := own.format("")
-	user := func(text string) json.RawMessage {
-		data, _ := json.Marshal(map[string]any{"role": "user", "content": []any{map[string]string{"type": "text", "text": text}}})
-		return data
-	}
-	return clients.Summarizer(f, f.Model, string(s.Params.Model), user, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		asks := own
-		if bare {
-			asks.Params.Tools, asks.Params.ToolChoice = nil, anthropic.ToolChoiceUnionParam{}
-		}
-		return asks.send(ctx, f, req, nil)
+	f := s.format(model)
+	return clients.Summarizer(f, f.Model, string(s.Params.Model), func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return s.send(ctx, f, req, nil)
 	})
 }
 
@@ -104,7 +93,7 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 	if req.NoThinking {
 		params.Thinking = anthropic.ThinkingConfigParamUnion{OfDisabled: &anthropic.ThinkingConfigDisabledParam{}}
 	}
-	body, err := clients.Body(req, params)
+	body, err := clients.Body(ctx, req, params)
 	if err != nil {
 		return convo.Reply{}, err
 	}

@@ -29,6 +29,14 @@ func Test(t *testing.T) {
 			}
 			return &convoanthropic.Sender{Client: newClient(url), Params: params, Show: show}
 		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := params
+			params.MaxTokens, params.StopSequences = 1024, []string{clienttest.StopSequence}
+			if schema {
+				params.OutputConfig.Format = anthropic.JSONOutputFormatParam{Schema: map[string]any{"type": "object"}}
+			}
+			return &convoanthropic.Sender{Client: newClient(url), Params: params}
+		},
 		Retrying: func(url string) clienttest.Sender {
 			return &convoanthropic.Sender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
 		},

@@ -101,3 +101,14 @@ func Example() {
 	}
 	// Output: Let me look. It is sunny. [300 tokens]
 }
+
+// A summarizer with parameters of its own has a sender of its own.
+func ExampleSender_Summarizer() {
+	client := newClient("http://localhost")
+
+	cheap := &convoanthropic.Sender{Client: client, Params: anthropic.MessageNewParams{Model: "claude-haiku-5-5", MaxTokens: 20_000}}
+	strategy := convo.Summarize{With: cheap.Summarizer("")}
+
+	fmt.Println(strategy)
+	// Output: summarize(with convo.SummarizerFunc)
+}

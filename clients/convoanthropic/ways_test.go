@@ -89,8 +89,8 @@ func TestSender_HeaderParams(t *testing.T) {
 
 // No field of the parameters is lost, also of those that a later version of the SDK adds.
 func TestSender_Fields(t *testing.T) {
-	refused := clienttest.Fields(t, clienttest.Params[anthropic.MessageNewParams]{
-		Base: params, Owned: []string{"Messages", "System"},
+	fields := clienttest.Params[anthropic.MessageNewParams]{
+		Base: params, Owned: []string{"Messages", "System"}, Values: map[string]any{"Model": params.Model + "-20260918"},
 		Alone: func(url string, params anthropic.MessageNewParams) error {
 			client := newClient(url)
 			return client.Messages.NewStreaming(t.Context(), params).Err()
@@ -98,6 +98,24 @@ func TestSender_Fields(t *testing.T) {
 		Send: func(url string, params anthropic.MessageNewParams) convo.Send {
 			return convoanthropic.Send(newClient(url), params, nil)
 		},
-	})
-	assert.Empty(t, refused)
+		Section: "Anthropic", Inside: []string{"OutputConfig"}, Model: params.Model,
+		Summarizer: func(url string, params anthropic.MessageNewParams) convo.Summarizer {
+			return (&convoanthropic.Sender{Client: newClient(url), Params: params}).Summarizer("")
+		},
+	}
+	assert.Empty(t, clienttest.Fields(t, fields))
+	with := func(o anthropic.OutputConfigParam) anthropic.MessageNewParams {
+		params := params
+		params.OutputConfig = o
+		return params
+	}
+	assert.Empty(t, clienttest.Fields(t, clienttest.Params[anthropic.OutputConfigParam]{
+		Values:  map[string]any{"Format": anthropic.JSONOutputFormatParam{Schema: map[string]any{"type": "object"}}},
+		Alone:   func(url string, o anthropic.OutputConfigParam) error { return fields.Alone(url, with(o)) },
+		Send:    func(url string, o anthropic.OutputConfigParam) convo.Send { return fields.Send(url, with(o)) },
+		Section: "Anthropic", Prefix: "OutputConfig.", Model: params.Model,
+		Summarizer: func(url string, o anthropic.OutputConfigParam) convo.Summarizer {
+			return fields.Summarizer(url, with(o))
+		},
+	}))
 }

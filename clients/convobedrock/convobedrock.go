@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
@@ -70,45 +69,18 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	return s.send(ctx, f, req, false, s.Show)
+	return s.send(ctx, f, req, s.Show)
 }
 
-// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
-// such as for Summarize.With. An empty model is that of Params. Where reading the
-// conversation from the provider's cache is the cheaper way, it does that; see
-// [clients.Summarizer].
+// Summarizer returns a summarizer that asks a model with the client of s, such as for
+// Summarize.With. An empty model is that of Params. [clients.Summarizer] says which of the
+// parameters its requests have. Use another Sender for a summarizer with parameters of its
+// own.
 func (s *Sender) Summarizer(model string) convo.Summarizer {
 	f := s.format(cmp.Or(model, s.model()))
-	return clients.Summarizer(f, f.Model, s.model(), userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		messages, err := merge(req.Messages)
-		if err != nil {
-			return convo.Reply{}, err
-		}
-		req.Messages = messages
-		return s.send(ctx, f, req, bare, nil)
+	return clients.Summarizer(f, f.Model, s.model(), func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return s.send(ctx, f, req, nil)
 	})
-}
-
-// merge joins the instruction of a summarizer with the message before it, if that is of the
-// user as well: Bedrock takes no two in a row.
-func merge(messages []json.RawMessage) ([]json.RawMessage, error) {
-	n := len(messages)
-	if n < 2 {
-		return messages, nil
-	}
-	type message struct {
-		Role    string            `json:"role"`
-		Content []json.RawMessage `json:"content"`
-	}
-	var before, last message
-	if err := errors.Join(json.Unmarshal(messages[n-2], &before), json.Unmarshal(messages[n-1], &last)); err != nil {
-		return nil, fmt.Errorf("convobedrock: messages: %w", err)
-	}
-	if before.Role != last.Role {
-		return messages, nil
-	}
-	joined := fmt.Appendf(nil, `{"role":%q,"content":%s}`, last.Role, rawList(append(before.Content, last.Content...)))
-	return append(slices.Clone(messages[:n-2]), joined), nil
 }
 
 // rawList returns a JSON list of values, whose bytes stay.
@@ -139,15 +111,12 @@ func (s *Sender) model() string {
 	return aws.ToString(s.Params.ModelId)
 }
 
-func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, bare bool, show func(wire.Delta)) (convo.Reply, error) {
+func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
 	var params bedrockruntime.ConverseStreamInput
 	if s.Params != nil {
 		params = *s.Params
 	}
 	params.ModelId = aws.String(f.Model)
-	if bare {
-		params.ToolConfig = nil
-	}
 	answer := &taken{ReadCloser: http.NoBody}
 	defer func() { answer.Close() }()
 	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
@@ -177,7 +146,7 @@ func body(req wire.Request) middleware.BuildMiddleware {
 				return out, metadata, err
 			}
 		}
-		all, err := join(req, written)
+		all, err := join(ctx, req, written)
 		if err != nil {
 			return out, metadata, err
 		}
@@ -194,7 +163,7 @@ func body(req wire.Request) middleware.BuildMiddleware {
 
 // join returns the body that the SDK has written with what req holds. Both may have a
 // toolConfig.
-func join(req wire.Request, written []byte) ([]byte, error) {
+func join(ctx context.Context, req wire.Request, written []byte) ([]byte, error) {
 	var params map[string]json.RawMessage
 	if err := json.Unmarshal(written, &params); err != nil {
 		return nil, fmt.Errorf("convobedrock: the body of the SDK: %w", err)
@@ -214,7 +183,7 @@ func join(req wire.Request, written []byte) ([]byte, error) {
 		}
 		params[modelFields] = fields
 	}
-	return clients.Body(req, params)
+	return clients.Body(ctx, req, params)
 }
 
 // joinTools joins two values of toolConfig: the tools of both, and else what own says.
@@ -307,10 +276,4 @@ func (e *events) next() ([]byte, error) {
 		return nil, err
 	}
 	return fmt.Appendf(nil, "{%s:%s}", key, payload), nil
-}
-
-// userMessage returns the message of a user.
-func userMessage(text string) json.RawMessage {
-	data, _ := json.Marshal(map[string]any{"role": "user", "content": []map[string]string{{"text": text}}})
-	return data
 }

@@ -30,6 +30,8 @@ func newClient(url string) *bedrockruntime.Client {
 
 var params = &bedrockruntime.ConverseStreamInput{ModelId: aws.String("anthropic.claude-opus-5-5-v1:0")}
 
+var outputConfig = &types.OutputConfig{TextFormat: &types.OutputFormat{Type: types.OutputFormatTypeJsonSchema, Structure: &types.OutputFormatStructureMemberJsonSchema{Value: types.JsonSchemaDefinition{Schema: aws.String("{}")}}}}
+
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
 		Signs: true, Row: "Converse", Small: "anthropic.claude-haiku-5-5-v1:0",
@@ -41,6 +43,14 @@ func Test(t *testing.T) {
 				}}}}
 			}
 			return &convobedrock.Sender{Client: newClient(url), Params: &params, Show: show}
+		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := *params
+			params.InferenceConfig = &types.InferenceConfiguration{MaxTokens: aws.Int32(1024), StopSequences: []string{clienttest.StopSequence}}
+			if schema {
+				params.OutputConfig = outputConfig
+			}
+			return &convobedrock.Sender{Client: newClient(url), Params: &params}
 		},
 		Retrying: func(url string) clienttest.Sender {
 			return &convobedrock.Sender{Client: newClient(url), Params: params, Options: []func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {

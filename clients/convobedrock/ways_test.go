@@ -75,17 +75,18 @@ func TestSender_NoThinking(t *testing.T) {
 
 // No field of the parameters is lost, also of those that a later version of the SDK adds.
 func TestSender_Fields(t *testing.T) {
-	refused := clienttest.Fields(t, clienttest.Params[bedrockruntime.ConverseStreamInput]{
+	fields := clienttest.Params[bedrockruntime.ConverseStreamInput]{
 		Base: *params, Owned: []string{"Messages", "System"},
 		Values: map[string]any{
 			"AdditionalModelRequestFields": document.NewLazyDocument(map[string]any{"top_k": 5}),
 			"Messages":                     []types.Message{{Role: types.ConversationRoleUser, Content: []types.ContentBlock{&types.ContentBlockMemberText{Value: "x"}}}},
-			"OutputConfig":                 &types.OutputConfig{TextFormat: &types.OutputFormat{Type: types.OutputFormatTypeJsonSchema, Structure: &types.OutputFormatStructureMemberJsonSchema{Value: types.JsonSchemaDefinition{Schema: aws.String("{}")}}}},
+			"ModelId":                      aws.String("us." + *params.ModelId),
+			"OutputConfig":                 outputConfig,
 			"PromptVariables":              map[string]types.PromptVariableValues{"name": &types.PromptVariableValuesMemberText{Value: "x"}},
 			"System":                       []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: "x"}},
 			"ToolConfig": &types.ToolConfiguration{
 				Tools:      []types.Tool{&types.ToolMemberToolSpec{Value: types.ToolSpecification{Name: aws.String("n"), InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(map[string]any{"type": "object"})}}}},
-				ToolChoice: &types.ToolChoiceMemberAny{},
+				ToolChoice: &types.ToolChoiceMemberAuto{},
 			},
 		},
 		Alone: func(url string, params bedrockruntime.ConverseStreamInput) error {
@@ -94,6 +95,26 @@ func TestSender_Fields(t *testing.T) {
 		},
 		Send: func(url string, params bedrockruntime.ConverseStreamInput) convo.Send {
 			return convobedrock.Send(newClient(url), &params, nil)
+		},
+		Section: "Converse", Inside: []string{"InferenceConfig"}, Model: *params.ModelId,
+		Summarizer: func(url string, params bedrockruntime.ConverseStreamInput) convo.Summarizer {
+			return (&convobedrock.Sender{Client: newClient(url), Params: &params}).Summarizer("")
+		},
+	}
+	if refused := clienttest.Fields(t, fields); len(refused) > 0 {
+		t.Error(refused)
+	}
+	with := func(c types.InferenceConfiguration) bedrockruntime.ConverseStreamInput {
+		params := *params
+		params.InferenceConfig = &c
+		return params
+	}
+	refused := clienttest.Fields(t, clienttest.Params[types.InferenceConfiguration]{
+		Alone:   func(url string, c types.InferenceConfiguration) error { return fields.Alone(url, with(c)) },
+		Send:    func(url string, c types.InferenceConfiguration) convo.Send { return fields.Send(url, with(c)) },
+		Section: "Converse", Prefix: "InferenceConfig.", Model: *params.ModelId,
+		Summarizer: func(url string, c types.InferenceConfiguration) convo.Summarizer {
+			return fields.Summarizer(url, with(c))
 		},
 	})
 	if len(refused) > 0 {

@@ -16,7 +16,6 @@ package convogenai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
 	"google.golang.org/genai"
 
@@ -67,22 +66,15 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 	return s.send(ctx, f, req, s.Show)
 }
 
-// Summarizer returns a summarizer that asks a model with the client and the configuration of
-// s, such as for Summarize.With. An empty model is that of s. Where reading the
-// conversation from the provider's cache is the cheaper way, it does that; see
-// [clients.Summarizer].
+// Summarizer returns a summarizer that asks a model with the client of s, such as for
+// Summarize.With. An empty model is that of s. [clients.Summarizer] says which of the
+// parameters its requests have. Use another Sender for a summarizer with parameters of its
+// own.
 func (s *Sender) Summarizer(model string) convo.Summarizer {
-	own := *s
-	f := own.Format
+	f := s.Format
 	f.Model = cmp.Or(model, s.Model)
-	return clients.Summarizer(f, f.Model, s.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		asks := own
-		if bare && own.Config != nil {
-			config := *own.Config
-			config.Tools, config.ToolConfig = nil, nil
-			asks.Config = &config
-		}
-		return asks.send(ctx, f, req, nil)
+	return clients.Summarizer(f, f.Model, s.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return s.send(ctx, f, req, nil)
 	})
 }
 
@@ -100,10 +92,4 @@ func (s *Sender) send(ctx context.Context, f wire.Gemini, req wire.Request, show
 		}
 		return nil
 	})
-}
-
-// userMessage returns the content of a user.
-func userMessage(text string) json.RawMessage {
-	data, _ := json.Marshal(map[string]any{"role": "user", "parts": []map[string]string{{"text": text}}})
-	return data
 }

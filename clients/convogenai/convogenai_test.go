@@ -43,6 +43,13 @@ func Test(t *testing.T) {
 			}
 			return s
 		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			config := &genai.GenerateContentConfig{MaxOutputTokens: 1024, StopSequences: []string{clienttest.StopSequence}, CandidateCount: 2, Store: new(true)}
+			if schema {
+				config.ResponseMIMEType, config.ResponseSchema = "application/json", &genai.Schema{Type: genai.TypeObject}
+			}
+			return &convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: config}
+		},
 		Retrying: func(url string) clienttest.Sender {
 			retries := &genai.HTTPRetryOptions{Attempts: genai.Ptr[int32](2), InitialDelay: new(0.001)}
 			return &convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &genai.GenerateContentConfig{HTTPOptions: &genai.HTTPOptions{RetryOptions: retries}}}

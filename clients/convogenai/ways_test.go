@@ -75,6 +75,10 @@ func TestSender_Fields(t *testing.T) {
 				Send: func(url string, config genai.GenerateContentConfig) convo.Send {
 					return convogenai.Send(newClient(url, withTransport()), model, &config, nil)
 				},
+				Section: "generateContent", Inside: []string{"HTTPOptions"}, Model: model,
+				Summarizer: func(url string, config genai.GenerateContentConfig) convo.Summarizer {
+					return (&convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &config}).Summarizer("")
+				},
 			}))
 			clienttest.Fields(t, clienttest.Params[genai.HTTPOptions]{
 				// A request to BaseURL arrives elsewhere, and RetryOptions repeat one.
@@ -88,6 +92,10 @@ func TestSender_Fields(t *testing.T) {
 				},
 				Send: func(url string, o genai.HTTPOptions) convo.Send {
 					return convogenai.Send(newClient(url, withTransport()), model, &genai.GenerateContentConfig{HTTPOptions: &o}, nil)
+				},
+				Section: "generateContent", Prefix: "HTTPOptions.", Model: model,
+				Summarizer: func(url string, o genai.HTTPOptions) convo.Summarizer {
+					return (&convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Config: &genai.GenerateContentConfig{HTTPOptions: &o}}).Summarizer("")
 				},
 			})
 		})

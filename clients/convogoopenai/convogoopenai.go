@@ -15,7 +15,6 @@ package convogoopenai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 
@@ -65,21 +64,19 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 	return s.send(ctx, f, req, s.Show)
 }
 
-// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
-// such as for Summarize.With. An empty model is that of Params. Where reading the
-// conversation from the provider's cache is the cheaper way, it does that; see
-// [clients.Summarizer].
+// Summarizer returns a summarizer that asks a model with the client of s, such as for
+// Summarize.With. An empty model is that of Params. [clients.Summarizer] says which of the
+// parameters its requests have. Use another Sender for a summarizer with parameters of its
+// own.
 func (s *Sender) Summarizer(model string) convo.Summarizer {
+	f := s.Format
+	f.Model = cmp.Or(model, s.Params.Model)
 	own := *s
-	own.Params.Model = cmp.Or(model, s.Params.Model)
-	f := own.Format
-	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		asks := own
-		if bare {
-			asks.Params.Tools, asks.Params.ToolChoice, asks.Params.ParallelToolCalls = nil, nil, nil // the last is refused without tools
-		}
-		return asks.send(ctx, f, req, nil)
+	if p := &own.Params; f.Model != p.Model { // the SDK refuses these for some models, and no request for a summary of another model has them
+		p.Temperature, p.TopP, p.N, p.PresencePenalty, p.FrequencyPenalty, p.LogProbs, p.TopLogProbs = 0, 0, 0, 0, 0, false, 0
+	}
+	return clients.Summarizer(f, f.Model, s.Params.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return own.send(ctx, f, req, nil)
 	})
 }
 
@@ -104,10 +101,4 @@ func (s *Sender) send(ctx context.Context, f wire.OpenAIChat, req wire.Request, 
 			}
 		}
 	})
-}
-
-// userMessage returns the message of a user.
-func userMessage(text string) json.RawMessage {
-	data, _ := json.Marshal(map[string]string{"role": "user", "content": text})
-	return data
 }

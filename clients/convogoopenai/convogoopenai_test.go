@@ -37,6 +37,13 @@ func Test(t *testing.T) {
 			}
 			return &convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params, Show: show}
 		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := openai.ChatCompletionRequest{Model: "gpt-5.5", MaxCompletionTokens: 1024, Stop: []string{clienttest.StopSequence}, Store: true}
+			if schema {
+				params.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONObject}
+			}
+			return &convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params}
+		},
 	})
 }
 

@@ -46,6 +46,11 @@ func TestSummarizer_Bare(t *testing.T) {
 	server.Check("an answer", about, nil)
 	sender.Summarizer("").Summarize(t.Context(), prompt)
 	server.Check("a summary", []string{prompt.Prompt}, about)
+
+	// The SDK refuses these for another model, before it makes a request.
+	sender.Params = openai.ChatCompletionRequest{Model: "gpt-4.1", Temperature: 0.5, TopP: 0.5, N: 2, PresencePenalty: 0.5, FrequencyPenalty: 0.5, LogProbs: true, TopLogProbs: 2, User: "u"}
+	sender.Summarizer("gpt-5.5-mini").Summarize(t.Context(), prompt)
+	server.Check("a summary of another model", []string{prompt.Prompt, `"user":"u"`}, []string{"0.5"})
 }
 
 // No field of the parameters is lost, also of those that a later version of the SDK adds.
@@ -59,6 +64,11 @@ func TestSender_Fields(t *testing.T) {
 		},
 		Send: func(url string, params openai.ChatCompletionRequest) convo.Send {
 			return convogoopenai.Send(newClient(url, withTransport()), params, nil)
+		},
+		Values:  map[string]any{"ToolChoice": "auto", "FunctionCall": "auto", "Model": "gpt-4.1-2025-04-14"},
+		Section: "Chat Completions, go-openai", Model: "gpt-4.1",
+		Summarizer: func(url string, params openai.ChatCompletionRequest) convo.Summarizer {
+			return (&convogoopenai.Sender{Client: newClient(url, withTransport()), Params: params}).Summarizer("")
 		},
 	})
 	if len(refused) > 0 {

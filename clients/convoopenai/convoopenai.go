@@ -15,13 +15,11 @@ package convoopenai
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/seed-c1b73e60/convo"
@@ -78,22 +76,15 @@ func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply,
 	return s.send(ctx, f, req, s.Show)
 }
 
-// Summarizer returns a summarizer that asks a model with the client and the parameters of s,
-// such as for Summarize.With. An empty model is that of Params. Where reading the
-// conversation from the provider's cache is the cheaper way, it does that; see
-// [clients.Summarizer].
+// Summarizer returns a summarizer that asks a model with the client of s, such as for
+// Summarize.With. An empty model is that of Params. [clients.Summarizer] says which of the
+// parameters its requests have. Use another Sender for a summarizer with parameters of its
+// own.
 func (s *ChatSender) Summarizer(model string) convo.Summarizer {
-	own := *s
-	own.Params.Model = cmp.Or(model, s.Params.Model)
-	f := own.Format
-	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		asks := own
-		if bare {
-			asks.Params.Tools, asks.Params.ToolChoice = nil, openai.ChatCompletionToolChoiceOptionUnionParam{}
-			asks.Params.ParallelToolCalls = param.Opt[bool]{} // refused without tools
-		}
-		return asks.send(ctx, f, req, nil)
+	f := s.Format
+	f.Model = cmp.Or(model, s.Params.Model)
+	return clients.Summarizer(f, f.Model, s.Params.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return s.send(ctx, f, req, nil)
 	})
 }
 
@@ -103,7 +94,7 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 	if !params.StreamOptions.IncludeUsage.Valid() {
 		params.StreamOptions.IncludeUsage = openai.Bool(true)
 	}
-	body, err := clients.Body(req, params)
+	body, err := clients.Body(ctx, req, params)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -147,17 +138,10 @@ func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.R
 
 // Summarizer returns a summarizer that asks a model, as [ChatSender.Summarizer] does.
 func (s *ResponsesSender) Summarizer(model string) convo.Summarizer {
-	own := *s
-	own.Params.Model = cmp.Or(model, s.Params.Model)
-	f := own.Format
-	f.Model = own.Params.Model
-	return clients.Summarizer(f, f.Model, s.Params.Model, userMessage, func(ctx context.Context, req wire.Request, bare bool) (convo.Reply, error) {
-		asks := own
-		if bare {
-			asks.Params.Tools, asks.Params.ToolChoice = nil, responses.ResponseNewParamsToolChoiceUnion{}
-			asks.Params.ParallelToolCalls = param.Opt[bool]{} // refused without tools
-		}
-		return asks.send(ctx, f, req, nil)
+	f := s.Format
+	f.Model = cmp.Or(model, s.Params.Model)
+	return clients.Summarizer(f, f.Model, s.Params.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		return s.send(ctx, f, req, nil)
 	})
 }
 
@@ -170,7 +154,7 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !params.Store.Value && !slices.Contains(params.Include, encrypted) {
 		params.Include = append(slices.Clone(params.Include), encrypted)
 	}
-	body, err := clients.Body(req, params)
+	body, err := clients.Body(ctx, req, params)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -185,10 +169,4 @@ func options(req wire.Request, body []byte, own []option.RequestOption) []option
 		list = append(list, option.WithHeaderAdd(name, req.Headers[name]))
 	}
 	return list
-}
-
-// userMessage returns the message of a user, which both APIs take in the same form.
-func userMessage(text string) json.RawMessage {
-	data, _ := json.Marshal(map[string]string{"role": "user", "content": text})
-	return data
 }

@@ -30,6 +30,16 @@ func TestChat(t *testing.T) {
 			}
 			return &convoopenai.ChatSender{Client: newClient(url), Params: params, Show: show}
 		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := openai.ChatCompletionNewParams{
+				Model: "gpt-5.5", MaxCompletionTokens: openai.Int(1024), N: openai.Int(2), Store: openai.Bool(true),
+				Stop: openai.ChatCompletionNewParamsStopUnion{OfStringArray: []string{clienttest.StopSequence}},
+			}
+			if schema {
+				params.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+			}
+			return &convoopenai.ChatSender{Client: newClient(url), Params: params}
+		},
 		Retrying: func(url string) clienttest.Sender {
 			params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
 			return &convoopenai.ChatSender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
@@ -47,6 +57,14 @@ func TestResponses(t *testing.T) {
 				params.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: own, Description: openai.String("of the parameters"), Parameters: map[string]any{"type": "object"}}}}
 			}
 			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params, Show: show}
+		},
+		Strict: func(url string, schema bool) clienttest.Sender {
+			params := responses.ResponseNewParams{Model: "gpt-5.5", MaxOutputTokens: openai.Int(1024), Store: openai.Bool(true)}
+			params.SetExtraFields(map[string]any{"stop": clienttest.StopSequence}) // as some servers have it
+			if schema {
+				params.Text.Format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+			}
+			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params}
 		},
 		Retrying: func(url string) clienttest.Sender {
 			params := responses.ResponseNewParams{Model: "gpt-5.5"}

@@ -2,12 +2,14 @@ package convoopenai_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
+	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
@@ -83,7 +85,7 @@ func TestSummarizer_Bare(t *testing.T) {
 func TestSenders_Fields(t *testing.T) {
 	t.Run("Chat", func(t *testing.T) {
 		refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionNewParams]{
-			Base: openai.ChatCompletionNewParams{Model: "m"}, Owned: []string{"Messages"},
+			Base: openai.ChatCompletionNewParams{Model: "gpt-5.5"}, Owned: []string{"Messages"},
 			Alone: func(url string, params openai.ChatCompletionNewParams) error {
 				client := newClient(url)
 				return client.Chat.Completions.NewStreaming(t.Context(), params).Err()
@@ -91,14 +93,25 @@ func TestSenders_Fields(t *testing.T) {
 			Send: func(url string, params openai.ChatCompletionNewParams) convo.Send {
 				return convoopenai.Chat(newClient(url), params, nil)
 			},
+			Values: map[string]any{
+				"ResponseFormat": openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}},
+				"ToolChoice":     openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: openai.String("auto")},
+				"Model":          "gpt-5.5-2026-04-23",
+				"FunctionCall":   openai.ChatCompletionNewParamsFunctionCallUnion{OfFunctionCallMode: openai.String("auto")},
+			},
+			Section: "Chat Completions", Model: "gpt-5.5",
+			Summarizer: func(url string, params openai.ChatCompletionNewParams) convo.Summarizer {
+				return (&convoopenai.ChatSender{Client: newClient(url), Params: params}).Summarizer("")
+			},
 		})
 		if len(refused) > 0 {
 			t.Error(refused)
 		}
 	})
 	t.Run("Responses", func(t *testing.T) {
-		refused := clienttest.Fields(t, clienttest.Params[responses.ResponseNewParams]{
-			Base: responses.ResponseNewParams{Model: "m"}, Owned: []string{"Input", "Instructions", "PreviousResponseID", "Conversation"},
+		base := responses.ResponseNewParams{Model: "gpt-5.5"}
+		fields := clienttest.Params[responses.ResponseNewParams]{
+			Base: base, Owned: []string{"Input", "Instructions", "PreviousResponseID", "Conversation"},
 			Alone: func(url string, params responses.ResponseNewParams) error {
 				client := newClient(url)
 				return client.Responses.NewStreaming(t.Context(), params).Err()
@@ -106,7 +119,38 @@ func TestSenders_Fields(t *testing.T) {
 			Send: func(url string, params responses.ResponseNewParams) convo.Send {
 				return convoopenai.Responses(newClient(url), params, nil)
 			},
-		})
+			Values:  map[string]any{"Model": "gpt-5.5-2026-04-23", "ToolChoice": responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: openai.Opt(responses.ToolChoiceOptionsAuto)}},
+			Section: "Responses", Inside: []string{"Reasoning", "Text"}, Model: "gpt-5.5",
+			Summarizer: func(url string, params responses.ResponseNewParams) convo.Summarizer {
+				return (&convoopenai.ResponsesSender{Client: newClient(url), Params: params}).Summarizer("")
+			},
+		}
+		reasoning := func(r shared.ReasoningParam) responses.ResponseNewParams {
+			params := base
+			params.Reasoning = r
+			return params
+		}
+		text := func(c responses.ResponseTextConfigParam) responses.ResponseNewParams {
+			params := base
+			params.Text = c
+			return params
+		}
+		refused := slices.Concat(clienttest.Fields(t, fields), clienttest.Fields(t, clienttest.Params[shared.ReasoningParam]{
+			Alone:   func(url string, r shared.ReasoningParam) error { return fields.Alone(url, reasoning(r)) },
+			Send:    func(url string, r shared.ReasoningParam) convo.Send { return fields.Send(url, reasoning(r)) },
+			Section: "Responses", Prefix: "Reasoning.", Model: "gpt-5.5",
+			Summarizer: func(url string, r shared.ReasoningParam) convo.Summarizer {
+				return fields.Summarizer(url, reasoning(r))
+			},
+		}), clienttest.Fields(t, clienttest.Params[responses.ResponseTextConfigParam]{
+			Values:  map[string]any{"Format": responses.ResponseFormatTextConfigUnionParam{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}},
+			Alone:   func(url string, c responses.ResponseTextConfigParam) error { return fields.Alone(url, text(c)) },
+			Send:    func(url string, c responses.ResponseTextConfigParam) convo.Send { return fields.Send(url, text(c)) },
+			Section: "Responses", Prefix: "Text.", Model: "gpt-5.5",
+			Summarizer: func(url string, c responses.ResponseTextConfigParam) convo.Summarizer {
+				return fields.Summarizer(url, text(c))
+			},
+		}))
 		if len(refused) > 0 {
 			t.Error(refused)
 		}

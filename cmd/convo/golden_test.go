@@ -200,7 +200,7 @@ func TestGolden(t *testing.T) {
 			require.NoError(t, err)
 			g := readGolden(t, path)
 			inTemp(t, g.files)
-			for i, c := range g.commands {
+			g.check(t, path, func(c goldenCommand) string {
 				before := tree(t)
 				got := c.do(t)
 				if !strings.Contains(c.line, " store salvage ") && !strings.Contains(c.line, " store prune ") {
@@ -215,16 +215,23 @@ func TestGolden(t *testing.T) {
 					}
 					assert.Equal(t, before, after, "files after %s", c.line)
 				}
-				if *update {
-					g.commands[i].printed = got
-				} else {
-					assert.Equal(t, c.printed, got, c.line)
-				}
-			}
-			if *update {
-				require.NoError(t, os.WriteFile(path, []byte(g.String()), 0o600))
-			}
+				return got
+			})
 		})
+	}
+}
+
+// check runs the commands of a golden file, and compares what they print, or writes it.
+func (g *golden) check(t *testing.T, path string, run func(c goldenCommand) string) {
+	for i, c := range g.commands {
+		if got := run(c); *update {
+			g.commands[i].printed = got
+		} else {
+			assert.Equal(t, c.printed, got, c.line)
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(g.String()), 0o600))
 	}
 }
 

@@ -38,17 +38,7 @@ func TestGolden_Replay(t *testing.T) {
 	require.NoError(t, err)
 	g := readGolden(t, path)
 	inTemp(t, append(replayFiles(t), g.files...))
-	for i, c := range g.commands {
-		got := c.do(t)
-		if *update {
-			g.commands[i].printed = got
-		} else {
-			assert.Equal(t, c.printed, got, c.line)
-		}
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(g.String()), 0o600))
-	}
+	g.check(t, path, func(c goldenCommand) string { return c.do(t) })
 }
 
 // Each block of the page is a command of the golden file with what it prints.

@@ -95,8 +95,7 @@ func (l *lab) post(ctx context.Context, r wire.Request) ([]byte, error) {
 func (l *lab) turn(t *testing.T, question string) (reports []convo.Report) {
 	t.Helper()
 	l.script(question)
-	_, err := l.h.Append(convo.User(question))
-	require.NoError(t, err)
+	mustAppend(t, l.h, convo.User(question))
 	c := client{format: l.tt.format.(interface {
 		wire.Format
 		wire.Streamer
@@ -107,8 +106,7 @@ func (l *lab) turn(t *testing.T, question string) (reports []convo.Report) {
 		reports = append(reports, reply.Reports...)
 		calls = len(reply.OpenCalls())
 		for _, call := range reply.OpenCalls() {
-			_, err := l.h.Append(convo.Result(call, strings.Repeat("result ", 20)))
-			require.NoError(t, err)
+			mustAppend(t, l.h, convo.Result(call, strings.Repeat("result ", 20)))
 		}
 	}
 	return reports
@@ -219,8 +217,7 @@ func TestCompact_Refused(t *testing.T) {
 // After ClearThinking, the reasoning that stays is sent and accepted.
 func TestClearThinking_RoundTrip(t *testing.T) {
 	l := newLab(t, compactTests[0], convo.Options{})
-	h, err := convo.New(&convo.Options{Strategy: convo.ClearThinking{KeepTurns: 2}})
-	require.NoError(t, err)
+	h := newHistory(t, &convo.Options{Strategy: convo.ClearThinking{KeepTurns: 2}})
 	l.h = h
 	for turn := range 30 {
 		if turn%5 == 4 {

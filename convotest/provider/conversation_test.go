@@ -81,6 +81,28 @@ type formatTest struct {
 	path   string
 }
 
+// serve starts a server, and returns the client of a format.
+func serve(t *testing.T, s *provider.Server, tt formatTest) client {
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c := tt.client
+	c.url = server.URL + tt.path
+	return c
+}
+
+func newHistory(t testing.TB, o *convo.Options) *convo.History {
+	t.Helper()
+	h, err := convo.New(o)
+	require.NoError(t, err)
+	return h
+}
+
+func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) {
+	t.Helper()
+	_, err := h.Append(msgs...)
+	require.NoError(t, err)
+}
+
 // chatOptions returns what a stream needs to report usage.
 func chatOptions(stream bool) map[string]any {
 	if !stream {
@@ -117,12 +139,8 @@ func TestConversation(t *testing.T) {
 	for _, tt := range formatTests() {
 		t.Run(tt.name, func(t *testing.T) {
 			s := provider.New(provider.Options{})
-			server := httptest.NewServer(s)
-			defer server.Close()
-			c := tt.client
-			c.url = server.URL + tt.path
-			h, err := convo.New(nil)
-			require.NoError(t, err)
+			c := serve(t, s, tt)
+			h := newHistory(t, nil)
 			require.NoError(t, h.SetSystem(convo.System("rules <&>")))
 			require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{"n":{"type":"number"}}}`}))
 			for turn := range 6 {
@@ -131,8 +149,7 @@ func TestConversation(t *testing.T) {
 					provider.Answer{Blocks: []provider.Block{provider.Thinking("thought two"), provider.Call{Name: "read"}}},
 					provider.Answer{Blocks: []provider.Block{provider.Text(fmt.Sprint("answer ", turn))}},
 				)
-				_, err := h.Append(convo.User("question"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("question"))
 				for calls := 1; calls > 0; {
 					reply, err := h.Do(t.Context(), c.send)
 					require.NoError(t, err)
@@ -140,8 +157,7 @@ func TestConversation(t *testing.T) {
 					assert.Positive(t, reply.Usage.Input)
 					calls = len(reply.OpenCalls())
 					for _, call := range reply.OpenCalls() {
-						_, err := h.Append(convo.Result(call, "result"))
-						require.NoError(t, err)
+						mustAppend(t, h, convo.Result(call, "result"))
 					}
 				}
 			}
@@ -164,15 +180,10 @@ func TestConversation_TooLong(t *testing.T) {
 	for _, tt := range formatTests() {
 		t.Run(tt.name, func(t *testing.T) {
 			s := provider.New(provider.Options{Window: 2000})
-			server := httptest.NewServer(s)
-			defer server.Close()
-			c := tt.client
-			c.url = server.URL + tt.path
-			h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 100_000}})
-			require.NoError(t, err)
+			c := serve(t, s, tt)
+			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 100_000}})
 			for range 30 {
-				_, err := h.Append(convo.User(strings.Repeat("a question ", 60)))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User(strings.Repeat("a question ", 60)))
 				reply, err := h.Do(t.Context(), c.send)
 				require.NoError(t, err)
 				assert.Equal(t, "ok", reply.Text())
@@ -192,26 +203,20 @@ func TestConversation_Paused(t *testing.T) {
 		}
 		t.Run(tt.name, func(t *testing.T) {
 			s := provider.New(provider.Options{})
-			server := httptest.NewServer(s)
-			defer server.Close()
-			c := tt.client
-			c.url = server.URL + tt.path
+			c := serve(t, s, tt)
 			search := provider.Served{ID: "srvtoolu_1", Name: "web_search", Input: `{"query":"q"}`}
 			found := provider.Served{ID: "srvtoolu_1", Name: "web_search", Result: `[]`}
 			s.Script(
 				provider.Answer{Blocks: []provider.Block{provider.Thinking("h"), provider.Text("one"), search}},
 				provider.Answer{Blocks: []provider.Block{found, provider.Thinking("h"), provider.Text("two")}},
 			)
-			h, err := convo.New(nil)
-			require.NoError(t, err)
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			h := newHistory(t, nil)
+			mustAppend(t, h, convo.User("q"))
 			reply, err := h.Do(t.Context(), c.send)
 			require.NoError(t, err)
 			assert.Equal(t, "one\ntwo", reply.Text())
 			assert.Len(t, s.Requests(), 2)
-			_, err = h.Append(convo.User("q"))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
 			_, err = h.Do(t.Context(), c.send)
 			require.NoError(t, err)
 			assert.Empty(t, s.Refused())
@@ -227,13 +232,11 @@ func TestConversation_ClearedThinkingComesBack(t *testing.T) {
 	server := httptest.NewServer(s)
 	defer server.Close()
 	c := client{format: wire.Anthropic{Model: "claude-opus-5-5"}, url: server.URL + "/v1/messages", params: map[string]any{"model": "claude-opus-5-5", "max_tokens": 99}}
-	h, err := convo.New(nil)
-	require.NoError(t, err)
+	h := newHistory(t, nil)
 	turn := func(blocks ...provider.Block) {
 		s.Script(provider.Answer{Blocks: blocks})
-		_, err := h.Append(convo.User("q"))
-		require.NoError(t, err)
-		_, err = h.Do(t.Context(), c.send)
+		mustAppend(t, h, convo.User("q"))
+		_, err := h.Do(t.Context(), c.send)
 		require.NoError(t, err)
 	}
 	turn(provider.Thinking("one"), provider.Text("a"))

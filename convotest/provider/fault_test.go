@@ -31,9 +31,8 @@ func TestFault_Status(t *testing.T) {
 			for status, word := range words {
 				s := provider.New(provider.Options{})
 				s.Script(provider.Answer{Fault: &provider.Fault{Status: status, RetryAfter: 1500 * time.Millisecond}}, provider.Answer{Blocks: []provider.Block{provider.Text("now")}})
-				server := httptest.NewServer(s)
-				defer server.Close()
-				resp, err := http.Post(server.URL+tt.path, "application/json", strings.NewReader(accepted(t, tt)))
+				c := serve(t, s, tt)
+				resp, err := http.Post(c.url, "application/json", strings.NewReader(accepted(t, tt)))
 				require.NoError(t, err)
 				body, err := io.ReadAll(resp.Body)
 				require.NoError(t, err)
@@ -48,8 +47,6 @@ func TestFault_Status(t *testing.T) {
 				assert.Empty(t, s.Refused())
 				assert.Equal(t, status, s.Requests()[0].Status)
 
-				c := tt.client
-				c.url = server.URL + tt.path
 				reply, err := once(t, c)
 				require.NoError(t, err)
 				assert.Equal(t, "now", reply.Text())
@@ -71,10 +68,8 @@ func accepted(t *testing.T, tt formatTest) string {
 // once asks a question.
 func once(t *testing.T, c client) (convo.Reply, error) {
 	t.Helper()
-	h, err := convo.New(nil)
-	require.NoError(t, err)
-	_, err = h.Append(convo.User("question"))
-	require.NoError(t, err)
+	h := newHistory(t, nil)
+	mustAppend(t, h, convo.User("question"))
 	return h.Do(t.Context(), c.send)
 }
 
@@ -93,10 +88,7 @@ func TestFault_CutAfter(t *testing.T) {
 						Fault:  &provider.Fault{CutAfter: events},
 					}
 				}})
-				server := httptest.NewServer(s)
-				c := tt.client
-				c.url = server.URL + tt.path
-				reply, err := once(t, c)
+				reply, err := once(t, serve(t, s, tt))
 				if whole = err == nil; whole {
 					assert.Equal(t, "one and two", reply.Text(), "after %d events", events)
 					assert.Len(t, reply.OpenCalls(), 1, "after %d events", events)
@@ -104,7 +96,6 @@ func TestFault_CutAfter(t *testing.T) {
 				if events == 1 {
 					assert.Error(t, err)
 				}
-				server.Close()
 			}
 			assert.True(t, whole, "the stream is never whole")
 		})
@@ -122,14 +113,11 @@ func TestFault_Foreign(t *testing.T) {
 			s := provider.New(provider.Options{})
 			s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("one and two")}, Fault: &provider.Fault{Foreign: foreign}})
 			s.Script(provider.Answer{Fault: &provider.Fault{Foreign: foreign}})
-			server := httptest.NewServer(s)
-			defer server.Close()
-			c := tt.client
-			c.url = server.URL + tt.path
+			c := serve(t, s, tt)
 			reply, err := once(t, c)
 			require.NoError(t, err)
 			assert.Equal(t, "one and two", reply.Text())
-			resp, err := http.Post(server.URL+tt.path, "application/json", strings.NewReader(accepted(t, tt)))
+			resp, err := http.Post(c.url, "application/json", strings.NewReader(accepted(t, tt)))
 			require.NoError(t, err)
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)

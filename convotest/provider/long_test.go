@@ -60,8 +60,7 @@ func talkLong(t *testing.T, turns, window int, f wire.Anthropic, each func(h *co
 				provider.Answer{Blocks: []provider.Block{provider.Served{ID: id, Name: "web_search", Result: `[]`}, provider.Thinking("found"), provider.Text("Found.")}})
 		}
 		s.Script(answers...)
-		_, err := h.Append(convo.User(fmt.Sprintf("question %d: %s", turn, strings.Repeat("and so on ", 10))))
-		require.NoError(t, err)
+		mustAppend(t, h, convo.User(fmt.Sprintf("question %d: %s", turn, strings.Repeat("and so on ", 10))))
 		for calls := 1; calls > 0; {
 			if each != nil {
 				each(h)
@@ -85,8 +84,7 @@ func talkLong(t *testing.T, turns, window int, f wire.Anthropic, each func(h *co
 			}
 			calls = len(reply.OpenCalls())
 			for _, call := range reply.OpenCalls() {
-				_, err := h.Append(convo.Result(call, strings.Repeat("a line of a file that was read\n", 30)))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.Result(call, strings.Repeat("a line of a file that was read\n", 30)))
 			}
 		}
 	}

@@ -99,8 +99,7 @@ func converse(t *testing.T, seed uint64, formats ...formatTest) []provider.Reque
 	if seed%2 == 1 {
 		opts.Roles = convo.Relaxed()
 	}
-	h, err := convo.New(opts)
-	require.NoError(t, err)
+	h := newHistory(t, opts)
 	require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{}}`}))
 	var mark *convo.Snapshot
 	var report convo.Report

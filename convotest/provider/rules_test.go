@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -27,12 +26,8 @@ func TestRules(t *testing.T) {
 	for _, tt := range formatTests() {
 		t.Run(tt.name, func(t *testing.T) {
 			s := provider.New(provider.Options{Window: 6000, Answer: model})
-			server := httptest.NewServer(s)
-			defer server.Close()
-			c := tt.client
-			c.url = server.URL + tt.path
-			h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 6000, Reserve: 500}})
-			require.NoError(t, err)
+			c := serve(t, s, tt)
+			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 6000, Reserve: 500}})
 			tools := []convo.Handler{{
 				Tool: convo.Tool{Name: "weather", Schema: `{"type":"object","properties":{"city":{"type":"string"}}}`},
 				Run: func(_ context.Context, call convo.ToolCall) ([]convo.Part, error) {
@@ -44,14 +39,12 @@ func TestRules(t *testing.T) {
 			}}
 			turns := long.Or(8, 30)
 			for range turns {
-				_, err := h.Append(convo.User("Where is it sunny?"))
-				require.NoError(t, err)
+				mustAppend(t, h, convo.User("Where is it sunny?"))
 				reply, err := h.Run(t.Context(), c.send, convo.RunOptions{Tools: tools, Parallel: 2})
 				require.NoError(t, err)
 				require.Equal(t, "Go to Rome.", reply.Text())
 			}
-			_, err = h.Append(convo.User("Thanks."))
-			require.NoError(t, err)
+			mustAppend(t, h, convo.User("Thanks."))
 			reply, err := h.Do(t.Context(), c.send)
 			require.NoError(t, err)
 			assert.Equal(t, "ok", reply.Text())

@@ -78,6 +78,7 @@ func Example_defectAgent() {
 				check(h.Rollback(turn)) // history.truncate(committed);
 				break                   // break;
 			} // }
+			must(h.Wait(ctx))
 			for _, call := range reply.OpenCalls() { // for call in calls {
 				must(h.Append(convo.Result(call, run(call)))) // history.append(run(call).await);
 			} // }
@@ -85,7 +86,6 @@ func Example_defectAgent() {
 			// break;
 			// }
 		} // }
-		must(h.Wait(ctx))
 	} // }
 	fmt.Println(h.Status())            // println!("{:?}", session.context_status().await);
 	report := must(h.Compact(ctx, "")) // let report = session.compact_now().await?;
@@ -96,7 +96,7 @@ func Example_defectAgent() {
 	// trigger chain applied
 	// trigger chain declined
 	// soft chain applied
-	// 1,068 of 1,750 tokens (61 %): 47 entries in 14 turns; compacts above 1,700
+	// 1,059 of 1,750 tokens (60 %): 50 entries in 14 turns; compacts above 1,700
 	// manual chain applied
 	// applied
 }

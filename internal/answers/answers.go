@@ -106,7 +106,7 @@ func isCall(s string) bool {
 			return true
 		}
 	}
-	body := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "```json"), "```"), "```"))
+	body := withoutFence(s)
 	if !strings.HasPrefix(body, "{") && !strings.HasPrefix(body, "[") {
 		return false
 	}
@@ -131,6 +131,15 @@ func isCall(s string) bool {
 	}
 	return len(many) > 0
 }
+
+// withoutFence returns a text without the code fence around it.
+func withoutFence(s string) string {
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(s, "```json"), "```"), "```"))
+}
+
+// IsJSON reports whether a text is one JSON value, which may be in a code fence and after
+// reasoning in tags.
+func IsJSON(s string) bool { return json.Valid([]byte(withoutFence(WithoutReasoning(s)))) }
 
 // isAboutUser reports whether a text speaks of the user, or calls itself a summary.
 func isAboutUser(s string) bool {

@@ -56,6 +56,15 @@ func TestKind(t *testing.T) {
 	}
 }
 
+func TestIsJSON(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"ok":true}`: true, " [1, 2] ": true, "```json\n{\"ok\":true}\n```": true, "```\n[]\n```": true, "<think>Hm.</think>{}": true, `"a text"`: true,
+		"8443": true, "": false, "{": false, "{} and so on": false, "- {}": false, "```\nport\n```": false, "<think>{}": false,
+	} {
+		assert.Equal(t, want, answers.IsJSON(text), "%s", text)
+	}
+}
+
 func TestWithoutReasoning(t *testing.T) {
 	assert.Equal(t, "a", answers.WithoutReasoning("<think>b</think> <thinking>c</thinking>\n a "))
 	assert.Equal(t, "a <think>b</think>", answers.WithoutReasoning("a <think>b</think>"))

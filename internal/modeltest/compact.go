@@ -189,6 +189,9 @@ func (d *driver) compact() {
 		d.say("recover %d with %s", at.time, d.strategy.Name())
 		var retry bool
 		retry, r, err = d.h.Recover(ctx, at.real, errTooLong)
+		if !retry {
+			d.m.requestFailed(err)
+		}
 		d.resolve()
 		d.checkRecover(at, retry, r, err)
 		return
@@ -238,6 +241,9 @@ func (d *driver) checkDeclined() {
 // prepare calls Prepare instead of CompactIfNeeded.
 func (d *driver) prepare(ctx context.Context) (convo.Report, error) {
 	s, r, err := d.h.Prepare(ctx)
+	if err != nil {
+		d.m.requestFailed(err)
+	}
 	if s == nil || s != d.h.Snapshot() {
 		d.fail("Prepare returned the snapshot %v, want %v", s, d.h.Snapshot())
 	}

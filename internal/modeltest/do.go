@@ -16,7 +16,7 @@ func (d *driver) enqueue() {
 		d.m.queue = append(d.m.queue[:len(d.m.queue):len(d.m.queue)], m)
 	}
 	d.want(fmt.Sprintf("queue %v", msgs), d.h.Queue(msgs...), success)
-	if newest := d.m.newest(); !d.answering && newest != convo.RoleUser && newest != convo.RoleTool {
+	if newest := d.m.newest(); !d.answering && newest != convo.RoleUser && newest != convo.RoleTool || d.m.hasFailed() {
 		d.m.deliver()
 	}
 }
@@ -59,6 +59,7 @@ func (d *driver) do() {
 		sent = true
 		at := d.picture(s)
 		during = at.view
+		d.m.waiting = newestID(at.view)
 		d.answering = true
 		for range d.n(3) {
 			d.enqueue()
@@ -82,9 +83,11 @@ func (d *driver) do() {
 		d.fail("sent %v, although an answer would be refused: %q (%v)", sent, want, err)
 	}
 	queued := 0
+	d.m.waiting = 0
 	if sent {
 		switch {
 		case len(answer) == 0:
+			d.m.requestFailed(nil)
 			queued = d.m.deliver()
 		case len(answer) > 1:
 			want = badRole
@@ -100,6 +103,9 @@ func (d *driver) do() {
 			queued = d.m.deliver()
 			d.stats.Answered++
 		}
+	}
+	if len(reply.IDs) == 0 {
+		d.m.requestFailed(err)
 	}
 	d.want("do", err, want)
 	if reply.Queued != queued {

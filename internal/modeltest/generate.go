@@ -79,6 +79,8 @@ func (d *driver) sensible() []message {
 		return []message{{role: convo.RoleSystem, text: d.text()}}
 	}
 	switch last := d.m.newest(); {
+	case last == convo.RoleUser && d.m.hasFailed() && d.n(3) == 0:
+		return []message{d.user()}
 	case last == convo.RoleUser:
 		return []message{d.assistant(max(d.n(6)-2, 0))}
 	case last == convo.RoleTool:

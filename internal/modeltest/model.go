@@ -2,6 +2,7 @@ package modeltest
 
 import (
 	"cmp"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -346,6 +347,8 @@ type model struct {
 	view
 	relaxed   bool     // the roles are those of convo.Relaxed
 	pinFirst  bool     // Options.PinFirstUser
+	failed    convo.ID // the newest message when a request failed
+	waiting   convo.ID // the newest entry of the request that is under way, or 0
 	sending   convo.ID // the first message that a running request has taken out of the queue, or 0
 	replay    convo.Replay
 	queue     []message
@@ -410,10 +413,6 @@ func (m *model) append(batch []message) failure {
 	turn, pinned := m.turn, m.turn > 0
 	add := func(msg message) {
 		next.last++
-		if n := next.newest(); (msg.goesOn || msg.again) && !m.relaxed && (msg.role == convo.RoleUser && n == convo.RoleUser ||
-			msg.role == convo.RoleAssistant && n != convo.RoleUser && n != convo.RoleTool) {
-			next.last++ // a gap in the IDs marks a place where the policy would not allow it
-		}
 		e := entry{id: next.last, head: next.last, uid: m.newUID(), msg: msg}
 		if e.msg.note = msg.role == convo.RoleSystem && len(next.list) > 0; msg.role == convo.RoleSystem && !e.msg.note {
 			next.sys = append(next.sys, e)
@@ -463,7 +462,8 @@ func (m *model) append(batch []message) failure {
 			}
 			strict := msg.role == convo.RoleUser && prev != convo.RoleUser ||
 				msg.role == convo.RoleAssistant && (prev == convo.RoleUser || prev == convo.RoleTool)
-			if !m.relaxed && !strict && !msg.goesOn && !msg.again {
+			failed := msg.role == convo.RoleUser && m.hasFailed() && next.newestMessage() == m.failed
+			if !m.relaxed && !strict && !failed && !msg.goesOn && !msg.again {
 				return badRole
 			}
 			if msg.role == convo.RoleUser && (prev != convo.RoleUser || next.list[len(next.list)-1].turn <= next.touched) {
@@ -491,6 +491,29 @@ func (m *model) isIdle(e entry) bool {
 	return m.replay == convo.ReplayNone || m.replay == convo.ReplayTools && !e.tools
 }
 
+// newestMessage returns the ID of the newest entry that is neither a system entry nor a note,
+// or 0.
+func (v view) newestMessage() convo.ID {
+	for n := len(v.list); n > 0; n-- {
+		if !v.list[n-1].msg.note {
+			return v.list[n-1].id
+		}
+	}
+	return 0
+}
+
+// hasFailed reports whether the newest message is one of a user or a tool whose request has failed.
+func (m *model) hasFailed() bool {
+	return m.failed != 0 && m.failed == m.newestMessage() && m.newest() != convo.RoleAssistant && m.waiting != newestID(m.view)
+}
+
+// requestFailed takes note of a request that ended with err and without an answer.
+func (m *model) requestFailed(err error) {
+	if n := m.newestMessage(); n != 0 && !errors.As(err, new(*convo.FloorError)) && !errors.As(err, new(*convo.LimitError)) {
+		m.failed = n
+	}
+}
+
 // newest returns the role of the newest entry that is not a note.
 func (v view) newest() convo.Role {
 	for n := len(v.list); n > 0; n-- {
@@ -508,7 +531,7 @@ func (v view) newest() convo.Role {
 // appended.
 func (m *model) deliver() int {
 	n := len(m.queue)
-	if n == 0 || len(m.open()) > 0 || !m.relaxed && m.newest() == convo.RoleUser {
+	if n == 0 || len(m.open()) > 0 || !m.relaxed && m.newest() == convo.RoleUser && !m.hasFailed() {
 		return 0
 	}
 	for i := range m.queue {

@@ -605,6 +605,7 @@ func (d *driver) reload() {
 	}
 	d.m.summaryUID = d.m.newUID()
 	d.m.resume(learned, d.limits)
+	d.m.requestFailed(nil)
 	d.m.deliver()
 	d.stats.saw.load = true
 }

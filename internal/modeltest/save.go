@@ -165,6 +165,7 @@ func (d *driver) resumeSaved(g *convo.History) {
 	d.checkKept()
 	d.h, d.told = g, false
 	d.forget()
+	d.m.requestFailed(nil)
 	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
 	d.m.reported, d.m.implausible = map[string]uint64{}, nil
 	for name, c := range d.m.learned { // the views of the other models are not saved
@@ -197,6 +198,7 @@ func (d *driver) forget() {
 func (d *driver) rival(g *convo.History) {
 	theirs := *d
 	theirs.h, theirs.m, theirs.kept, theirs.edits = g, d.m.copy(), nil, nil
+	theirs.m.requestFailed(nil)
 	theirs.m.uids += 1 << 20 // its entries differ from ours
 	theirs.m.view.ephemeral = nil
 	theirs.m.applied, theirs.m.takenBack = nil, map[convo.ID]bool{}
@@ -253,6 +255,7 @@ func (d *driver) rival(g *convo.History) {
 		m.list[i].original = nil // only the rival has the originals of entries that it appended
 	}
 	m.keep(own)
+	m.failed = ours.failed
 	d.m = m
 	d.forget()
 	d.reloadOwn(own, last, ours.pins, moved, refused)
@@ -280,6 +283,10 @@ func (m *model) opens(head convo.ID, msg message) bool {
 // reloadOwn appends the messages of own that are newer than last to the model, and
 // compares them with the result of Reload. pins are the pins of the own History.
 func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved map[convo.ID]convo.ID, refused []convo.Message) {
+	failed := d.m.failed
+	if failed > last {
+		d.m.failed = 0
+	}
 	var left []string
 	want := map[convo.ID]convo.ID{}
 	for i := 0; i < len(own); {
@@ -326,8 +333,12 @@ func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved ma
 			}
 		}
 		for k, id := range ids {
-			if next := d.m.last - convo.ID(len(ids)-1-k); next != id {
+			next := d.m.last - convo.ID(len(ids)-1-k)
+			if next != id {
 				want[id] = next
+			}
+			if id == failed {
+				d.m.failed = next
 			}
 		}
 	}

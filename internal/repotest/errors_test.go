@@ -116,7 +116,7 @@ func errorRows(t *testing.T) map[string]error {
 	require.NoError(t, m.Sync([]string{"one"}))
 	past := m.Sync([]string{"two"})
 
-	_, params := clients.Body(wire.Request{}, map[string]any{"messages": []int{1}})
+	_, params := clients.Body(t.Context(), wire.Request{}, map[string]any{"messages": []int{1}})
 	_, empty := wire.OpenAIChat{}.Encode(historyOf(t, nil).Snapshot())
 	_, tool := wire.OpenAIChat{}.Tools(convo.Tool{Name: "weather", Schema: `{"type":"string"}`})
 	_, decode := wire.OpenAIChat{}.Decode([]byte(`{"choices":[{"message":{"role":"robot"}}]}`))

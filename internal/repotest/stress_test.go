@@ -57,6 +57,27 @@ func appendOne(h *convo.History, text string, round bool) (convo.ID, error) {
 	return h.Append(convo.User(text+" round"), convo.Assistant("", call), convo.Result(call, text))
 }
 
+// appendAll starts n goroutines that append so many messages each, every so many of them
+// with a tool round, and do something after each append.
+func (a *acks) appendAll(t *testing.T, wg *sync.WaitGroup, h *convo.History, n, each, rounds int, then func(i int) error) {
+	for g := range n {
+		wg.Go(func() {
+			for i := range each {
+				text := fmt.Sprintf("%d/%d", g, i)
+				id, err := appendOne(h, text, i%rounds == 0)
+				if err == nil {
+					a.add(id, text)
+					err = then(i)
+				}
+				if err != nil {
+					t.Errorf("append: %v", err)
+					return
+				}
+			}
+		})
+	}
+}
+
 // While goroutines append and splice, no message is lost: each is in the view as
 // it was, once and in order, or named by a report.
 func TestTorture_NoMessageIsLost(t *testing.T) {
@@ -65,27 +86,13 @@ func TestTorture_NoMessageIsLost(t *testing.T) {
 	done := &acks{text: map[convo.ID]string{}}
 
 	const appenders, each = 4, 1500
-	var running atomic.Int32
-	running.Store(appenders)
+	var appended atomic.Int32
 	var wg sync.WaitGroup
-	for a := range appenders {
-		wg.Go(func() {
-			defer running.Add(-1)
-			for i := range each {
-				text := fmt.Sprintf("%d/%d", a, i)
-				id, err := appendOne(h, text, i%5 == 0)
-				if err != nil {
-					t.Errorf("append: %v", err)
-					return
-				}
-				done.add(id, text)
-			}
-		})
-	}
+	done.appendAll(t, &wg, h, appenders, each, 5, func(int) error { appended.Add(1); return nil })
 	for range 2 {
 		wg.Go(func() {
 			for last := false; !last; {
-				last = running.Load() == 0 // once more when all is there
+				last = appended.Load() == appenders*each || t.Failed() // once more when all is there
 				at := h.Snapshot()
 				_, err := h.SplicePrefix(at, at.Len()/2, "summary")
 				if err != nil {
@@ -162,26 +169,13 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 	const appenders = 4
 	each := long.Or(2_000, 10_000)
 	var wg sync.WaitGroup
-	for a := range appenders {
-		wg.Go(func() {
-			for i := range each {
-				text := fmt.Sprintf("%d/%d", a, i)
-				id, err := appendOne(h, text, i%5 == 0)
-				if err != nil {
-					t.Errorf("append: %v", err)
-					return
-				}
-				done.add(id, text)
-				if i%10 == 0 {
-					h.CompactInBackground(t.Context())
-				}
-				if _, err := h.CompactIfNeeded(t.Context()); err != nil {
-					t.Errorf("compact: %v", err)
-					return
-				}
-			}
-		})
-	}
+	done.appendAll(t, &wg, h, appenders, each, 5, func(i int) error {
+		if i%10 == 0 {
+			h.CompactInBackground(t.Context())
+		}
+		_, err := h.CompactIfNeeded(t.Context())
+		return err
+	})
 	wg.Wait()
 	_, _ = h.Wait(t.Context())
 	t.Logf("%d appends, %d compactions, %d entries left", len(done.text), applied.Load(), h.Len())
@@ -208,19 +202,7 @@ func TestTorture_Everything(t *testing.T) {
 	const each = 450
 
 	var wg sync.WaitGroup
-	for a := range 3 {
-		wg.Go(func() {
-			for i := range each {
-				text := fmt.Sprintf("%d/%d", a, i)
-				id, err := appendOne(h, text, i%3 == 0)
-				if err != nil {
-					t.Errorf("append: %v", err)
-					return
-				}
-				done.add(id, text)
-			}
-		})
-	}
+	done.appendAll(t, &wg, h, 3, each, 3, func(int) error { return nil })
 	worker := func(seed uint64, step func(rng *rand.Rand)) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 9))

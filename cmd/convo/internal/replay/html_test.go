@@ -21,8 +21,7 @@ func TestWriteHTML_Compactions(t *testing.T) {
 				session.Event{Compaction: &session.Compaction{View: []convo.Message{convo.User("so far")}}},
 				event(convo.Assistant("yes")))
 		}
-		r, err := Run(t.Context(), s, Options{Window: 1 << 20})
-		require.NoError(t, err)
+		r := mustRun(t, s, Options{Window: 1 << 20})
 		require.Len(t, r.Compactions, n)
 		var page, text strings.Builder
 		require.NoError(t, WriteHTML(&page, Total([]*Report{r}), []*Report{r}))

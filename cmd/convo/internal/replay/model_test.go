@@ -262,8 +262,7 @@ func TestRun_EqualsModel(t *testing.T) {
 		if r.IntN(2) == 0 {
 			o.Overhead = r.IntN(400)
 		}
-		report, err := Run(t.Context(), s, o)
-		require.NoError(t, err)
+		report := mustRun(t, s, o)
 		want := modelOf(t, s, o)
 		for _, p := range Policies {
 			assert.Equal(t, *want[p], *report.Policies[p], "seed %d: %s", seed, p)

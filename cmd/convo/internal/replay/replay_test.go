@@ -38,6 +38,33 @@ func user(tokens int) session.Event { return event(of(convo.RoleUser, tokens)) }
 
 func answer(tokens int) session.Event { return event(of(convo.RoleAssistant, tokens)) }
 
+// mustRun replays a session, which must not fail.
+func mustRun(t testing.TB, s *session.Session, o Options) *Report {
+	t.Helper()
+	r, err := Run(t.Context(), s, o)
+	require.NoError(t, err)
+	return r
+}
+
+// asText returns what the command prints for a report.
+func asText(t testing.TB, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, WriteText(&b, r, 80))
+	return b.String()
+}
+
+// asPage returns the page for reports.
+func asPage(t testing.TB, r *Report, all ...*Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, WriteHTML(&b, r, all))
+	return b.String()
+}
+
+// notesOf returns the notes of a report, one in each line.
+func notesOf(r *Report) string { return strings.Join(r.Notes(), "\n") }
+
 func TestRun_ByHand(t *testing.T) {
 	same := func(b Bill) map[Policy]Bill {
 		return map[Policy]Bill{Recorded: b, Nothing: b, Trim: b, Convo: b}
@@ -102,8 +129,7 @@ func TestRun_ByHand(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.options.Tokenizer = words
-			r, err := Run(t.Context(), &c.session, c.options)
-			require.NoError(t, err)
+			r := mustRun(t, &c.session, c.options)
 			for p, want := range c.want {
 				assert.Equal(t, want, *r.Policies[p], p)
 			}
@@ -118,8 +144,7 @@ func TestRun_CompactionSizes(t *testing.T) {
 		{Compaction: &session.Compaction{Trigger: "auto", Before: 7000, After: 900, View: []convo.Message{of(convo.RoleUser, 30)}}},
 		user(100), answer(50),
 	}}
-	r, err := Run(t.Context(), s, Options{Window: 1000, Overhead: 10, Tokenizer: words})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000, Overhead: 10, Tokenizer: words})
 	assert.Equal(t, []Compaction{{Request: 2, Trigger: "auto", Before: 7000, After: 900, EstimatedBefore: 310, EstimatedAfter: 40, PrefixLost: 300, NextRecorded: 140, NextConvo: 410}}, r.Compactions)
 }
 
@@ -129,8 +154,7 @@ func TestRun_Measured(t *testing.T) {
 	first.Model, second.Model = "known-1", "other"
 	s := &session.Session{Events: []session.Event{user(100), first, user(100), second}}
 	prices := &Prices{Currency: "EUR", Per: 1000, Models: map[string]Price{"known": {New: 1, Cached: 0.1, Written: 2, Output: 10}}}
-	r, err := Run(t.Context(), s, Options{Window: 1000, Overhead: -1, Tokenizer: words, Prices: prices})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000, Overhead: -1, Tokenizer: words, Prices: prices})
 	// 150 × 1 + 300 × 0.1 + 50 × 2 + 70 × 10 for a thousand
 	assert.InDelta(t, 0.98, r.Measured.Money, 1e-9)
 	r.Measured.Money = 0
@@ -151,8 +175,7 @@ func TestRun_Pause(t *testing.T) {
 	for i, minutes := range []int{0, 0, 4, 10} {
 		s.Events[i].Time = at.Add(time.Duration(minutes) * time.Minute)
 	}
-	r, err := Run(t.Context(), s, Options{Window: 1000, Tokenizer: words, CacheTTL: 5 * time.Minute})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000, Tokenizer: words, CacheTTL: 5 * time.Minute})
 	// requests of 100, 150 and 200; the last request finds an empty cache, and its beginning is the same
 	assert.Equal(t, Bill{Largest: 200, Input: 450, Later: 350, Shared: 250, Cached: 100, Written: 350}, *r.Policies[Nothing])
 }
@@ -167,8 +190,7 @@ func TestRun_Repeats(t *testing.T) {
 		{Compaction: &session.Compaction{View: []convo.Message{convo.User("so far")}}},
 		call("5", `{"path":"b"}`), call("6", `{"path":"c"}`), call("7", `{"path":"c"}`), call("8", "not JSON"),
 	}}
-	r, err := Run(t.Context(), s, Options{Window: 10_000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 10_000})
 	assert.Equal(t, 8, r.Calls)
 	assert.Equal(t, 4, r.Repeats)
 	assert.Equal(t, 2, r.Compactions[0].Repeats, "c was not called before the compaction")
@@ -191,8 +213,7 @@ func TestRun_Strings(t *testing.T) {
 			event(convo.Assistant("ORD-1001 ORD-1003")), // each string counts once
 		},
 	}
-	r, err := Run(t.Context(), s, Options{Window: 10_000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 10_000})
 	assert.Equal(t, Strings{All: 2, Recorded: Where{Summary: 1, Gone: 1}, Convo: Where{View: 2}}, r.Compactions[0].Used)
 	chance := r.Compactions[0].Chance
 	assert.Equal(t, 2, chance.All)
@@ -214,8 +235,7 @@ func TestRun_StringsOfManyCompactions(t *testing.T) {
 				event(convo.Assistant(text.String())))
 			all += 10
 		}
-		r, err := Run(t.Context(), s, Options{Window: 1 << 20})
-		require.NoError(t, err)
+		r := mustRun(t, s, Options{Window: 1 << 20})
 		sought, more := 0, 0
 		for _, c := range r.Compactions {
 			sought += c.Used.All
@@ -241,8 +261,7 @@ func TestRun_Recall(t *testing.T) {
 	s.Events = append(s.Events,
 		session.Event{Compaction: &session.Compaction{View: []convo.Message{convo.User("The ledgers were listed.")}}},
 		event(convo.User("Where is that of shop 55?")), event(convo.Assistant("The ledger of shop 55 is kept at /srv/ledgers/55/book_55.db by a clerk.")))
-	r, err := Run(t.Context(), s, Options{Window: 4000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 4000})
 	require.Positive(t, r.Policies[Convo].Compactions)
 	assert.Equal(t, Strings{All: 1, Recorded: Where{Gone: 1}, Convo: Where{Recall: 1}}, r.Compactions[0].Used)
 	assert.Zero(t, r.Compactions[0].Used.Convo.Held(), "what can be recalled is not held")
@@ -329,15 +348,14 @@ func TestRun_Faults(t *testing.T) {
 			s.Events = append(s.Events, event(m))
 		}
 		s.Events = append(s.Events, answer(9))
-		r, err := Run(t.Context(), s, Options{Window: 1 << 20})
-		require.NoError(t, err)
+		r := mustRun(t, s, Options{Window: 1 << 20})
 		got := map[string]string(nil)
 		for _, f := range r.Faults {
 			if got == nil {
 				got = map[string]string{}
 			}
 			got[f.Provider], _, _ = strings.Cut(f.Problem, " ")
-			assert.Contains(t, strings.Join(r.Notes(), "\n"), "This list, sent again as it is recorded, would be refused by "+f.Provider+": "+got[f.Provider]+" at ")
+			assert.Contains(t, notesOf(r), "This list, sent again as it is recorded, would be refused by "+f.Provider+": "+got[f.Provider]+" at ")
 		}
 		assert.Equal(t, list.want, got, name)
 	}
@@ -348,8 +366,7 @@ func TestRun_FaultsOfOpenCalls(t *testing.T) {
 	const file = `[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"b"},{"role":"assistant","content":"d"}]`
 	for s, err := range session.Read(strings.NewReader(file), "file", session.Options{}) {
 		require.NoError(t, err)
-		r, err := Run(t.Context(), s, Options{Window: 1000})
-		require.NoError(t, err)
+		r := mustRun(t, s, Options{Window: 1000})
 		assert.Len(t, r.Faults, len(plainFormats))
 		for _, f := range r.Faults {
 			assert.Contains(t, f.Problem, "unanswered-call", f.Provider)
@@ -359,24 +376,21 @@ func TestRun_FaultsOfOpenCalls(t *testing.T) {
 
 	// The replay also answers a call that is open in the events.
 	s := &session.Session{Events: []session.Event{user(9), event(convo.Assistant("", convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"})), user(9), answer(9)}}
-	r, err := Run(t.Context(), s, Options{Window: 1000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000})
 	assert.Len(t, r.Faults, len(plainFormats))
 }
 
 // A list that no provider takes for its length is not written out to be checked.
 func TestRun_FaultsOfLongLists(t *testing.T) {
 	s := &session.Session{Events: []session.Event{answer(9), user(30_000), answer(9)}}
-	r, err := Run(t.Context(), s, Options{Window: 1000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000})
 	assert.Empty(t, r.Faults)
 	assert.Equal(t, 1, r.TooLong)
 	assert.Contains(t, r.Notes(), "This list has more than 4 times the tokens of the window, so the rules of the formats are not checked.")
 
 	view := []convo.Message{convo.Assistant("so far")}
 	s.Events = append(s.Events, session.Event{Compaction: &session.Compaction{View: view}}, answer(9))
-	r, err = Run(t.Context(), s, Options{Window: 1000})
-	require.NoError(t, err)
+	r = mustRun(t, s, Options{Window: 1000})
 	assert.Zero(t, r.TooLong)
 	assert.NotEmpty(t, r.Faults, "what the compaction left is checked")
 }
@@ -409,15 +423,13 @@ func TestRun_Refused(t *testing.T) {
 	s := &session.Session{Events: []session.Event{
 		user(9), event(orphan), answer(9), event(convo.Assistant("", open)), answer(9), event(convo.Message{Role: "narrator"}), answer(9),
 	}}
-	r, err := Run(t.Context(), s, Options{Window: 1000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000})
 	assert.Equal(t, 2, r.Refused)
 	assert.Equal(t, 4, r.Requests)
 	assert.Equal(t, r.Policies[Nothing].Input, r.Policies[Convo].Input, "the open call is answered for every policy")
-	assert.Contains(t, strings.Join(r.Notes(), "\n"), "2 messages are left out for every policy")
+	assert.Contains(t, notesOf(r), "2 messages are left out for every policy")
 }
 
-// TestNotes_Caveats holds each thing that the output must not hide.
 // A model without prices is not said to be free.
 func TestNotes_NoPrices(t *testing.T) {
 	s := &session.Session{Events: []session.Event{user(9), answer(9)}}
@@ -425,29 +437,26 @@ func TestNotes_NoPrices(t *testing.T) {
 	require.NoError(t, err)
 	for model, want := range map[string]string{"known": `USD +0\.\d+ +0\.`, "other": "USD +– +– +– +–\n"} {
 		s.Events[1].Model = model
-		r, err := Run(t.Context(), s, Options{Window: 4000, Prices: prices})
-		require.NoError(t, err)
-		var b bytes.Buffer
-		require.NoError(t, WriteText(&b, r, 80))
-		assert.Regexp(t, want, b.String(), model)
+		r := mustRun(t, s, Options{Window: 4000, Prices: prices})
+		assert.Regexp(t, want, asText(t, r), model)
 	}
 }
 
 // What a reader left out is said, since it may have cost money.
 func TestNotes_LeftOut(t *testing.T) {
 	s := &session.Session{Events: []session.Event{user(9), answer(9)}, Counts: session.Counts{Records: 9, Sidechains: 2, Dropped: 1, Usages: 1}}
-	r, err := Run(t.Context(), s, Options{Window: 4000})
-	require.NoError(t, err)
-	notes := strings.Join(r.Notes(), "\n")
+	r := mustRun(t, s, Options{Window: 4000})
+	notes := notesOf(r)
 	assert.Contains(t, notes, "2 messages of subagents are in no figure.\n")
 	assert.Contains(t, notes, "1 message repeated, empty or on another branch is in no figure.\n")
 	assert.Contains(t, notes, "1 report of usage is left out,")
-	notes = strings.Join(Total([]*Report{r, r}).Notes(), "\n")
+	notes = notesOf(Total([]*Report{r, r}))
 	assert.Contains(t, notes, "4 messages of subagents are in no figure.\n")
 	assert.Contains(t, notes, "2 messages repeated, empty or on another branch are in no figure.\n")
 	assert.Contains(t, notes, "2 reports of usage are left out,")
 }
 
+// The output hides none of these things.
 func TestNotes_Caveats(t *testing.T) {
 	s := randomSession(rand.New(rand.NewPCG(5, 3)), 300)
 	s.Events = append(s.Events, session.Event{Compaction: &session.Compaction{Hidden: true}}, user(9), answer(9))
@@ -456,13 +465,10 @@ func TestNotes_Caveats(t *testing.T) {
 			s.Events[i].Usage = &convo.Usage{Input: 5000, Output: 10}
 		}
 	}
-	r, err := Run(t.Context(), s, Options{Window: 4000, Overhead: 800})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 4000, Overhead: 800})
 	require.Positive(t, r.Policies[Convo].Compactions)
-	var text, page bytes.Buffer
-	require.NoError(t, WriteText(&text, r, 80))
-	require.NoError(t, WriteHTML(&page, r, []*Report{r}))
-	for name, out := range map[string]string{"text": text.String(), "html": page.String()} {
+	text := asText(t, r)
+	for name, out := range map[string]string{"text": text, "html": asPage(t, r, r)} {
 		out = strings.Join(strings.Fields(out), " ")
 		for _, caveat := range []string{
 			"Recorded answers stay as they were",
@@ -486,7 +492,7 @@ func TestNotes_Caveats(t *testing.T) {
 		}
 	}
 	// sizes that are not measured are never called so
-	for line := range strings.Lines(text.String()) {
+	for line := range strings.Lines(text) {
 		if strings.Contains(line, "measured") && strings.Contains(line, none) {
 			assert.Equal(t, 3, strings.Count(line, none), line)
 		}
@@ -498,18 +504,16 @@ func TestWriteText_Width(t *testing.T) {
 	for range 20 {
 		s.Events = append(s.Events, event(convo.User(strings.Repeat("word ", 1000))), event(convo.Assistant("yes")))
 	}
-	r, err := Run(t.Context(), s, Options{Window: 200_000})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 200_000})
 	r.Name = strings.Repeat("name-", 40)
 	r.Policies[Nothing].Input += 2_000_000_000
-	var b bytes.Buffer
-	require.NoError(t, WriteText(&b, r, 80))
-	for line := range strings.Lines(b.String()) {
+	text := asText(t, r)
+	for line := range strings.Lines(text) {
 		if !strings.Contains(line, "name-") {
 			assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
 		}
 	}
-	assert.Contains(t, b.String(), " M ", "the total of nothing")
+	assert.Contains(t, text, " M ", "the total of nothing")
 }
 
 func TestWarning(t *testing.T) {
@@ -517,16 +521,14 @@ func TestWarning(t *testing.T) {
 	r := Total([]*Report{{Records: 100, Unknown: 1, Policies: bills}})
 	assert.False(t, r.NotUnderstood())
 	assert.Empty(t, r.Warning())
-	assert.Contains(t, strings.Join(r.Notes(), "\n"), "1 of 100 records was not understood and is in no figure.")
+	assert.Contains(t, notesOf(r), "1 of 100 records was not understood and is in no figure.")
 	r = Total([]*Report{{Records: 200, Unknown: 2, Policies: bills}})
-	assert.Contains(t, strings.Join(r.Notes(), "\n"), "2 of 200 records were not understood and are in no figure.")
+	assert.Contains(t, notesOf(r), "2 of 200 records were not understood and are in no figure.")
 	r = Total([]*Report{{Records: 1, Unknown: 1, Policies: bills}})
 	assert.Contains(t, r.Warning(), "1 of 1 record (100.0 %) was not")
 	r = Total([]*Report{{Records: 99, Unknown: 1, Policies: bills}})
 	assert.True(t, r.NotUnderstood())
-	var b bytes.Buffer
-	require.NoError(t, WriteText(&b, r, 80))
-	assert.True(t, strings.HasPrefix(b.String(), "1 of 99 records (1.0 %) was not understood and is"), b.String())
+	assert.Regexp(t, `^1 of 99 records \(1\.0 %\) was not understood and is`, asText(t, r))
 }
 
 // Sessions with other overheads have one window.
@@ -534,16 +536,16 @@ func TestTotal_Overheads(t *testing.T) {
 	total := Total([]*Report{{Window: 9, Overhead: 1, Policies: emptyBills()}, {Window: 9, Overhead: 2, Policies: emptyBills()}})
 	assert.True(t, total.OverheadsDiffer)
 	assert.Contains(t, total.title(), ", window 9,")
-	assert.Contains(t, strings.Join(total.Notes(), "\n"), "up to 2 tokens")
+	assert.Contains(t, notesOf(total), "up to 2 tokens")
 }
 
 // Tools that some sessions hold are not said to be in none.
 func TestTotal_SomeLack(t *testing.T) {
 	with, without := &Report{HasSystem: true, HasTools: true, Policies: emptyBills()}, &Report{HasSystem: true, Policies: emptyBills()}
 	for _, reports := range [][]*Report{{with, without, without}, {without, without, with}} {
-		assert.Contains(t, strings.Join(Total(reports).Notes(), "\n"), "Tools are not in every session; taken as")
+		assert.Contains(t, notesOf(Total(reports)), "Tools are not in every session; taken as")
 	}
-	assert.Contains(t, strings.Join(Total([]*Report{without, without}).Notes(), "\n"), "Tools are not in the file; taken as")
+	assert.Contains(t, notesOf(Total([]*Report{without, without})), "Tools are not in the file; taken as")
 }
 
 func emptyBills() map[Policy]*Bill {
@@ -557,8 +559,7 @@ func emptyBills() map[Policy]*Bill {
 func TestTotal(t *testing.T) {
 	var reports []*Report
 	for seed := range uint64(3) {
-		r, err := Run(t.Context(), randomSession(rand.New(rand.NewPCG(seed, 8)), 120), Options{Window: 3000 + 1000*int(seed)})
-		require.NoError(t, err)
+		r := mustRun(t, randomSession(rand.New(rand.NewPCG(seed, 8)), 120), Options{Window: 3000 + 1000*int(seed)})
 		reports = append(reports, r)
 	}
 	total := Total(reports)
@@ -580,20 +581,16 @@ func TestTotal(t *testing.T) {
 }
 
 func TestRun_Deterministic(t *testing.T) {
-	var first []byte
+	var first string
 	for range 3 {
-		s := randomSession(rand.New(rand.NewPCG(5, 3)), 300)
-		r, err := Run(t.Context(), s, Options{Window: 4000, Overhead: -1})
-		require.NoError(t, err)
+		r := mustRun(t, randomSession(rand.New(rand.NewPCG(5, 3)), 300), Options{Window: 4000, Overhead: -1})
 		data, err := json.Marshal(r)
 		require.NoError(t, err)
-		var page bytes.Buffer
-		require.NoError(t, WriteHTML(&page, r, []*Report{r}))
-		data = append(data, page.Bytes()...)
-		if first == nil {
-			first = data
+		all := string(data) + asPage(t, r, r)
+		if first == "" {
+			first = all
 		}
-		require.Equal(t, string(first), string(data))
+		require.Equal(t, first, all)
 	}
 }
 
@@ -604,23 +601,22 @@ func TestOutput_Hostile(t *testing.T) {
 		{Compaction: &session.Compaction{Trigger: evil, Summary: evil, View: []convo.Message{convo.User(evil)}}},
 		event(convo.User(evil)), {Messages: []convo.Message{convo.Assistant(evil)}, Model: evil},
 	}}
-	r, err := Run(t.Context(), s, Options{Window: 1000, Prices: &Prices{Currency: "<b>\x1b", Per: 1, Models: map[string]Price{"x": {}}}})
-	require.NoError(t, err)
+	r := mustRun(t, s, Options{Window: 1000, Prices: &Prices{Currency: "<b>\x1b", Per: 1, Models: map[string]Price{"x": {}}}})
 	r.Name = evil
 	r.Faults = []Fault{{Provider: "X", Lists: 1, Problem: evil}}
-	var text, page bytes.Buffer
-	require.NoError(t, WriteText(&text, r, 80))
-	require.NoError(t, WriteHTML(&page, Total([]*Report{r, r}), []*Report{r, r}))
-	for _, out := range []string{text.String(), page.String()} {
-		assert.NotContains(t, out, "\x1b")
-		assert.NotContains(t, out, "\x07")
-		assert.NotContains(t, out, "\u202e")
+	page := asPage(t, Total([]*Report{r, r}), r, r)
+	for _, out := range []string{asText(t, r), page} {
+		assert.NotRegexp(t, "[\x1b\x07\u202e]", out)
 	}
-	assert.False(t, strings.Contains(strings.ToLower(page.String()), "<script"))
-	assert.NotContains(t, page.String(), "<b>")
-	assert.NotContains(t, page.String(), `" onload`)
-	assert.NotContains(t, page.String(), "http:", "the page loads nothing")
-	assert.Contains(t, page.String(), "default-src 'none'")
+	assert.NotRegexp(t, `(?i)<script|<b>|" onload|http:`, page, "the page loads nothing")
+	assert.Contains(t, page, "default-src 'none'")
+}
+
+// A scale has a few lines, at round numbers.
+func TestTick(t *testing.T) {
+	for most, want := range map[float64]float64{0: 1, -3: 1, 0.05: 0.01, 0.7: 0.1, 1: 0.2, 4: 1, 9: 1, 100: 20, 240: 50, 4719: 1000, 700_000: 100_000} {
+		assert.InDelta(t, want, tick(most), want/1000, most)
+	}
 }
 
 func TestPause(t *testing.T) {
@@ -679,8 +675,8 @@ func FuzzRun(f *testing.F) {
 			return
 		}
 		consistent(t, r)
-		require.NoError(t, WriteText(&bytes.Buffer{}, r, 80))
-		require.NoError(t, WriteHTML(&bytes.Buffer{}, Total([]*Report{r, r}), []*Report{r, r}))
+		asText(t, r)
+		asPage(t, Total([]*Report{r, r}), r, r)
 	})
 }
 
@@ -770,8 +766,7 @@ func TestRun_Memory(t *testing.T) {
 	for _, compaction := range []int{0, 250} {
 		s, size := longSession(long.Or(2500, 10_000), compaction)
 		peak := heaptest.Peak(func() {
-			_, err := Run(t.Context(), s, Options{Window: 100_000})
-			require.NoError(t, err)
+			_ = mustRun(t, s, Options{Window: 100_000})
 		})
 		t.Logf("a compaction after each %d exchanges: %.1f MB of text, peak %.2f times that", compaction, float64(size)/1e6, float64(peak)/float64(size))
 		assert.Less(t, peak, uint64(size*3/2+3<<20), "a compaction after each %d exchanges", compaction)

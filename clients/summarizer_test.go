@@ -1,0 +1,251 @@
+package clients_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+var long = strings.Repeat("much to summarise ", 300)
+
+func count(s string) int { return len(s) / 4 }
+
+// body returns the body of the request for a summary.
+func body(t *testing.T, format wire.Format, model, usual, params string, r convo.SummaryRequest) string {
+	t.Helper()
+	var body []byte
+	s := clients.Summarizer(format, model, usual, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+		var err error
+		body, err = clients.Body(ctx, req, json.RawMessage(params))
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("sum")}, Usage: convo.Usage{Input: 3}}, err
+	})
+	sum, err := s.Summarize(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, convo.Summary{Text: "sum", Usage: convo.Usage{Input: 3}, Model: model}, sum)
+	return string(body)
+}
+
+func TestSummarizer(t *testing.T) {
+	answer := func(model string) convo.Message {
+		m := convo.Assistant("answer")
+		m.Origin.Model = model
+		return m
+	}
+	for name, tt := range map[string]struct {
+		made   convo.Message // the newest answer
+		named  string        // what the History names
+		prompt string
+		params string
+		rides  bool
+	}{
+		"its own answer":           {answer("claude-opus-5-5"), "", long, `{}`, true},
+		"the same by another name": {answer("us.anthropic.claude-opus-5-5-20260918-v1:0"), "other", long, `{}`, true},
+		"the History's model":      {answer(""), "claude-opus-5-5", long, `{}`, true},
+		"not known":                {answer(""), "", long, `{}`, false},
+		"another's answer":         {answer("claude-haiku-5-5"), "claude-opus-5-5", long, `{}`, false},
+		"another History's model":  {answer(""), "claude-haiku-5-5", long, `{}`, false},
+		"a short prompt":           {answer("claude-opus-5-5"), "", "p", `{}`, false},
+		"a schema":                 {answer("claude-opus-5-5"), "", long, `{"output_config":{"effort":"high","format":{"type":"json_schema","schema":{}}}}`, false},
+		"a schema of a gateway":    {answer("claude-opus-5-5"), "", long, `{"json_schema":{}}`, false},
+		"text":                     {answer("claude-opus-5-5"), "", long, `{"response_format":{"type":"text"}}`, true},
+		"any call":                 {answer("claude-opus-5-5"), "", long, `{"tool_choice":{"type":"any"}}`, false},
+		"a call if it likes":       {answer("claude-opus-5-5"), "", long, `{"tool_choice":{"type":"auto"}}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, err := convo.New(nil)
+			require.NoError(t, err)
+			_, err = h.Append(convo.System("guide"), convo.User("question"), tt.made, convo.User("more"))
+			require.NoError(t, err)
+			require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+			require.NoError(t, h.SetModel(tt.named, convo.Limits{}))
+			r := convo.SummaryRequest{Prompt: tt.prompt, Instruction: "Summarise.", Count: count, Sent: h.Snapshot()}
+			got := body(t, wire.Anthropic{Cache: true}, "claude-opus-5-5", "claude-opus-5-5", tt.params, r)
+			for _, part := range []string{"question", `"name":"read"`, "Summarise.", "cache_control"} {
+				assert.Equal(t, tt.rides, strings.Contains(got, part), "%s in %s", part, got)
+			}
+			assert.NotContains(t, got, "format")
+			assert.NotContains(t, got, "json_schema")
+			r.Sent = nil
+			assert.NotContains(t, body(t, wire.Anthropic{}, "claude-opus-5-5", "claude-opus-5-5", tt.params, r), "question")
+		})
+	}
+	failed := errors.New("x")
+	_, err := clients.Summarizer(wire.Anthropic{}, "", "", func(context.Context, wire.Request) (convo.Reply, error) { return convo.Reply{}, failed }).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
+	require.ErrorIs(t, err, failed)
+	sum, err := clients.Summarizer(wire.Anthropic{}, "", "", func(context.Context, wire.Request) (convo.Reply, error) {
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{ID: "a", Name: "read"})}, Usage: convo.Usage{Input: 7}}, nil
+	}).Summarize(t.Context(), convo.SummaryRequest{Prompt: "p", Count: count})
+	assert.Equal(t, convo.Summary{Usage: convo.Usage{Input: 7}}, sum, "it is paid")
+	var refused *convo.RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorContains(t, err, `"read"`)
+}
+
+// What of the parameters is in the request for a summary.
+func TestSummarizer_Params(t *testing.T) {
+	chat, responses, gemini, converse := wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Gemini{}, wire.Converse{Cache: true}
+	for name, tt := range map[string]struct {
+		format       wire.Format
+		model, usual string
+		params       string
+		want         string // without what req holds
+	}{
+		"nothing":                 {chat, "mine", "mine", `{}`, `{}`},
+		"the limit is needed":     {wire.Anthropic{Cache: true}, "claude-3-7-sonnet", "", `{}`, `{"max_tokens":2000}`},
+		"a limit":                 {chat, "gpt-4o", "", `{"max_tokens":1024,"max_completion_tokens":5}`, `{"max_tokens":2000,"max_completion_tokens":2000}`},
+		"a large limit":           {chat, "gpt-4o", "", `{"max_tokens":10000}`, `{"max_tokens":10000}`},
+		"a limit, and thinking":   {chat, "mine", "", `{"max_tokens":9}`, `{"max_tokens":10000}`},
+		"more than it can write":  {wire.Anthropic{}, "claude-3-opus", "", `{"max_tokens":64000}`, `{"max_tokens":4096}`},
+		"formats and stops":       {chat, "gpt-4o", "", `{"response_format":{"type":"json_object"},"stop":["x"],"n":2,"guided_json":{},"best_of":3,"functions":[],"function_call":"auto","tool_choice":"auto"}`, `{}`},
+		"what stays":              {chat, "gpt-4o", "gpt-4o", `{"temperature":0.5,"user":"u","metadata":{"a":"b"},"service_tier":"flex","provider":{"order":["x"]},"chat_template_kwargs":{"a":1},"reasoning_effort":"low"}`, `{"temperature":0.5,"user":"u","metadata":{"a":"b"},"service_tier":"flex","provider":{"order":["x"]},"chat_template_kwargs":{"a":1}}`},
+		"of another model":        {chat, "gpt-4o", "gpt-5.5", `{"temperature":0.5,"user":"u"}`, `{"user":"u"}`},
+		"what goes":               {chat, "gpt-4o", "gpt-4o", `{"prediction":{},"modalities":["text"],"web_search_options":{},"logprobs":true,"seed":1,"verbosity":"low","plugins":[{}]}`, `{}`},
+		"stored":                  {chat, "gpt-4o", "gpt-4o", `{"store":true,"metadata":{"a":"b"}}`, `{"store":false}`},
+		"thinking off":            {chat, "gpt-5.5", "gpt-5.5", `{"max_completion_tokens":9,"reasoning_effort":"high"}`, `{"max_completion_tokens":2000,"reasoning_effort":"none"}`},
+		"an effort":               {chat, "mine", "mine", `{"max_completion_tokens":9,"reasoning_effort":"high"}`, `{"max_completion_tokens":10000,"reasoning_effort":"high"}`},
+		"another's effort":        {chat, "mine", "other", `{"reasoning_effort":"high"}`, `{}`},
+		"a budget of a gateway":   {chat, "mine", "mine", `{"max_tokens":9,"reasoning":{"max_tokens":3000}}`, `{"max_tokens":5000,"reasoning":{"max_tokens":3000}}`},
+		"Responses":               {responses, "gpt-5.5", "gpt-5.5", `{"store":true,"max_output_tokens":9,"text":{"format":{"type":"json_schema"},"verbosity":"low"},"reasoning":{"effort":"high","summary":"auto"},"include":["x"],"prompt":{},"context_management":[],"truncation":"auto"}`, `{"store":false,"max_output_tokens":2000,"reasoning":{"effort":"none"}}`},
+		"Responses, unset":        {responses, "mine", "mine", `{}`, `{"store":false}`},
+		"Gemini":                  {gemini, "gemini-3.8-flash", "gemini-3.8-flash", `{"cachedContent":"c","safetySettings":[1],"generationConfig":{"maxOutputTokens":9,"responseMimeType":"application/json","responseSchema":{},"candidateCount":2,"stopSequences":["x"],"temperature":1,"topP":1,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":500}}}`, `{"safetySettings":[1],"generationConfig":{"maxOutputTokens":10000,"temperature":1,"thinkingConfig":{"thinkingLevel":"MINIMAL"}}}`},
+		"Gemini, thinking off":    {gemini, "gemini-2.5-flash", "", `{"generationConfig":{"maxOutputTokens":9}}`, `{"generationConfig":{"maxOutputTokens":2000,"thinkingConfig":{"thinkingBudget":0}}}`},
+		"Gemini, a budget":        {gemini, "gemini-2.5-pro", "", `{"generationConfig":{"maxOutputTokens":9}}`, `{"generationConfig":{"maxOutputTokens":2128,"thinkingConfig":{"thinkingBudget":128}}}`},
+		"Gemini, its own budget":  {gemini, "mine", "mine", `{"generationConfig":{"maxOutputTokens":9,"thinkingConfig":{"thinkingBudget":500}}}`, `{"generationConfig":{"maxOutputTokens":2500,"thinkingConfig":{"thinkingBudget":500}}}`},
+		"Gemini, no thinking":     {gemini, "gemini-2.0-flash", "", `{"generationConfig":{"responseMimeType":"text/plain"}}`, `{}`},
+		"Claude, always thinking": {wire.Anthropic{}, "claude-opus-5-5", "", `{"max_tokens":9,"thinking":{"type":"adaptive"},"output_config":{"effort":"high"},"top_k":1,"container":"c","inference_geo":"eu"}`, `{"max_tokens":10000,"output_config":{"effort":"low"},"inference_geo":"eu"}`},
+		"Claude, thinking off":    {wire.Anthropic{}, "claude-haiku-5-5", "", `{"max_tokens":9,"output_config":{"effort":"max"}}`, `{"max_tokens":2000,"thinking":{"type":"disabled"}}`},
+		"Claude, asked to think":  {wire.Anthropic{}, "claude-sonnet-4-5", "", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5000}}`, `{"max_tokens":2000}`},
+		"not known, to think":     {wire.Anthropic{}, "mine", "mine", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5000}}`, `{"max_tokens":10000}`},
+		"Converse":                {converse, "anthropic.claude-sonnet-5-5-v1:0", "", `{"guardrailConfig":{"a":1},"inferenceConfig":{"maxTokens":9,"stopSequences":["x"],"topP":1},"outputConfig":{"textFormat":{}},"toolConfig":{"tools":[]},"additionalModelRequestFields":{"top_k":5,"thinking":{"type":"adaptive"},"anthropic_beta":["b"]},"performanceConfig":{},"requestMetadata":{"a":"b"}}`, `{"guardrailConfig":{"a":1},"inferenceConfig":{"maxTokens":2000},"additionalModelRequestFields":{"anthropic_beta":["b"],"thinking":{"type":"between_tools"}},"requestMetadata":{"a":"b"}}`},
+		"no objects":              {chat, "mine", "mine", `{"reasoning":true,"text":"x","max_tokens":"y"}`, `{"reasoning":true,"text":"x","max_tokens":"y"}`},
+		"effort, no object":       {responses, "gpt-5.5", "", `{"reasoning":true}`, `{"store":false,"reasoning":{"effort":"none"}}`},
+		"Converse, no parameters": {converse, "amazon.nova-lite-v1:0", "", `{"inferenceConfig":{"topP":1},"additionalModelRequestFields":{"topK":5}}`, `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := body(t, tt.format, tt.model, tt.usual, tt.params, convo.SummaryRequest{Prompt: "P", MaxTokens: 1000, Count: count})
+			var all map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(got), &all), got)
+			for _, name := range []string{"messages", "contents", "input"} {
+				delete(all, name)
+			}
+			rest, err := json.Marshal(all)
+			require.NoError(t, err)
+			assert.JSONEq(t, tt.want, string(rest))
+		})
+	}
+}
+
+// A request that rides keeps what the cache holds, and the rest of the parameters.
+func TestSummarizer_Rides(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.System("guide"), convo.User("question <1>"))
+	require.NoError(t, err)
+	require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+	for name, tt := range map[string]struct {
+		format       wire.Format
+		model        string
+		params, want string
+		messages     string // where the instruction follows
+	}{
+		"Anthropic": {wire.Anthropic{Cache: true}, "claude-opus-5-5", `{"max_tokens":9,"stop_sequences":["x"],"thinking":{"type":"adaptive"},"top_k":1}`, `{"max_tokens":10000,"thinking":{"type":"adaptive"},"top_k":1}`, "messages"},
+		"a budget":  {wire.Anthropic{}, "claude-sonnet-4-5", `{"max_tokens":9,"thinking":{"type":"enabled","budget_tokens":5000}}`, `{"max_tokens":7000,"thinking":{"type":"enabled","budget_tokens":5000}}`, "messages"},
+		"Chat":      {wire.OpenAIChat{}, "gpt-5.5", `{"max_completion_tokens":9,"n":2,"stop":"x","store":true,"reasoning_effort":"high","seed":1}`, `{"max_completion_tokens":10000,"store":true,"reasoning_effort":"high","seed":1}`, "messages"},
+		"Responses": {wire.OpenAIResponses{}, "gpt-5.5", `{"max_output_tokens":9,"text":{"format":{"type":"text"}},"reasoning":{"effort":"none"}}`, `{"max_output_tokens":2000,"reasoning":{"effort":"none"}}`, "input"},
+		"Gemini":    {wire.Gemini{}, "gemini-3.8-flash", `{"generationConfig":{"candidateCount":2,"maxOutputTokens":9,"topP":1}}`, `{"generationConfig":{"maxOutputTokens":10000,"topP":1}}`, "contents"},
+		"Converse":  {wire.Converse{Cache: true}, "claude-opus-5-5", `{"inferenceConfig":{"maxTokens":9,"stopSequences":["x"]}}`, `{"inferenceConfig":{"maxTokens":10000}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, h.SetModel(tt.model, convo.Limits{}))
+			got := body(t, tt.format, tt.model, tt.model, tt.params, convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: 1000, Count: count, Sent: h.Snapshot()})
+			req, err := tt.format.Encode(h.Snapshot())
+			require.NoError(t, err)
+			sent := req.Body()
+			at := len(sent) - len("]}")
+			if tt.messages == "" { // Converse: the instruction joins the message
+				at -= len("]}")
+			}
+			require.Contains(t, got, string(sent[1:at]))
+			assert.Contains(t, got[strings.Index(got, "question"):], "Sum.")
+			var all, own map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(got), &all))
+			require.NoError(t, json.Unmarshal(sent, &own))
+			for name := range own {
+				delete(all, name)
+			}
+			rest, err := json.Marshal(all)
+			require.NoError(t, err)
+			assert.JSONEq(t, tt.want, string(rest))
+		})
+	}
+}
+
+// No instruction follows a call that waits for the provider's own result.
+func TestSummarizer_Paused(t *testing.T) {
+	const model = "claude-opus-5-5"
+	const search, read = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}}`, `,{"type":"tool_use","id":"toolu_1","name":"read","input":{}}`
+	f := wire.Anthropic{Model: model}
+	for name, content := range map[string]string{"at the end": search, "before a result": search + read} {
+		t.Run(name, func(t *testing.T) {
+			h, err := convo.New(nil)
+			require.NoError(t, err)
+			_, err = h.Append(convo.User("question"))
+			require.NoError(t, err)
+			in, err := f.Decode(fmt.Appendf(nil, `{"model":%q,"role":"assistant","type":"message","content":[%s],"stop_reason":%q,"usage":{"input_tokens":1,"output_tokens":1}}`, model, content, map[string]string{search: "pause_turn", search + read: "tool_use"}[content]))
+			require.NoError(t, err)
+			reply, err := h.AppendReply(h.Snapshot(), in.Reply())
+			require.NoError(t, err)
+			for _, call := range reply.OpenCalls() {
+				_, err := h.Append(convo.Result(call, "r"))
+				require.NoError(t, err)
+			}
+			r := convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: 1000, Count: count, Sent: h.Snapshot()}
+			req, err := f.Encode(r.Sent)
+			require.NoError(t, err)
+			require.Contains(t, string(req.Body()), "srvtoolu_1")
+			got := body(t, f, model, model, `{}`, r)
+			assert.NotContains(t, got, "srvtoolu_1")
+			assert.Contains(t, got, "much to summarise")
+		})
+	}
+}
+
+// A request that is too long with the room for thinking is made without it.
+func TestSummarizer_Overflow(t *testing.T) {
+	overflow := errors.New("This model's maximum context length is 32768 tokens. However, you requested 34000 tokens (24000 in the messages, 10000 in the completion).")
+	for name, tt := range map[string]struct {
+		params string
+		want   []string // limits
+	}{
+		"a limit":       {`{"max_tokens":9}`, []string{"10000", "2000"}},
+		"its own limit": {`{"max_tokens":9000}`, []string{"10000", "9000"}},
+		"a large limit": {`{"max_tokens":90000}`, []string{"90000"}},
+		"a budget":      {`{"max_tokens":9,"reasoning":{"max_tokens":3000}}`, []string{"5000"}},
+		"no limit":      {`{}`, []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var limits []string
+			s := clients.Summarizer(wire.OpenAIChat{}, "mine", "mine", func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+				body, err := clients.Body(ctx, req, json.RawMessage(tt.params))
+				require.NoError(t, err)
+				var all map[string]json.RawMessage
+				require.NoError(t, json.Unmarshal(body, &all))
+				limits = append(limits, string(all["max_tokens"]))
+				return convo.Reply{}, overflow
+			})
+			_, err := s.Summarize(t.Context(), convo.SummaryRequest{Prompt: "P", MaxTokens: 1000, Count: count})
+			require.ErrorIs(t, err, overflow)
+			assert.Equal(t, tt.want, limits)
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package models
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	vendors   = regexp.MustCompile(`^([a-z]+(-[a-z]+)*\.){1,2}([a-z])`) // "us.anthropic." and the next letter
+	revisions = regexp.MustCompile(`(-\d{8}|-\d{4}-\d{2}-\d{2}|-v\d+:\d+|-\d{3})$`)
+)
+
+// checkModel checks what is taken off a name, by regular expressions.
+func checkModel(t *testing.T, name string) {
+	t.Helper()
+	if got, want := withoutVendor(name), vendors.ReplaceAllString(name, "$3"); got != want {
+		t.Fatalf("%q without its vendor is %q, want %q", name, got, want)
+	}
+	if got, want := withoutRevision(name), revisions.ReplaceAllString(name, ""); got != want {
+		t.Fatalf("%q without its revision is %q, want %q", name, got, want)
+	}
+}
+
+func TestPlain(t *testing.T) {
+	pieces := strings.Fields("us . - -v a gov anthropic . - 2026 08 07 -2026-09-01 -20260901 -001 -v1:0 : 1 :2 0 é A _ opus x")
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 50_000 {
+		var b strings.Builder
+		for range r.IntN(8) {
+			b.WriteString(pieces[r.IntN(len(pieces))])
+		}
+		checkModel(t, b.String())
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add("us.anthropic.claude-opus-4-8-20260901-v1:0")
+	f.Add("-2026-09-01")
+	f.Fuzz(checkModel)
+}
+
+func TestOutput(t *testing.T) {
+	for model, want := range map[string]int{
+		"claude-3-opus-20240229": 4_096, "claude-3-5-sonnet": 8_192, "claude-3-7-sonnet": 64_000, "claude-opus-4-1": 32_000, "claude-sonnet-4": 64_000,
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0": 64_000, "claude-opus-5-5": 128_000,
+		"gpt-4": 8_192, "gpt-4.1-mini": 32_768, "openai/gpt-4o-2024-08-06": 16_384, "gpt-5.5": 128_000, "o3-mini": 100_000,
+		"models/gemini-2.0-flash": 8_192, "gemini-3.8-flash": 65_535, "amazon.nova-lite-v1:0": 10_000, "amazon.nova-2-lite-v1:0": 0, "": 0, "mine": 0,
+	} {
+		if got := Output(model); got != want {
+			t.Errorf("%s: %d, want %d", model, got, want)
+		}
+	}
+}
+
+func TestLeastThinking(t *testing.T) {
+	for model, want := range map[string]string{
+		"claude-sonnet-4-5": Unasked, "claude-3-opus": Unasked, "claude-fable-5-1": "low", "claude-opus-5": "disabled", "claude-opus-5-5": "low",
+		"us.anthropic.claude-sonnet-5-5-v1:0": "between_tools", "claude-sonnet-5": "disabled", "claude-haiku-5-5": "disabled", "claude-haiku-6": "",
+		"gpt-4o": Unasked, "gpt-4.1": Unasked, "gpt-5": "minimal", "gpt-5-mini": "minimal", "gpt-5-pro": "", "gpt-5-chat-latest": Unasked, "gpt-5.1": "none",
+		"gpt-5.1-codex-max": "low", "gpt-5.2-pro": "", "gpt-5.5-mini": "none", "gpt-6-astra": "low", "gpt-6-sol": "none", "gpt-6-rosalind": "", "o3-mini": "low", "o3-pro": "",
+		"gemini-2.0-flash": Unasked, "gemini-2.5-flash-lite": "0", "gemini-2.5-pro": "128", "gemini-3.8-flash-lite": "MINIMAL", "gemini-3-pro-preview": "LOW", "mine": "", "": "",
+	} {
+		if got := LeastThinking(model); got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+	}
+}
