@@ -107,7 +107,7 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 				at = placeOf(page, x.Entry.ID)
 			}
 			page = slices.Insert(page, at, x)
-			if at <= damaged {
+			if at < damaged {
 				damaged++
 			}
 			return true

@@ -624,6 +624,20 @@ func TestArchive_DamagedPages(t *testing.T) {
 	assert.Positive(t, late, "a later record held entries of a damaged one")
 }
 
+// A page comes with the damage that is on it.
+func TestArchiveBefore_Damage(t *testing.T) {
+	s := &spoiledStore{shelf: new(shelf), bad: map[uint64]bool{2: true}}
+	h := open(t, s, "k", nil)
+	for range 4 {
+		mustAppend(t, h, convo.User("q"), convo.Assistant("a"))
+		save(t, h)
+	}
+	for n, damaged := range map[int]bool{2: false, 3: false, 4: true, 6: true} { // 4: the entry before the page is lost
+		_, err := h.ArchiveBefore(t.Context(), 0, n)
+		assert.Equal(t, damaged, errors.As(err, new(*convo.DamageError)), "a page of %d: %v", n, err)
+	}
+}
+
 // Lost IDs are in Gone once, however often a record after them shows that some are lost.
 func TestArchive_GoneOnce(t *testing.T) {
 	s := &spoiledStore{shelf: new(shelf), bad: map[uint64]bool{2: true, 6: true}}

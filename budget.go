@@ -73,7 +73,7 @@ func (b *Budget) Free() int {
 
 func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.int64(), 0) }
 
-// String describes the pool in one line, as in "41,200 of 100,000 tokens used".
+// String describes the pool, as in "41,200 of 100,000 tokens used".
 func (b *Budget) String() string {
 	return fmt.Sprintf("%s of %s tokens used", grouped(b.Used()), grouped(b.Total()))
 }

@@ -149,8 +149,7 @@ func (a *attempt) finish(e Edit, err error) error {
 // limit; the edit is then empty.
 func (a *attempt) ask() (e Edit, err error) {
 	switch {
-	case (a.cuts != nil || a.yields) && a.scale.Upper() <= a.target:
-		return e, nil
+	case (a.cuts != nil || a.yields) && a.scale.Upper() <= a.target: // it is not asked
 	case !a.setGoal(a.scale.Kept().Upper()):
 		err = ErrNoGain
 	default:

@@ -252,6 +252,7 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 	for i := range a.at.len() {
 		entry := a.at.at(i)
 		_, leaves := slices.BinarySearch(e.Drop, entry.id)
+		leaves = leaves && !now.isPinned(entry.head) // an exchange that was pinned in the meantime stays
 		m := entry.msg
 		if leaves {
 			m = redacted(&m, redact)

@@ -17,7 +17,7 @@ import (
 
 // waiting returns a History above Limits.Soft, of which a compaction in the background
 // has ended with OutcomeReady, and the reports so far. ttl is Options.CacheTTL.
-func waiting(t *testing.T, ttl time.Duration) (h *convo.History, told *[]convo.Report, calls *atomic.Int32) {
+func waiting(t *testing.T, ttl time.Duration, change ...func(*convo.Options)) (h *convo.History, told *[]convo.Report, calls *atomic.Int32) {
 	t.Helper()
 	calls, told = new(atomic.Int32), new([]convo.Report)
 	opts := windowOf(4000, convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
@@ -27,6 +27,9 @@ func waiting(t *testing.T, ttl time.Duration) (h *convo.History, told *[]convo.R
 	opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
 	opts.CacheTTL = ttl
 	opts.OnCompaction = func(r convo.Report) { *told = append(*told, r) }
+	for _, f := range change {
+		f(opts)
+	}
 	h = toolTurn(t, opts, 20)
 	require.True(t, h.CompactInBackground(t.Context()))
 	r, err := h.Wait(t.Context())
@@ -139,6 +142,20 @@ func TestCacheTTL_EditWaits(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, calls.Load(), "nothing is left to summarise")
 	})
+	run("a compaction that is given up", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		end := func() {}
+		h, told, calls := waiting(t, time.Hour, func(opts *convo.Options) {
+			opts.Tokenizer = convo.TokenizerFunc(func(text string) int { end(); return len(text) })
+		})
+		end = cancel
+		_, err := h.Compact(ctx, "")
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, convo.OutcomeFailed, (*told)[1].Outcome)
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		applied(t, h, r, calls)
+	})
 	run("close", func(t *testing.T) {
 		h, told, _ := waiting(t, time.Hour)
 		require.NoError(t, h.Close())
@@ -199,16 +216,20 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 			}), MaxTokens: 200, Window: -1})
 			opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 7000, 2000, 1000
 			opts.CacheTTL = wait
+			opts.Redact = func(m convo.Message) convo.Message {
+				m.Parts = []convo.Part{convo.Text(strings.ReplaceAll(m.Text(), "pass build-98", "pass"))}
+				return m
+			}
 			h := historyOf(t, opts, convo.User("begin"))
-			rare := []string{"ticket-4711", "ticket-4712", "db-3.internal"}
-			mustAppend(t, h, convo.Assistant("I saw "+strings.Join(rare, " and ")+"."), convo.User("go on"))
+			rare := []string{"t-4711", "t-4712", "db-3.internal"}
+			mustAppend(t, h, convo.Assistant("I saw "+strings.Join(rare, " and ")+", and the pass build-98."), convo.User("go on"))
 			for i := range 400 { // names that are as good, and come later
 				mustAppend(t, h, convo.Assistant("next-"+itoa(i)), convo.User("go on"))
 			}
 			mustAppend(t, h, convo.Assistant("ok"))
 			require.True(t, h.CompactInBackground(t.Context()))
 			synctest.Wait()
-			mustAppend(t, h, convo.User("Is db-3.internal what ticket-4711 was about, and build-99?"))
+			mustAppend(t, h, convo.User("Is db-3.internal what t-4711 was about, and build-99?"), convo.Assistant("No, t-4711 is about build-98."), convo.User("so?"))
 			time.Sleep(2 * time.Second)
 			_, err := h.Wait(t.Context())
 			require.NoError(t, err)
@@ -217,10 +238,50 @@ func TestBackground_NamesWhatCameUp(t *testing.T) {
 			sum, ok := h.Snapshot().Summary()
 			require.True(t, ok)
 			names := strings.Fields(sum.Names)
-			require.Equal(t, "ticket-4711", names[0])
-			assert.NotContains(t, names, "ticket-4712", "it is one of many, and no message asked for it")
+			require.Equal(t, "t-4711", names[0])
+			assert.NotContains(t, names[1:], "t-4711", "it is there once")
+			assert.NotContains(t, names, "build-98", "Redact takes it out of what leaves")
+			assert.NotContains(t, names, "t-4712", "it is one of many, and no message asked for it")
 			assert.NotContains(t, names, "build-99", "nothing that leaves has it")
 			assert.NotContains(t, names, "db-3.internal", "the text of the summary has it")
+		})
+	}
+}
+
+// A name that an exchange holds which was pinned in the meantime has not left.
+func TestBackground_NamesNothingPinned(t *testing.T) {
+	for _, pin := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := windowOf(2000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (e convo.Edit, err error) {
+				time.Sleep(time.Second)
+				for x := range s.Exchanges() {
+					if !x.Floor {
+						e.Drop = append(e.Drop, x.IDs()...)
+					}
+				}
+				e.Summary = &convo.Summary{Text: "The user began a piece of work, which touches many hosts of the company. The assistant looked at each in turn, wrote down what it saw there, and found nothing that is wrong."}
+				return e, nil
+			}))
+			opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 1800, 500, 300
+			h := historyOf(t, opts, convo.User("begin"))
+			held := mustAppend(t, h, convo.Assistant("I saw ticket-4711."))
+			mustAppend(t, h, convo.User(strings.Repeat("go on, ", 250)), convo.Assistant("ok"), convo.User("and now"))
+			require.True(t, h.CompactInBackground(t.Context()))
+			synctest.Wait()
+			mustAppend(t, h, convo.Assistant("It is like ticket-4711."))
+			if pin {
+				require.NoError(t, h.Pin(held))
+			}
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeApplied, r.Outcome)
+			sum, ok := h.Snapshot().Summary()
+			require.True(t, ok)
+			if pin {
+				assert.Empty(t, sum.Names)
+			} else {
+				assert.Equal(t, "ticket-4711", sum.Names)
+			}
 		})
 	}
 }

@@ -553,6 +553,27 @@ func TestResume_ViewBeginsWithQueuedRow(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Nor does it matter if the view ends with that message, because the answer was taken back.
+func TestResume_ViewEndsWithQueuedRow(t *testing.T) {
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))),
+		keyed("q", convo.User("q")), keyed("3", convo.Result(callOf("a"), "r")),
+	}
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("a")) // without keys, and so without rows
+	mustAppend(t, h, rows[:2]...)
+	require.NoError(t, h.Queue(rows[2]))
+	mustAppend(t, h, rows[3])
+	mustAppend(t, h, keyed("5", convo.Assistant("5")))
+	require.Equal(t, []string{"", "", "1", "2", "3", "q", "5"}, keysOf(h))
+	ids := idsOf(h.Snapshot())
+	apply(t, h, convo.Edit{Drop: ids[2:5]})
+	require.NoError(t, h.RewindTo(ids[5]))
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}
+
 // Every row is needed from the calls on, if not all results have rows: that of a queued message
 // may stand between them.
 func TestResume_QueuedRowBeforeTheFirstRun(t *testing.T) {
@@ -580,6 +601,7 @@ func TestResume_Measured(t *testing.T) {
 	}
 	talk := keyedTalk(9, short)
 	h := historyOf(t, nil, talk...)
+	require.NoError(t, h.SetModel("a", convo.Limits{}))
 	surround(h)
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Tokens().Tokens + 321}))
 	want := h.Tokens()
@@ -589,6 +611,9 @@ func TestResume_Measured(t *testing.T) {
 	require.NotEqual(t, want, again.Tokens(), "something is missing yet")
 	surround(again)
 	assert.Equal(t, want, again.Tokens())
+	require.NoError(t, again.SetModel("b", convo.Limits{}))
+	require.NoError(t, again.SetModel("a", convo.Limits{}))
+	assert.Equal(t, want.Upper, again.Tokens().Upper, "also of a model that was left in between")
 
 	again, err = convo.Resume(decisionsOf(t, h), rowsOf(talk...), nil)
 	require.NoError(t, err)
@@ -708,6 +733,7 @@ func TestResume_RepliesAreRows(t *testing.T) {
 		"originals":    {MaxResult: 100},
 		"no originals": {MaxResult: 100, KeepOriginals: -1},
 		"spilled":      {MaxResult: 100, Spill: func(context.Context, convo.ToolResult) (string, error) { return "file 1", nil }},
+		"odd spill":    {MaxResult: 100, Spill: func(context.Context, convo.ToolResult) (string, error) { return "file]\n2", nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			keys := 0
@@ -731,8 +757,8 @@ func TestResume_RepliesAreRows(t *testing.T) {
 	}
 }
 
-// Rows that panic, or go on when they have been stopped, are an error.
-func TestResume_RowsPanic(t *testing.T) {
+// Rows that panic, or go on when they have been stopped, are an error, as is a Tokenizer that panics.
+func TestResume_Panics(t *testing.T) {
 	talk := keyedTalk(4, short)
 	data, err := historyOf(t, nil, talk...).Decisions()
 	require.NoError(t, err)
@@ -758,6 +784,15 @@ func TestResume_RowsPanic(t *testing.T) {
 		require.ErrorAs(t, err, &broken, name)
 		assert.Equal(t, "the rows given to Resume", broken.In)
 	}
+	_, err = convo.Resume(d, rowsOf(talk...), &convo.Options{Tokenizer: convo.TokenizerFunc(func(text string) int {
+		if text == short(0) {
+			panic("boom")
+		}
+		return len(text)
+	})})
+	var broken *convo.PanicError
+	require.ErrorAs(t, err, &broken)
+	assert.Equal(t, "Options.Tokenizer", broken.In)
 }
 
 // Whatever bytes are read as Decisions, and whatever rows are given, there is a History or

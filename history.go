@@ -80,6 +80,7 @@ type History struct {
 	named      int       // the limit that a provider's error named; 0: none
 	closed     bool
 	answers    sentView // what the next answer is for, if it was prepared
+	paramTools []string // of the newest answer
 	failed     ID       // the newest message when a request failed; 0: none has
 	plain      uint64   // versions that are no decisions; see Status.Decisions
 	requeued   uint64   // decisions that made no version

@@ -129,7 +129,12 @@ func TestNative_Declines(t *testing.T) {
 		"no item":   func() (convo.Summary, error) { return nativeOf(), nil },
 		"no JSON":   func() (convo.Summary, error) { return nativeOf("x"), nil },
 		"no object": func() (convo.Summary, error) { return nativeOf("5"), nil },
-		"a panic":   func() (convo.Summary, error) { panic("x") },
+		"no usage": func() (convo.Summary, error) {
+			sum := nativeOf()
+			sum.Usage.Input = -1
+			return sum, nil
+		},
+		"a panic": func() (convo.Summary, error) { panic("x") },
 		"not done": func() (convo.Summary, error) {
 			sum := nativeOf("{}")
 			sum.Stop = convo.StopLength
@@ -137,13 +142,21 @@ func TestNative_Declines(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opts := windowOf(1200, convo.Chain(convo.NativeSummary{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return with() })}, convo.Truncate{}))
+			var paid convo.Usage
+			opts := windowOf(1200, convo.Chain(convo.NativeSummary{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+				sum, err := with()
+				if sum.Usage.Input >= 0 {
+					paid = sum.Usage
+				}
+				return sum, err
+			})}, convo.Truncate{}))
 			opts.Limits.High, opts.Limits.Low = 1000, 400
 			var reports []convo.Report
 			opts.OnCompaction = func(r convo.Report) { reports = append(reports, r) }
 			h := talk(t, opts, 12)
 			require.NotEmpty(t, reports)
 			assert.Equal(t, convo.OutcomeApplied, reports[0].Outcome)
+			assert.Equal(t, paid, reports[0].Usage)
 			sum, has := h.Snapshot().Summary()
 			assert.True(t, has, "by Extract")
 			assert.Empty(t, sum.Native.Items)

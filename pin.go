@@ -45,7 +45,7 @@ func (h *History) PinLast() error {
 	return nil
 }
 
-// Pinned returns the IDs of all entries in pinned exchanges, in ascending order.
+// Pinned returns the IDs of all entries in pinned exchanges, ascending.
 func (h *History) Pinned() []ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()

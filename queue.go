@@ -43,7 +43,7 @@ func (h *History) Queue(msgs ...Message) error {
 	return nil
 }
 
-// Unqueue removes all queued messages and returns them in order, as they were stored.
+// Unqueue removes all queued messages and returns them in order, as stored.
 func (h *History) Unqueue() []Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()

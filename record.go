@@ -369,7 +369,7 @@ func (r *reading) picture(count bool) (*picture, error) {
 		return fault("it is not said what the calibration in force was measured for")
 	}
 	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars, heard: in.seen != nil && in.seen.heard}
-	counted := int64(0)
+	counted := in.counted
 	if count {
 		counted = p.view.raw()
 	}
@@ -391,16 +391,16 @@ func orNil[T any](p *T) (v T) {
 }
 
 // knowledgeOf returns the knowledge from usage reports for s, a state with the entries
-// of r. counted is the raw tokens of the view of r as s counts, or 0 if unknown. If
-// mended is true, entries of s may differ from those of r. If the log was counted in
-// another way, the figures are converted and recounted is true.
+// of r. counted is the raw tokens of the view of r as s counts. If mended is true, entries
+// of s may differ from those of r. If the log was counted in another way, the figures are
+// converted and recounted is true.
 func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowledge, recounted bool) {
 	k = &knowledge{model: s.known().model}
 	for _, c := range orNil(r.learned) {
 		k.learned = append(k.learned, &calibration{Model: c.Model, Calibration: c.Calibration})
 	}
 	factor := 1.0
-	if was := r.counted; was > 0 && counted > 0 {
+	if was := r.counted; was > 0 {
 		factor = float64(counted) / float64(was)
 	}
 	was, is := int64(0), int64(0) // raw tokens of the measured view, in the log and in s
@@ -412,7 +412,7 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 	}
 	if k.cal != nil {
 		k.cal.at = r.seen.reported(s)
-		if r.seen.raw > 0 && k.cal.at.raw > 0 && counted > 0 && !mended {
+		if r.seen.raw > 0 && k.cal.at.raw > 0 && !mended {
 			was, is = r.seen.raw, k.cal.at.raw
 			if r.counted == 0 { // an earlier version wrote the log
 				factor = float64(is) / float64(was)

@@ -179,6 +179,8 @@ func TestOpen_AnotherTokenizer(t *testing.T) {
 	g := open(t, s, "k", nil)
 	assert.InDelta(t, h.Tokens().Tokens, g.Tokens().Tokens, 30)
 	assert.InDelta(t, 2000, g.Tokens().Measured, 30)
+	none := open(t, s, "k", &convo.Options{Tokenizer: convo.TokenizerFunc(func(string) int { return 0 }), Overheads: convo.Overheads{Message: -1}})
+	assert.Equal(t, 2000, none.Tokens().Measured, "also if it counts nothing")
 }
 
 // What a record says of the tokens of its entries is believed if the counter has the

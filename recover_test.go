@@ -72,6 +72,22 @@ func TestRecover_RoomFromElsewhere(t *testing.T) {
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 }
 
+// More was appended while Recover ran than it removed.
+func TestRecover_MoreThanBefore(t *testing.T) {
+	var h *convo.History
+	h = toolTurn(t, windowOf(50_000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		_, err := h.Append(convo.User(strings.Repeat("x", 1000)))
+		return convo.Edit{Drop: []convo.ID{3, 4}}, err
+	})), 20)
+	refused := h.Tokens().Upper
+	retry, r, err := h.Recover(t.Context(), h.Snapshot(), errors.New("context_length_exceeded"))
+	assert.False(t, retry)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	var limit *convo.LimitError
+	require.ErrorAs(t, err, &limit)
+	assert.Equal(t, convo.LimitError{Need: h.Tokens().Upper, Limit: refused - 1, Compacted: true}, *limit)
+}
+
 func TestRecover_OwnClassification(t *testing.T) {
 	opts := windowOf(50_000, convo.Truncate{})
 	opts.IsOverflow = func(err error) bool {

@@ -913,6 +913,28 @@ func TestReload_AnotherModelThanTheOneWithALimit(t *testing.T) {
 	assert.Equal(t, whole, b.Status().Limit)
 }
 
+// A stored limit is not that of another model, and takes no precedence over one that was learned since.
+func TestReload_KeepsTheLimit(t *testing.T) {
+	learn := func(h *convo.History, limit int) {
+		_, _, _ = h.Recover(t.Context(), h.Snapshot(), fmt.Errorf("this model's maximum context length is %d tokens, however you requested 9000 tokens", limit))
+	}
+	for name, change := range map[string]func(h *convo.History) error{
+		"another model": func(h *convo.History) error { return h.SetModel("another", convo.Limits{}) },
+		"another limit": func(h *convo.History) error { learn(h, 7500); return nil },
+	} {
+		s := new(shelf)
+		a, b := pair(t, s, windowOf(10_000, nil), convo.User("1"), convo.Assistant(strings.Repeat("x", 8500)), convo.User("2"))
+		whole := a.Status().Limit
+		learn(a, 8000)
+		require.Less(t, a.Status().Limit, whole)
+		save(t, a)
+		require.NoError(t, change(b))
+		want := b.Status().Limit
+		takeOver(t, b)
+		assert.Equal(t, want, b.Status().Limit, name)
+	}
+}
+
 // Of two writers, one cannot know for long what was stored of what it saves, and some
 // of it comes to be stored late, when it may have been forgotten. The other saves
 // without an error. Each message of both is in the log once in the end.

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"context"
 	"fmt"
 	"strings"
 )
@@ -22,8 +23,9 @@ type Reply struct {
 	// given. The call is not in Messages, and must not be run. Nil: there is none.
 	CutOff *ToolCall
 
-	Usage Usage // zero: not reported
-	Stop  Stop  // why the answer ended; StopDone also if no reason was given
+	Usage      Usage    // zero: not reported
+	Stop       Stop     // why the answer ended; StopDone also if no reason was given
+	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open
 
 	// Do and AppendReply set the following, and ignore what they are given here.
 
@@ -135,7 +137,7 @@ func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if err != nil {
 		return given, err
 	}
-	return r, h.faultOf(&r)
+	return r, h.faultOf(context.Background(), &r)
 }
 
 func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
@@ -212,6 +214,7 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
 	before := h.answers
 	h.answers = viewSent(at)
+	h.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
 		h.answers = before
 		return nil, err
@@ -225,14 +228,19 @@ func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Repl
 
 // An AnswerError says that a loop cannot go on from an answer, because it was cut off
 // inside a call, or holds nothing or only reasoning. What came whole was appended, and
-// [History.Run] has run the calls that came whole.
+// [History.Run] has run the calls that came whole. If the ctx of Run has ended, the error
+// matches its error and its cause.
 type AnswerError struct {
 	CutOff *ToolCall // the call that was cut off; nil: the answer holds nothing
 	Stop   Stop      // why the answer ended
 
-	appended bool // the conversation ends with a part of it
-	open     bool // a call is open
+	appended bool  // the conversation ends with a part of it
+	open     bool  // a call is open
+	cause    error // why ctx ended, or nil
 }
+
+// Unwrap returns why the ctx of Run has ended, or nil.
+func (e *AnswerError) Unwrap() error { return e.cause }
 
 func (e *AnswerError) Error() string {
 	fault := "is empty"
@@ -249,19 +257,26 @@ func (e *AnswerError) Error() string {
 	if e.Stop == StopLength {
 		remedy = "let the model write more tokens, and " + remedy
 	}
-	return fmt.Sprintf("convo: the answer %s (stop: %s); %s", fault, e.Stop, remedy)
+	why := "stop: " + e.Stop.String()
+	if e.cause != nil {
+		why = withoutPrefix(e.cause)
+	}
+	return fmt.Sprintf("convo: the answer %s (%s); %s", fault, why, remedy)
 }
 
 // faultOf returns an *AnswerError if a loop cannot go on from an answer that was appended,
 // and nil otherwise.
-func (h *History) faultOf(r *Reply) error {
+func (h *History) faultOf(ctx context.Context, r *Reply) error {
 	if r.CutOff == nil && (r.Stop == StopPause && len(r.Messages) > 0 || r.saysAnything()) {
 		return nil
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ends := h.newestRole() == RoleAssistant && !h.isPaused()
-	return &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: ends, open: h.calls.openCalls() > 0}
+	e := &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: h.newestRole() == RoleAssistant && !h.isPaused(), open: h.calls.openCalls() > 0}
+	if ctx.Err() != nil {
+		e.cause = causeOf(ctx)
+	}
+	return e
 }
 
 // saysAnything reports whether the answer holds anything besides reasoning.

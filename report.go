@@ -489,8 +489,7 @@ func (l Link) String() string {
 	return s
 }
 
-// Effort is the work done to plan an edit. It counts even if the strategy also returns an
-// error.
+// Effort is the work of planning an edit, and counts even if that fails.
 type Effort struct {
 	Calls   int    // calls of models, including those that failed
 	Usage   Usage  // of all calls

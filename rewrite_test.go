@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -231,6 +232,24 @@ func TestRewrite_Stale(t *testing.T) {
 			require.NoError(t, err, "it is again what the snapshot shows")
 		})
 	}
+}
+
+// An edit rewrites what it was made for, also if that is restored only while the edit is applied.
+func TestRewrite_RestoredMeanwhile(t *testing.T) {
+	restore := func() {}
+	h := tour(t, &convo.Options{Tokenizer: convo.TokenizerFunc(func(text string) int {
+		if text == "y" {
+			restore()
+		}
+		return len(text)
+	})})
+	at := h.Snapshot()
+	edit := convo.Edit{Rewrite: slices.Concat(forgetting(4, find(t, h, 4).Message.Parts...).Rewrite, rewriteOf(6, convo.Text("y")).Rewrite)}
+	cleared := apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 4}}})
+	restore = sync.OnceFunc(func() { assert.NoError(t, h.Undo(cleared)) })
+	r, err := h.Apply(at, edit)
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{6}, r.Rewritten, "entry 4 is again what the edit makes of it")
 }
 
 func TestRewrite_PinnedMeanwhile(t *testing.T) {

@@ -809,11 +809,11 @@ func TestRewindTo_AfterACompactionInTheTurn(t *testing.T) {
 		}
 		return h, question
 	}
-	h, question := long()
+	h, _ := long()
 	apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
 	require.NoError(t, h.RewindTo(4), "an entry that was dropped")
 	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))
-	h, question = long()
+	h, question := long()
 	apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
 	require.NoError(t, h.RewindTo(question))
 	assert.Equal(t, []convo.ID{1, 2, 3}, idsOf(h.Snapshot()))

@@ -72,18 +72,17 @@ const defaultMaxRequests = 50
 // its calls follow in Messages; those that could not be appended come last and have no
 // IDs.
 //
-// The error is also nil when calls stay open because their tools have no Run, which
-// [Reply.OpenCalls] then returns. If they are approved, append their results, or call Run
-// again with tools that run them; if not, call [History.AnswerOpenCalls]. If such calls
-// are open at the start, no request is made, and the Reply holds their message.
+// The error is also nil when calls stay open because their tools have no Run or are in
+// [Reply.ParamTools]; see [Reply.OpenCalls]. If they are approved, append their results, or
+// call Run again with tools that run them; if not, call [History.AnswerOpenCalls]. If such
+// calls are open at the start, no request is made, and the Reply holds their message.
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
 // is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
 // error is as for Do. With each of these errors the conversation is valid and no call is
-// open, apart from those whose tools have no Run, unless their results could not be
-// appended: Append then returned the error, such as that of Options.Spill, or h was
-// closed.
+// open, apart from those named above, unless their results could not be appended: Append
+// then returned the error, such as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or
 // after the answer if it has none, and answered. All methods of h may be called while Run
@@ -256,7 +255,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 			return reply, err
 		}
 	}
-	return reply, r.h.faultOf(&reply)
+	return reply, r.h.faultOf(ctx, &reply)
 }
 
 // do calls Do, unless no more requests are allowed.
@@ -453,6 +452,8 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 		}
 	}
 	switch {
+	case tool == nil && r.h.isParamTool(call.Name):
+		return &Handler{}, nil
 	case tool == nil && len(names) == 0:
 		return nil, fmt.Errorf("there is no tool %q", abbreviate(call.Name))
 	case tool == nil:
@@ -461,6 +462,13 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 		return nil, errors.New("the arguments are not a JSON object; call the tool again with one")
 	}
 	return tool, nil
+}
+
+// isParamTool reports whether the parameters of the newest request declare a tool.
+func (h *History) isParamTool(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.paramTools, name)
 }
 
 // runTool runs a call and sets its result, whatever the tool does.

@@ -503,6 +503,42 @@ func TestRun_Alone(t *testing.T) {
 	})
 }
 
+// The calls of tools in the parameters of a request stay open, and those of unknown tools are
+// answered.
+func TestRun_ParamTools(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	asked := 0
+	send := func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		asked++
+		reply := says("", callTo("own", "c1"), callTo("none", "c2"), callTo("a", "c3"))
+		reply.ParamTools = []string{"own"}
+		return reply, nil
+	}
+	for range 2 { // the second Run finds the call open
+		reply, err := h.Run(t.Context(), send, toolsOf(echo("a")))
+		require.NoError(t, err)
+		require.Len(t, reply.OpenCalls(), 1)
+		assert.Equal(t, "own", reply.OpenCalls()[0].Name)
+		assert.Equal(t, 1, asked)
+		assert.Len(t, reply.Messages, 3)
+	}
+}
+
+// If the ctx of Run ended during such an answer, the error says why.
+func TestRun_AnswerStopped(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	ctx, stop := context.WithCancelCause(t.Context())
+	cause := errors.New("the user stopped")
+	_, err := h.Run(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		stop(cause)
+		return convo.Reply{Stop: convo.StopCancelled}, nil
+	}, convo.RunOptions{})
+	require.EqualError(t, err, "convo: the answer is empty (the user stopped (context canceled)); ask the model again")
+	require.ErrorAs(t, err, new(*convo.AnswerError))
+	require.ErrorIs(t, err, cause)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // An answer from which the loop cannot go on is an error that says so.
 func TestRun_AnswerIsNone(t *testing.T) {
 	cut := &convo.ToolCall{ID: "c9", Name: "write", Arguments: `{"te`}

@@ -290,12 +290,14 @@ func (h *History) adoptBoundLocked(b bound) {
 // adoptKnowledgeLocked adopts the model and the calibrations in the records. It reports
 // whether the calibrations had to be converted.
 func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
+	if model != h.known().model {
+		h.named = 0
+	}
 	h.knowledge = &knowledge{model: model}
 	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
 	k.cap = overheadCap(h.limits)
 	h.knowledge = k
 	h.prior = h.opts.prior(model).arithmetic()
-	h.named = 0
 	h.updateMarksLocked()
 	h.measured, h.pinMeasured = 0, 0
 	h.sumMeasured(true)

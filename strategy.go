@@ -115,7 +115,7 @@ type Goal struct {
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
-// Format prints the goal on one line; %+v adds the results that must not be cleared.
+// Format prints the goal on one line; %+v adds the results that must stay whole.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 
 func (g *Goal) print(ids bool) string {

@@ -44,6 +44,7 @@ func TestSummarize_Request(t *testing.T) {
 	req := rec.requests[0]
 	assert.Empty(t, req.Previous)
 	assert.Equal(t, "the map", req.Focus)
+	assert.NotContains(t, req.Instruction, "There is already a summary")
 	assert.Equal(t, 100, req.MaxTokens)
 	assert.Equal(t, 5, req.Count("12345"))
 	assert.Len(t, req.Messages, len(r.Summarised))
@@ -75,6 +76,7 @@ func TestSummarize_Request(t *testing.T) {
 	assert.Equal(t, sent.Version(), req.Sent.Version())
 	assert.Contains(t, req.Prompt, "<previous-summary key=")
 	assert.Contains(t, req.Instruction, convo.DefaultPrompt)
+	assert.Contains(t, req.Instruction, "There is already a summary")
 	assert.NotContains(t, req.Instruction, "<transcript")
 	for _, m := range req.Messages {
 		assert.NotContains(t, m.Text(), "summary 1", "the previous summary is given once")
@@ -95,6 +97,7 @@ func TestSummarize_Refused(t *testing.T) {
 		{"cut off", convo.Summary{Text: "half a", Stop: convo.StopLength}, "the summary was cut off; raise the output limit of its model"},
 		{"a tool call", convo.Summary{Text: "x", Stop: convo.StopToolCall}, "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none"},
 		{"refused", convo.Summary{Text: "I cannot", Stop: convo.StopRefused}, "the model refused to write a summary; use another model to summarise"},
+		{"stopped", convo.Summary{Text: "I", Stop: convo.StopCancelled}, "the summary was stopped before it was whole; compact again"},
 		{"unknown stop", convo.Summary{Text: "x", Stop: 9}, "the summary has an unknown Stop: convo.Stop(9); want StopDone for one that is whole"},
 		{"far too long", convo.Summary{Text: lines(90, "item %02d:")[:400] + "."}, "the summary has 401 tokens, but at most 100 were asked for; set the output limit of its model to SummaryRequest.MaxTokens"},
 	} {

@@ -235,15 +235,18 @@ type Stop uint8
 // The reasons why a model stops. A summary is used only if its Stop is
 // StopDone, the zero value.
 const (
-	StopDone     Stop = iota // the model finished
-	StopLength               // it reached a limit, such as the output limit
-	StopToolCall             // it called a tool
-	StopRefused              // it refused, or its provider stopped the answer
-	StopPause                // its provider paused, and goes on with the answer when it gets it back; see History.Do
+	StopDone      Stop = iota // the model finished
+	StopLength                // it reached a limit, such as the output limit
+	StopToolCall              // it called a tool
+	StopRefused               // it refused, or its provider stopped the answer
+	StopPause                 // its provider paused, and goes on with the answer when it gets it back; see History.Do
+	StopCancelled             // the application stopped the answer, and kept what had come
 )
 
 // String returns the reason in lower case, such as "tool call".
-func (s Stop) String() string { return nameOf(s, "done", "length", "tool call", "refused", "pause") }
+func (s Stop) String() string {
+	return nameOf(s, "done", "length", "tool call", "refused", "pause", "cancelled")
+}
 
 // A placedSummary is the summary of a view. It never changes.
 type placedSummary struct {
@@ -409,6 +412,8 @@ func (s *Summary) fault() error {
 		return &RefusedError{Reason: "the model refused to write a summary; use another model to summarise"}
 	case s.Stop == StopPause:
 		return &RefusedError{Reason: "the model paused before it finished the summary; let the Summarizer go on until it is done"}
+	case s.Stop == StopCancelled:
+		return &RefusedError{Reason: "the summary was stopped before it was whole; compact again"}
 	case s.Stop != StopDone:
 		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String() + "; want StopDone for one that is whole"}
 	case strings.TrimSpace(s.Text) == "":

@@ -146,6 +146,7 @@ func TestAfterCompaction_LeftAside(t *testing.T) {
 			assert.True(t, r.Fits)
 			assert.True(t, c.is(r.Cause), "%v", r.Cause)
 			assert.Contains(t, r.String(), "; messages of AfterCompaction left aside: ")
+			assert.True(t, strings.HasSuffix(r.String(), strings.TrimPrefix(r.Cause.Error(), "convo: ")), "%v", r.Cause)
 			assert.NotContains(t, r.String(), "not all results cleared")
 			assert.Contains(t, b.log.String(), "level=WARN")
 			assert.Contains(t, b.log.String(), "messages of AfterCompaction left aside")

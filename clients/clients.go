@@ -11,8 +11,9 @@
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
-//		stream := client.Stream(ctx, body) // that of the SDK
-//		return clients.ReadStream(ctx, format, stream, show)
+//		return clients.ReadStream(ctx, format, show, func(m clients.Middleware) clients.Stream[sdk.Event] {
+//			return client.Stream(ctx, body, sdk.WithMiddleware(m))
+//		})
 //	}
 //
 // It depends on no SDK.
@@ -40,18 +41,28 @@ import (
 //	button.OnClick(func() { stop(clients.ErrStop) })
 //	reply, err := h.Run(ctx, send, options)
 //
-// What has come is appended, without incomplete calls. With any other cause, nothing is
-// kept.
-var ErrStop = errors.New("clients: the answer was stopped, and what has come is kept")
+// What has come is appended, without incomplete calls, and the Stop of the Reply is
+// [convo.StopCancelled]. With any other cause, nothing is kept. If no answer can be kept,
+// the error of Run matches ErrStop.
+var ErrStop = errors.New("clients: the user stopped the answer")
 
 // A ParamsError says that the parameters of a request hold what the History decides, such
-// as messages. Leave that field empty.
+// as messages, what it also has, or what it cannot take.
 type ParamsError struct {
 	Field string // as in the body of the request, such as "messages"
 	Use   string // what to use instead
+	Tool  string // a tool in Field that the History also has; empty: there is none
+
+	fault string // what is wrong with Field, if it does not come from the History
 }
 
 func (e *ParamsError) Error() string {
+	if e.Tool != "" {
+		return fmt.Sprintf("clients: the tool %q is in the parameters and in the History; remove it from one of them", e.Tool)
+	}
+	if e.fault != "" {
+		return fmt.Sprintf("clients: the parameters set %q, but %s; leave it empty, or use %s", e.Field, e.fault, e.Use)
+	}
 	return fmt.Sprintf("clients: the parameters set %q, which comes from the History; leave it empty, and use %s", e.Field, e.Use)
 }
 
@@ -62,9 +73,11 @@ func (e *ParamsError) Error() string {
 // The raw bytes of req stay as they are. Parameters that are null are left out. If the
 // parameters hold messages or system text, or name an earlier answer or a conversation that
 // the provider has stored, which would come before the messages, Body returns a
-// [*ParamsError].
+// [*ParamsError]. So it does for a tool that req has as well, for more than one answer, and for
+// cached content of Gemini next to system text, a tool or a tool choice.
 //
-// If ctx is that of the request for a summary, the parameters are changed as [Summarizer] says.
+// If ctx is that of the request for a summary, the parameters are first changed as [Summarizer]
+// says.
 func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 	data, err := json.Marshal(params)
 	if err != nil {
@@ -87,25 +100,116 @@ func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 	if q, ok := ctx.Value(summaryKey{}).(*summary); ok {
 		req = q.request(req, all)
 	}
+	if err := checkTools(all, req.Tools); err != nil {
+		return nil, err
+	}
+	if all["cachedContent"] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
+		return nil, &ParamsError{
+			Field: "cachedContent", fault: "Gemini refuses it next to system text, tools and a tool choice",
+			Use: "cached content that has them, and a History without them",
+		}
+	}
+	if err := checkChoices(all); err != nil {
+		return nil, err
+	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
 			return nil, err
 		}
 		delete(all, "tools")
 	}
+	if own, ok := all["toolConfig"]; ok && isConfig(req.Tools) {
+		if req.Tools, err = joinConfigs(own, req.Tools); err != nil {
+			return nil, err
+		}
+		delete(all, "toolConfig")
+	}
 	return req.With(all)
 }
 
 // historyFields are the fields that come from the History.
 var historyFields = []ParamsError{
-	{"messages", "History.Append"},
-	{"input", "History.Append"},
-	{"contents", "History.Append"},
-	{"system", "History.SetSystem"},
-	{"instructions", "History.SetSystem"},
-	{"systemInstruction", "History.SetSystem"},
-	{"previous_response_id", "the History alone, since each request holds the whole conversation"},
-	{"conversation", "the History alone, since each request holds the whole conversation"},
+	{Field: "messages", Use: "History.Append"},
+	{Field: "input", Use: "History.Append"},
+	{Field: "contents", Use: "History.Append"},
+	{Field: "system", Use: "History.SetSystem"},
+	{Field: "instructions", Use: "History.SetSystem"},
+	{Field: "systemInstruction", Use: "History.SetSystem"},
+	{Field: "previous_response_id", Use: "the History alone, since each request holds the whole conversation"},
+	{Field: "conversation", Use: "the History alone, since each request holds the whole conversation"},
+}
+
+// ToolNames returns the names of the tools that the parameters of an application declare, for
+// the ParamTools of a Reply. The parameters are marshalled as a JSON object.
+func ToolNames(params any) []string {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil // as Body reports
+	}
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(data, &all) // Body reports an error
+	return namesIn(all)
+}
+
+// namesIn returns the names of the tools in the body of a request.
+func namesIn(all map[string]json.RawMessage) (names []string) {
+	for _, field := range []string{"tools", "functions", "toolConfig"} {
+		var v any
+		_ = json.Unmarshal(all[field], &v)
+		names = appendNames(names, v)
+	}
+	return names
+}
+
+// appendNames adds the names of a tool, or of a list of tools. A name is next to what it
+// declares, or in one of the objects that hold it.
+func appendNames(names []string, v any) []string {
+	switch v := v.(type) {
+	case []any:
+		for _, tool := range v {
+			names = appendNames(names, tool)
+		}
+	case map[string]any:
+		if name, ok := v["name"].(string); ok {
+			names = append(names, name)
+		}
+		for _, inner := range []string{"function", "custom", "tools", declarations, "toolSpec", "systemTool"} {
+			names = appendNames(names, v[inner])
+		}
+	}
+	return names
+}
+
+// checkTools returns an error if tools of a request have the name of one in the parameters.
+func checkTools(params map[string]json.RawMessage, tools json.RawMessage) error {
+	names := namesIn(params)
+	if len(names) == 0 || len(tools) == 0 {
+		return nil
+	}
+	field := "tools"
+	if isConfig(tools) {
+		field = "toolConfig"
+	}
+	for _, name := range namesIn(map[string]json.RawMessage{field: tools}) {
+		if slices.Contains(names, name) {
+			return &ParamsError{Field: field, Use: "History.SetTools", Tool: name}
+		}
+	}
+	return nil
+}
+
+// checkChoices returns an error if the parameters ask for more than one answer, since the
+// others would be paid for and not appended.
+func checkChoices(all map[string]json.RawMessage) error {
+	var config map[string]json.RawMessage
+	_ = json.Unmarshal(all["generationConfig"], &config)
+	for name, raw := range map[string]json.RawMessage{"n": all["n"], "candidateCount": config["candidateCount"]} {
+		var count float64
+		if json.Unmarshal(raw, &count) == nil && count > 1 {
+			return &ParamsError{Field: name, fault: "a History takes one answer", Use: "1"}
+		}
+	}
+	return nil
 }
 
 // isEmpty reports whether a JSON value is null or an empty list.
@@ -136,6 +240,26 @@ func join(own, more json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return rawList(tools), nil
+}
+
+// isConfig reports whether the tools of a request are in an object, the toolConfig of Converse.
+func isConfig(tools json.RawMessage) bool { return len(tools) > 0 && tools[0] == '{' }
+
+// joinConfigs joins two values of toolConfig: the tools of both, and what else own has.
+func joinConfigs(own, more json.RawMessage) (json.RawMessage, error) {
+	type config struct {
+		Tools  []json.RawMessage `json:"tools"`
+		Choice json.RawMessage   `json:"toolChoice"`
+	}
+	var first, last config
+	if err := errors.Join(json.Unmarshal(own, &first), json.Unmarshal(more, &last)); err != nil {
+		return nil, fmt.Errorf("clients: toolConfig: %w", err)
+	}
+	joined := fmt.Appendf(nil, `{"tools":%s`, rawList(append(first.Tools, last.Tools...)))
+	if len(first.Choice) > 0 {
+		joined = fmt.Appendf(joined, `,"toolChoice":%s`, first.Choice)
+	}
+	return append(joined, '}'), nil
 }
 
 func listOf(data json.RawMessage) (list []json.RawMessage, err error) {
@@ -194,32 +318,27 @@ func rawList(values []json.RawMessage) json.RawMessage {
 // piece of the answer as it comes; it may be nil.
 //
 // A stream that breaks off or ends too early is an error, which matches io.ErrUnexpectedEOF
-// in the latter case. If ctx was ended with [ErrStop], the Reply is what has come.
+// in the latter case. If the error says that the request was too long, so that Do sends it
+// again, show gets a Delta with Restart if it had got any. If ctx was ended with [ErrStop], the Reply is what has come.
 func Read(ctx context.Context, format wire.Streamer, next func() ([]byte, error), show func(wire.Delta)) (convo.Reply, error) {
-	answer := format.Stream()
-	for {
+	x := &exchange{format: format, show: show, answer: format.Stream()}
+	for x.err == nil {
 		event, err := next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			return partOf(ctx, answer, err)
+		if err == io.ErrUnexpectedEOF {
+			err = fmt.Errorf("clients: the stream broke off before the answer was whole: %w", err)
 		}
-		deltas, err := answer.Event("", event)
-		if err != nil {
-			return partOf(ctx, answer, err)
+		var deltas []wire.Delta
+		if x.err = err; err == nil {
+			deltas, x.err = x.answer.Event("", event)
 		}
 		for _, d := range deltas {
-			if show != nil {
-				show(d)
-			}
+			x.shows(d)
 		}
 	}
-	in, err := answer.Transcript()
-	if err != nil {
-		return partOf(ctx, answer, err)
-	}
-	return in.Reply(), nil
+	return x.reply(ctx)
 }
 
 // A Stream is a stream of events of type E, as the SDKs of Anthropic and OpenAI have it.
@@ -230,22 +349,21 @@ type Stream[E interface{ RawJSON() string }] interface {
 	Close() error
 }
 
-// ReadStream is [Read] for the stream of an SDK, which it closes.
-func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, stream Stream[E], show func(wire.Delta)) (convo.Reply, error) {
+// ReadStream is [Read] for the stream of an SDK, which it closes. open makes the request, with
+// a middleware that gives an answer which is no stream of events to [ReadBody], such as an
+// error with the status 200.
+func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, show func(wire.Delta), open func(Middleware) Stream[E]) (convo.Reply, error) {
+	x := &exchange{format: format, show: show}
+	stream := open(x.middleware)
 	defer stream.Close()
-	return Read(ctx, format, func() ([]byte, error) {
+	reply, err := Read(ctx, format, func() ([]byte, error) {
 		if stream.Next() {
 			return []byte(stream.Current().RawJSON()), nil
 		}
 		return nil, cmp.Or(stream.Err(), io.EOF)
 	}, show)
-}
-
-// partOf returns what has come of an answer, and err unless the application has stopped it.
-func partOf(ctx context.Context, answer wire.Stream, err error) (convo.Reply, error) {
-	in, _ := answer.Transcript()
-	if errors.Is(context.Cause(ctx), ErrStop) {
-		return in.Reply(), nil
+	if x.answer != nil {
+		return x.reply(ctx)
 	}
-	return convo.Reply{Usage: in.Usage}, err
+	return reply, err
 }

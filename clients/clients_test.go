@@ -1,11 +1,16 @@
 package clients_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,6 +51,10 @@ func TestBody(t *testing.T) {
 		"input":             {map[string]any{"input": "x"}, nil, "", "History.Append"},
 		"earlier answer":    {map[string]any{"previous_response_id": "r"}, nil, "", "the History alone"},
 		"stored talk":       {map[string]any{"conversation": "c"}, nil, "", "the History alone"},
+		"one choice":        {map[string]any{"n": 1, "generationConfig": map[string]any{"candidateCount": 1}}, nil, `"n":1`, ""},
+		"two choices":       {map[string]any{"n": 2}, nil, "", `"n", but`},
+		"two candidates":    {map[string]any{"generationConfig": map[string]any{"candidateCount": 2}}, nil, "", `"candidateCount", but`},
+		"cached content":    {map[string]any{"cachedContent": "c"}, nil, "", `"cachedContent", but`},
 		"no object":         {[]int{1}, nil, "", "parameters"},
 		"not JSON":          {map[string]any{"x": func() {}}, nil, "", "parameters"},
 		"tools not a list":  {map[string]any{"tools": "x"}, nil, "", "tools"},
@@ -89,6 +98,25 @@ func TestBody_FunctionDeclarations(t *testing.T) {
 	}
 	_, err = clients.Body(t.Context(), req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
 	require.ErrorContains(t, err, "clients: tools: ")
+}
+
+// The names of tools are read from the parameters of all formats.
+func TestToolNames(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"tools":[{"name":"a"},{"type":"web_search"},{"type":"bash_20250124","name":"bash"}]}`:                       "[a bash]",
+		`{"tools":[{"type":"function","function":{"name":"a","parameters":{"name":{}}}}],"functions":[{"name":"b"}]}`: "[a b]",
+		`{"tools":[{"type":"custom","custom":{"name":"a"}},{"type":"namespace","name":"n","tools":[{"name":"b"}]}]}`:  "[a n b]",
+		`{"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"a"},{"name":"b"}]}]}`:                        "[a b]",
+		`{"toolConfig":{"tools":[{"toolSpec":{"name":"a"}},{"cachePoint":{}},{"systemTool":{"name":"b"}}]}}`:          "[a b]",
+		`{"tools":"x"}`: "[]", `{}`: "[]", `[1]`: "[]", `null`: "[]",
+	} {
+		assert.Equal(t, want, fmt.Sprint(clients.ToolNames(json.RawMessage(params))), params)
+	}
+	var wrong *clients.ParamsError
+	_, err := clients.Body(t.Context(), requestOf(t, convo.Tool{Name: "a"}), json.RawMessage(`{"tools":[{"name":"a"}]}`))
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, "a", wrong.Tool)
+	require.EqualError(t, err, `clients: the tool "a" is in the parameters and in the History; remove it from one of them`)
 }
 
 // eventsOf returns a next that yields events and then err.
@@ -144,27 +172,57 @@ func TestRead(t *testing.T) {
 			if tt.err == nil {
 				assert.Equal(t, tt.want, shown.String())
 			}
+			assert.Equal(t, strings.HasPrefix(name, "stopped"), reply.Stop == convo.StopCancelled)
 			_, again := clients.Read(tt.ctx, wire.OpenAIChat{}, eventsOf(tt.end, tt.events...), nil)
 			assert.Equal(t, err == nil, again == nil)
 		})
 	}
 }
 
-// A request that the SDK has not made is an error of the transport only if ctx has not ended.
+// ErrTransport says that the SDK made its request without the transport, and is not the error
+// for anything else.
 func TestThrough_NoRequest(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	asks := func(ctx context.Context, failed error) error {
-		_, err := clients.Through(ctx, requestOf(t), wire.OpenAIChat{}, nil, func(context.Context) error { return failed })
+	asks := func(ctx context.Context, call func(context.Context) error) error {
+		_, err := clients.Through(ctx, requestOf(t), wire.OpenAIChat{}, nil, call)
 		return err
 	}
-	refused := errors.New("no key")
-	require.ErrorIs(t, asks(t.Context(), nil), clients.ErrTransport)
-	require.ErrorIs(t, asks(t.Context(), refused), clients.ErrTransport)
-	require.ErrorIs(t, asks(t.Context(), refused), refused)
-	require.NotErrorIs(t, asks(ended, context.Canceled), clients.ErrTransport)
-	require.ErrorIs(t, asks(ended, context.Canceled), context.Canceled)
-	require.ErrorIs(t, asks(ended, nil), clients.ErrTransport)
+	refused := errors.New("the parameters are wrong")
+	get := func(url string, end error) func(context.Context) error {
+		return func(ctx context.Context) error {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+			require.NoError(t, err)
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return err
+			}
+			return cmp.Or(resp.Body.Close(), end)
+		}
+	}
+	for name, tt := range map[string]struct {
+		ctx       context.Context
+		call      func(context.Context) error
+		transport bool
+		err       error
+	}{
+		"no request, no error": {t.Context(), func(context.Context) error { return nil }, true, nil},
+		"the SDK's own error":  {t.Context(), func(context.Context) error { return refused }, false, refused},
+		"answered":             {t.Context(), get(server.URL, nil), true, nil},
+		"refused":              {t.Context(), get(server.URL, refused), true, refused},
+		"no connection":        {t.Context(), get("http://127.0.0.1:1", nil), false, syscall.ECONNREFUSED},
+		"ctx ended":            {ended, get(server.URL, nil), false, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := asks(tt.ctx, tt.call)
+			assert.Equal(t, tt.transport, errors.Is(err, clients.ErrTransport), err)
+			if tt.err != nil {
+				require.ErrorIs(t, err, tt.err)
+			}
+		})
+	}
 }
 
 var errAny = errors.New("any error")

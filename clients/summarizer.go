@@ -239,7 +239,7 @@ func useOf(path string) use {
 // request changes the parameters to those of the request for a summary, and returns what the
 // request holds of the conversation.
 func (q *summary) request(req wire.Request, params map[string]json.RawMessage) wire.Request {
-	rides := q.rides && !restricts("", params) && !isForced(req.Tools)
+	rides := q.rides && !restricts("", params)
 	if !rides {
 		req = q.bare
 	}

@@ -249,3 +249,50 @@ func TestSummarizer_Overflow(t *testing.T) {
 		})
 	}
 }
+
+// A request for a summary is refused for what it would contain, and for nothing else.
+func TestSummarizer_Refused(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.System("guide"), convo.User("question"))
+	require.NoError(t, err)
+	require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+	require.NoError(t, h.SetModel("mine", convo.Limits{}))
+	for name, tt := range map[string]struct {
+		format wire.Format
+		params string
+		field  string // at fault if the request rides; empty: none
+	}{
+		"a tool":                   {wire.Anthropic{}, `{"tools":[{"name":"read"}]}`, "tools"},
+		"a tool, any call":         {wire.Anthropic{}, `{"tools":[{"name":"read"}],"tool_choice":{"type":"any"}}`, ""},
+		"a tool of Converse":       {wire.Converse{}, `{"toolConfig":{"tools":[{"toolSpec":{"name":"read"}}]}}`, "toolConfig"},
+		"Converse, any call":       {wire.Converse{}, `{"toolConfig":{"tools":[{"toolSpec":{"name":"read"}}],"toolChoice":{"any":{}}}}`, ""},
+		"another tool of Converse": {wire.Converse{}, `{"toolConfig":{"tools":[{"toolSpec":{"name":"own"}}],"toolChoice":{"auto":{}}}}`, ""},
+		"cached content":           {wire.Gemini{}, `{"cachedContent":"c"}`, "cachedContent"},
+		"several answers":          {wire.OpenAIChat{}, `{"n":2}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: 1000, Count: count}
+			got := body(t, tt.format, "mine", "mine", tt.params, r)
+			for _, part := range []string{"read", "own", "cachedContent", `"n":`} {
+				assert.NotContains(t, got, part)
+			}
+			r.Sent = h.Snapshot()
+			_, err := clients.Summarizer(tt.format, "mine", "mine", func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+				body, err := clients.Body(ctx, req, json.RawMessage(tt.params))
+				if name == "another tool of Converse" {
+					assert.Contains(t, string(body), `{"tools":[{"toolSpec":{"name":"own"}},{"toolSpec":{"name":"read",`)
+					assert.Contains(t, string(body), `"toolChoice":{"auto":{}}`)
+				}
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("sum")}}, err
+			}).Summarize(t.Context(), r)
+			if tt.field == "" {
+				require.NoError(t, err)
+				return
+			}
+			var wrong *clients.ParamsError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.field, wrong.Field)
+		})
+	}
+}

@@ -2,17 +2,22 @@ package clients
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // ErrTransport says that the HTTP client of an SDK does not use [Transport], so that the
-// request was not made of the conversation. What the provider answered is left aside.
+// request was not made of the conversation. What the provider answered is left aside. An
+// error with which the SDK makes no request, or gets no answer, is returned alone.
 var ErrTransport = errors.New("clients: the HTTP client of the SDK lacks the transport; make it with &http.Client{Transport: clients.Transport(nil)}")
 
 // Transport returns a RoundTripper for the HTTP client of an SDK that neither takes a body as
@@ -33,25 +38,56 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 // read as [Read] does.
 func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
 	x := &exchange{req: req, format: format, show: show}
-	err := call(context.WithValue(ctx, exchangeKey{}, x))
+	reply, err := x.through(ctx, call)
+	reply.ParamTools = x.tools
+	return reply, err
+}
+
+func (x *exchange) through(ctx context.Context, call func(context.Context) error) (convo.Reply, error) {
+	var connects atomic.Bool // a request was made, perhaps without the transport
+	err := call(httptrace.WithClientTrace(context.WithValue(ctx, exchangeKey{}, x), &httptrace.ClientTrace{
+		GetConn: func(string) { connects.Store(true) },
+	}))
+	_, unanswered := errors.AsType[*url.Error](err)
 	switch {
-	case !x.sent && err != nil && ctx.Err() != nil:
-		return convo.Reply{}, err // the SDK has made no request
+	case !x.sent && err != nil && (!connects.Load() || unanswered || ctx.Err() != nil):
+		return convo.Reply{}, err
 	case !x.sent:
 		return convo.Reply{}, errors.Join(ErrTransport, err)
 	case x.answer != nil: // whatever the SDK makes of an empty stream
-		if x.err != nil {
-			return partOf(ctx, x.answer, x.err)
-		}
-		in, err := x.answer.Transcript()
-		if err != nil {
-			return partOf(ctx, x.answer, err)
-		}
-		return in.Reply(), nil
+		return x.reply(ctx)
 	case err == nil:
 		err = io.ErrUnexpectedEOF
 	}
 	return convo.Reply{}, err
+}
+
+// reply returns the answer that was read. If it failed, that is only its usage, unless the
+// application has stopped it.
+func (x *exchange) reply(ctx context.Context) (convo.Reply, error) {
+	in, err := x.answer.Transcript()
+	err = cmp.Or(x.err, err)
+	switch {
+	case err == nil:
+		return in.Reply(), nil
+	case errors.Is(context.Cause(ctx), ErrStop):
+		reply := in.Reply()
+		if !x.answer.Done() && (reply.Stop == convo.StopDone || reply.Stop == convo.StopToolCall) {
+			reply.Stop = convo.StopCancelled
+		}
+		return reply, nil
+	case x.shown && convo.IsOverflow(err):
+		x.show(wire.Delta{Restart: true})
+	}
+	return convo.Reply{Usage: in.Usage}, err
+}
+
+// shows shows a piece of the answer.
+func (x *exchange) shows(d wire.Delta) {
+	if x.show != nil {
+		x.show(d)
+		x.shown = true
+	}
 }
 
 type exchangeKey struct{}
@@ -63,8 +99,10 @@ type exchange struct {
 	show   func(wire.Delta)
 
 	sent   bool
+	tools  []string    // of the parameters
 	answer wire.Stream // nil until an answer is read
 	err    error       // why reading it ended early
+	shown  bool        // a piece of it was shown
 }
 
 type transport struct{ base http.RoundTripper }
@@ -80,6 +118,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.tools = ToolNames(raw(written))
 	body, err := Body(r.Context(), x.req, raw(written))
 	if err != nil {
 		return nil, err
@@ -123,15 +162,18 @@ func (a *answerReader) Read([]byte) (int, error) {
 	if a.x.answer != nil {
 		return 0, io.EOF
 	}
-	a.x.answer = a.x.format.Stream()
-	for delta, err := range wire.Read(a.ReadCloser, a.x.answer) {
+	a.x.read(a.ReadCloser)
+	return 0, io.EOF
+}
+
+// read reads an answer.
+func (x *exchange) read(body io.Reader) {
+	x.answer = x.format.Stream()
+	for delta, err := range wire.Read(body, x.answer) {
 		if err != nil {
-			a.x.err = err
+			x.err = err
 			break
 		}
-		if a.x.show != nil {
-			a.x.show(delta)
-		}
+		x.shows(delta)
 	}
-	return 0, io.EOF
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -148,13 +147,10 @@ func tooShort[M any](have []*item[M], want int) error {
 // needed yields the messages of rows that Resume wants.
 func needed[M any](d *convo.Decisions, rows []*item[M]) iter.Seq2[convo.Message, error] {
 	keys, from := d.Needs()
-	listed := maps.Collect(func(yield func(string, bool) bool) {
-		for _, k := range keys {
-			if !yield(k, true) {
-				return
-			}
-		}
-	})
+	listed := make(map[string]bool)
+	for _, k := range keys {
+		listed[k] = true
+	}
 	return func(yield func(convo.Message, error) bool) {
 		begun := from == ""
 		for _, it := range rows {

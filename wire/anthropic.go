@@ -82,6 +82,8 @@ type Anthropic struct {
 	// tool that the provider runs. Claude's models since 4.6 are known by their name in Model
 	// and do not need it.
 	UserLast bool
+
+	params toolMarks // of the parameters
 }
 
 var anthropicNames = &names{"tools", "system", "messages"}
@@ -90,10 +92,19 @@ var anthropicNames = &names{"tools", "system", "messages"}
 // system text, the request gets a marker as its message.
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
+// WithParams returns f for requests that also have params, which is given to
+// [Request.With]. Encode counts the cache marks in them, such as those of their tools.
+func (f Anthropic) WithParams(params any) Anthropic {
+	f.params = marksOfParams(params)
+	return f
+}
+
+func (f Anthropic) rule() cacheRule { return cacheRuleOf(f.CacheLifetime, f.CacheTools, f.params) }
+
 func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
 	takes := takesNotes(f.Model)
 	p := profile{format: FormatAnthropic, model: f.Model, compacts: f.takesCompaction, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
-	return p, &anthropicWriter{f: f, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}}
+	return p, &anthropicWriter{f: f, lost: lost, rule: f.rule()}
 }
 
 // An anthropicMessage is a message that is being written.
@@ -743,8 +754,8 @@ func (f Anthropic) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 		return b
 	})
 	list, err := withOwn(functions, err, tools, FormatAnthropic)
-	if list != nil && f.CacheTools && !isMarked(tools, FormatAnthropic) {
-		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(isLong(f.CacheLifetime))), []byte("}]"))
+	if r := f.rule(); list != nil && r.tools && !isMarked(tools, FormatAnthropic) {
+		list = slices.Concat(list[:len(list)-2], []byte(anthropicMark(r.long)), []byte("}]"))
 	}
 	return list, err
 }

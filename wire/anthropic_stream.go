@@ -12,7 +12,7 @@ import (
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
 // message_stop. The blocks are in the order of their indexes; if an index is used again,
-// the new block follows the earlier blocks.
+// the new block follows the earlier blocks. An answer that is not streamed is one event.
 func (f Anthropic) Stream() Stream { return &anthropicStream{format: f} }
 
 type anthropicStream struct {
@@ -75,6 +75,11 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 		return s.message(all)
 	case "message_stop":
 		s.done = true
+	case "message":
+		if !s.begun {
+			return s.whole(data)
+		}
+		s.lose(name, lostEvent)
 	case "ping":
 	case "":
 		if isError(all) {
@@ -126,6 +131,28 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 		b := newStreamedBlock(i, raw)
 		b.ended = true
 		s.add(b)
+	}
+	return out, nil
+}
+
+// whole reads an answer that is not streamed.
+func (s *anthropicStream) whole(data []byte) ([]Delta, error) {
+	out, err := s.start(data)
+	if err != nil {
+		return nil, err
+	}
+	s.done = true
+	for _, b := range s.blocks.inOrder() {
+		switch b.kind {
+		case "text":
+			out = append(out, deltaOf(Delta{Text: stringOf(b.fields["text"])})...)
+		case "thinking":
+			out = append(out, deltaOf(Delta{Reasoning: stringOf(b.fields["thinking"])})...)
+		case "tool_use":
+			call := b.call
+			call.Arguments = compact(b.fields["input"])
+			out = append(out, Delta{Call: &call})
+		}
 	}
 	return out, nil
 }

@@ -36,8 +36,8 @@ import (
 // messages.
 //
 // A request has at most four marks, including the mark after the tools (see
-// Anthropic.CacheTools) and those of opaque tools given to SetTools. If there are more,
-// marks in messages are dropped before marks in the system text, and older marks before
+// Anthropic.CacheTools), those of opaque tools given to SetTools, and those that WithParams
+// of the format has found in the parameters. If there are more, marks in messages are dropped before marks in the system text, and older marks before
 // newer ones. Providers refuse a longer lifetime after a shorter one, so a mark gets the
 // lifetime of a longer mark after it: CacheMark(0) before CacheMark(time.Hour) also lasts
 // an hour, and is billed for an hour. After tools that are marked for 5 minutes, all marks
@@ -143,15 +143,23 @@ func (m cacheMark) tell(lost *losses) {
 
 // A cacheRule selects the marks of a request.
 type cacheRule struct {
-	long  bool // the marks of the format have the longer lifetime
-	tools bool // there is a mark after the tools
-	own   *toolMarks
+	long   bool       // the marks of the format have the longer lifetime
+	tools  bool       // there is a mark after the tools
+	own    *toolMarks // nil: no opaque tool is among the tools
+	params toolMarks
 }
 
-// toolMarks are the cache marks in the tools of a request, among which are opaque ones.
+// cacheRuleOf returns the rule of a format with these options.
+func cacheRuleOf(lifetime time.Duration, tools bool, params toolMarks) cacheRule {
+	return cacheRule{long: (isLong(lifetime) || params.long) && !params.short, tools: tools && params.count < maxMarks, params: params}
+}
+
+// toolMarks are cache marks in the tools of a request, among which are opaque ones, or in its
+// parameters.
 type toolMarks struct {
 	count int
 	short bool // one of them is for 5 minutes
+	long  bool // the parameters mark the end of the request for an hour
 }
 
 // marksIn returns the marks in a list of tools, or nil if no opaque tool of the format is
@@ -165,6 +173,12 @@ func marksIn(list json.RawMessage, tools []convo.Tool, format string) *toolMarks
 		list = all["tools"]
 	}
 	m := new(toolMarks)
+	m.add(list)
+	return m
+}
+
+// add adds the marks in a list of tools.
+func (m *toolMarks) add(list json.RawMessage) {
 	elements, _ := strictjson.SplitArray(list)
 	for _, raw := range elements {
 		all, _ := fields("", raw)
@@ -175,6 +189,24 @@ func marksIn(list json.RawMessage, tools []convo.Tool, format string) *toolMarks
 			}
 		}
 	}
+}
+
+// marksOfParams returns the marks in the parameters of a request: in their tools, and the
+// cache_control of the request, which the provider moves to its end.
+func marksOfParams(params any) (m toolMarks) {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return m // as With reports
+	}
+	all, _ := fields("", data)
+	config, _ := fields("", all["toolConfig"])
+	m.add(all["tools"])
+	m.add(config["tools"])
+	if mark, err := fields("", all["cache_control"]); err == nil {
+		m.count++
+		m.long = stringOf(mark["ttl"]) == "1h"
+		m.short = m.short || !m.long
+	}
 	return m
 }
 
@@ -183,13 +215,14 @@ func marksIn(list json.RawMessage, tools []convo.Tool, format string) *toolMarks
 // and auto begins with the most important mark. The caller's marks without room are
 // recorded as lost.
 func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
-	room, short := maxMarks, c.tools && !c.long
+	room, short := maxMarks-c.params.count, c.params.short
 	switch {
 	case c.own != nil:
-		room, short = max(maxMarks-c.own.count, 0), c.own.short
+		room, short = room-c.own.count, short || c.own.short
 	case c.tools:
-		room--
+		room, short = room-1, short || !c.long
 	}
+	room = max(room, 0)
 	if over := len(own) - room; over > 0 {
 		first := slices.IndexFunc(own, func(m cacheMark) bool { return m.message > inSystem })
 		if first < 0 {
@@ -210,7 +243,7 @@ func (c cacheRule) choose(own, auto []cacheMark, lost *losses) []cacheMark {
 		}
 	}
 	slices.SortFunc(marks, cacheMark.compare)
-	long := false
+	long := c.params.long
 	for i := range slices.Backward(marks) {
 		long = (long || marks[i].long) && !short
 		marks[i].long = long

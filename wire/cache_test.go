@@ -1,8 +1,10 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -362,4 +364,86 @@ func TestPrefix_BreakpointsDoNotCount(t *testing.T) {
 	assert.Empty(t, wire.PrefixDiff(a, b))
 	assert.Equal(t, 1.0, wire.PrefixShare(b, a))
 	assert.Equal(t, "block 0 of message 2 has changed", wire.PrefixDiff(a, talk("s", wire.CacheMark(0))))
+}
+
+// The marks in the parameters and those of a request are together no more than the provider
+// takes, in an order that it takes.
+func TestWithParams_CacheMarks(t *testing.T) {
+	mark := func(key string, lifetime time.Duration) string {
+		if lifetime > 5*time.Minute {
+			return `"` + key + `":{"type":"x","ttl":"1h"}`
+		}
+		return `"` + key + `":{"type":"x"}`
+	}
+	lifetimes := [][]time.Duration{nil, {0}, {time.Hour}, {time.Hour, 0}, {0, 0, 0}, {time.Hour, time.Hour, time.Hour, time.Hour}}
+	for _, params := range lifetimes {
+		for _, end := range [][]time.Duration{nil, {0}, {time.Hour}} { // the cache_control of the request
+			for _, own := range lifetimes {
+				for _, lifetime := range []time.Duration{0, time.Hour} {
+					if len(params)+len(end) > 4 || len(end) > 0 && end[0] > 0 && slices.Contains(params, 0) {
+						continue // the parameters alone are wrong
+					}
+					h, err := convo.New(nil)
+					require.NoError(t, err)
+					require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+					_, err = h.Append(convo.System("guide"), convo.User("q"))
+					require.NoError(t, err)
+					for _, d := range own {
+						_, err = h.Append(convo.Assistant("a"), convo.User("q", wire.CacheMark(d)))
+						require.NoError(t, err)
+					}
+					for _, cacheTools := range []bool{false, true} {
+						name := fmt.Sprint(params, end, own, lifetime, cacheTools)
+						var tools, points []string
+						for i, d := range params {
+							tools = append(tools, fmt.Sprintf(`{"name":"t%d","input_schema":{"type":"object"},%s}`, i, mark("cache_control", d)))
+							points = append(points, "{"+mark("cachePoint", d)+"}")
+						}
+						all := map[string]any{"tools": json.RawMessage("[" + strings.Join(tools, ",") + "]")}
+						if len(end) > 0 {
+							all["cache_control"] = json.RawMessage("{" + strings.TrimPrefix(mark("", end[0]), `"":{`))
+						}
+						f := wire.Anthropic{Cache: true, CacheTools: cacheTools, CacheLifetime: lifetime}.WithParams(all)
+						req, err := f.Encode(h.Snapshot())
+						require.NoError(t, err)
+						own, err := f.Tools(h.Snapshot().Tools()...)
+						require.NoError(t, err)
+						req.Tools = json.RawMessage("[" + strings.Join(append(tools, string(own[1:len(own)-1])), ",") + "]")
+						delete(all, "tools")
+						all["model"], all["max_tokens"] = "m", 9
+						body, err := req.With(all)
+						require.NoError(t, err)
+						checkMarks(t, name, f, body)
+						if len(end) > 0 && end[0] > 0 {
+							assert.Equal(t, strings.Count(string(body), `"cache_control"`), strings.Count(string(body), `"ttl":"1h"`), "%s: %s", name, body)
+						}
+
+						if len(end) == 0 {
+							c := wire.Converse{Cache: true, CacheTools: cacheTools, CacheLifetime: lifetime}.WithParams(map[string]any{"toolConfig": map[string]any{"tools": json.RawMessage("[" + strings.Join(points, ",") + "]")}})
+							req, err = c.Encode(h.Snapshot())
+							require.NoError(t, err)
+							own, err = c.Tools(h.Snapshot().Tools()...)
+							require.NoError(t, err)
+							list := strings.TrimSuffix(strings.TrimPrefix(string(own), `{"tools":[`), "]}")
+							req.Tools = json.RawMessage(`{"tools":[` + strings.Join(append(points, list), ",") + "]}")
+							checkMarks(t, name, c, req.Body())
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkMarks checks that a request has at most four marks, in an order that the provider takes.
+func checkMarks(t *testing.T, name string, f wire.Format, body []byte) {
+	t.Helper()
+	for _, finding := range f.Check(body) {
+		if strings.HasPrefix(finding.Rule, "cache-") {
+			t.Errorf("%s: %v: %s", name, finding, body)
+		}
+	}
+	if n := strings.Count(string(body), `"cache_control"`); n > 4 {
+		t.Errorf("%s: %d marks: %s", name, n, body)
+	}
 }

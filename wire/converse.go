@@ -60,6 +60,8 @@ type Converse struct {
 	ResultsAlone bool
 
 	Seals SealCheck // whether the model checks where signed reasoning stands
+
+	params toolMarks // of the parameters
 }
 
 var converseNames = &names{"toolConfig", "system", "messages"}
@@ -75,9 +77,18 @@ const (
 // a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
+// WithParams returns f for requests that also have params, which is given to
+// [Request.With]. Encode counts the cache marks in them, such as those of their tools.
+func (f Converse) WithParams(params any) Converse {
+	f.params = marksOfParams(params)
+	return f
+}
+
+func (f Converse) rule() cacheRule { return cacheRuleOf(f.CacheLifetime, f.CacheTools, f.params) }
+
 func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
 	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true, seals: f.Seals.of(f.Model)}
-	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: cacheRule{long: isLong(f.CacheLifetime), tools: f.CacheTools}, sys: new(converseMessage)}
+	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: f.rule(), sys: new(converseMessage)}
 }
 
 // leaveOut removes the parts of a message that Bedrock would refuse. Reasoning must be
@@ -772,8 +783,8 @@ func (f Converse) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	if list == nil {
 		return nil, err
 	}
-	if f.CacheTools {
-		list = slices.Concat(list[:len(list)-1], []byte(converseMark(isLong(f.CacheLifetime))), []byte("]"))
+	if r := f.rule(); r.tools {
+		list = slices.Concat(list[:len(list)-1], []byte(converseMark(r.long)), []byte("]"))
 	}
 	return slices.Concat([]byte(`{"tools":`), list, []byte(`}`)), nil
 }

@@ -15,7 +15,7 @@ import (
 // Stream returns a [Stream] that reads the events of ConverseStream. The name of an event
 // is the type of its frame. An event may instead be in an object under that name, such as
 // {"messageStop":{...}}. The stream ends with messageStop. An exception is a
-// [ProviderError] of that Type.
+// [ProviderError] of that Type. An answer that is not streamed is one event.
 func (f Converse) Stream() Stream { return &converseStream{format: f} }
 
 type converseStream struct {
@@ -40,6 +40,7 @@ type streamedContent struct {
 	list   []string                   // elements that deltas add: citations of a text, content of other kinds
 	call   CallDelta                  // the number, ID and name of a call
 	ours   bool                       // a call that the provider does not answer itself
+	whole  string                     // the block of an answer that is not streamed
 	ended  bool
 }
 
@@ -105,12 +106,58 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 				e.Type = name
 			}
 			return s.fail(e)
+		case name == "" && !isNull(all["output"]):
+			return s.whole(all)
 		case name == "":
 			return s.fail(&DecodeError{Reason: "the event has no name"})
 		}
 		s.lose(name, lostEvent)
 	}
 	return nil, nil
+}
+
+// whole reads an answer that is not streamed.
+func (s *converseStream) whole(all map[string]json.RawMessage) ([]Delta, error) {
+	if s.done || s.role != "" {
+		return s.fail(errSecondAnswer)
+	}
+	output, err := fields("output", all["output"])
+	if err != nil {
+		return s.fail(err)
+	}
+	message, err := optionalFields("output.message", output["message"])
+	if err != nil {
+		return s.fail(err)
+	}
+	var content []json.RawMessage
+	if raw := message["content"]; !isNull(raw) {
+		if err := read("output.message.content", "an array of blocks", raw, &content); err != nil {
+			return s.fail(err)
+		}
+	}
+	var out []Delta
+	for i, raw := range content {
+		block, err := fields(atIndex("output.message.content", i), raw)
+		if err != nil {
+			return s.fail(err)
+		}
+		b := &streamedContent{index: i, whole: string(raw), ended: true}
+		s.blocks.add(i, b)
+		if call, _ := optionalFields("-", block["toolUse"]); len(call) > 0 && stringOf(call["type"]) != serverToolUse {
+			b.ours, b.call = true, CallDelta{Index: s.calls, ID: stringOf(call["toolUseId"]), Name: stringOf(call["name"])}
+			s.calls++
+			shown := b.call
+			shown.Arguments = compact(call["input"])
+			out = append(out, Delta{Call: &shown})
+		}
+		reasoning, _ := optionalFields("-", block["reasoningContent"])
+		text, _ := optionalFields("-", reasoning["reasoningText"])
+		out = append(out, deltaOf(Delta{Text: stringOf(block["text"]), Reasoning: stringOf(text["text"])})...)
+	}
+	s.role, s.done = "assistant", true
+	s.addUsage("usage", all["usage"], &s.usage)
+	merge(&s.fields, all, "output", "usage")
+	return out, nil
 }
 
 // isException reports whether an event is a failure of the provider.
@@ -252,6 +299,9 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 // json returns the block in the form of an answer that is not streamed. The signature of
 // an incomplete block is left out, since it may be incomplete.
 func (b *streamedContent) json(whole bool) string {
+	if b.whole != "" {
+		return b.whole
+	}
 	out := []byte{'{'}
 	switch list := "[" + strings.Join(b.list, ",") + "]"; b.kind {
 	case "text":

@@ -10,7 +10,8 @@ import (
 // nothing. The rules: json, shape, contents-empty, role, parts-empty,
 // part-empty, part-data, part-role, name-missing, args, response,
 // unanswered-call, orphan-result, duplicate-result, result-id, split-results,
-// late-result, mixed-results, call-first, last-role, signature-missing.
+// late-result, mixed-results, call-first, last-role, signature-missing,
+// cached-content.
 //
 // Blank text is not a finding, since the Gemini API accepts it.
 // signature-missing applies if Model, or the model of the request, is Gemini 3
@@ -33,6 +34,14 @@ func (f Gemini) Check(request []byte) []Finding {
 			k.parts(path, m, "system")
 		} else {
 			k.shape(path, "an object with parts")
+		}
+	}
+	if path, v := pick(all, "cachedContent"); v != nil {
+		for _, key := range []string{"systemInstruction", "tools", "toolConfig"} {
+			if _, other := pick(all, key); other != nil {
+				k.add("cached-content", path, "")
+				break
+			}
 		}
 	}
 	path, v := pick(all, "contents")

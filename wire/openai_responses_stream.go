@@ -550,11 +550,15 @@ func (it *streamedItem) show(b *itemSlot, raw json.RawMessage) []Delta {
 	return nil
 }
 
-// showTo shows the rest of a text that was received whole.
+// showTo shows the rest of a text that was received whole, and keeps that text.
 func (it *streamedItem) showTo(b *itemSlot, text string) []Delta {
 	if rest, ok := strings.CutPrefix(text, b.text.Builder.String()); ok {
 		b.text.half = ""
 		return it.show(b, strictjson.AppendString(nil, rest))
+	}
+	if text != "" && strings.ContainsRune(b.text.String(), '\uFFFD') { // a delta held half a character
+		b.text = streamedText{}
+		b.text.WriteString(text)
 	}
 	return nil
 }

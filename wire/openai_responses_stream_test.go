@@ -420,3 +420,32 @@ func FuzzResponsesStream(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) { checkStreamed(t, wire.OpenAIResponses{}, data) })
 }
+
+// A server that cuts a character between two deltas may send U+FFFD for each half. The text
+// that the event at the end repeats is whole.
+func TestResponsesStream_RepeatedText(t *testing.T) {
+	for _, pieces := range [][]string{{`a\ufffd`, `\ufffdb`}, {`a\ud83d`, `\ufffdb`}, {`a\ud83d`, `\ude00b`}, {`a\ufffd`}} {
+		s := wire.OpenAIResponses{}.Stream()
+		events := []string{
+			`{"type":"response.created","response":{"id":"r","status":"in_progress","output":[]}}`,
+			`{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","role":"assistant","status":"in_progress","content":[]}}`,
+			`{"type":"response.output_item.added","output_index":1,"item":{"id":"fc_1","type":"function_call","call_id":"c1","name":"read","arguments":""}}`,
+		}
+		for _, piece := range pieces {
+			events = append(events, `{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"`+piece+`"}`)
+			events = append(events, `{"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":1,"delta":"`+piece+`"}`)
+		}
+		events = append(events,
+			`{"type":"response.output_text.done","item_id":"msg_1","output_index":0,"content_index":0,"text":"a😀b"}`,
+			`{"type":"response.function_call_arguments.done","item_id":"fc_1","output_index":1,"arguments":"a\ud83d\ude00b"}`,
+			`{"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}`)
+		for _, e := range events {
+			_, err := s.Event("", []byte(e))
+			require.NoError(t, err)
+		}
+		got, err := s.Transcript()
+		require.NoError(t, err)
+		assert.Equal(t, "a😀b", got.Reply().Text(), pieces)
+		assert.Equal(t, "a😀b", got.Reply().OpenCalls()[0].Arguments, pieces)
+	}
+}

@@ -669,6 +669,13 @@ var rules = map[string]rule{
 			FormatAnthropic + "/empty": "{block}.text: cache_control cannot be set for empty text blocks",
 		},
 	},
+	"cached-content": {
+		problem: "the request has cached content, and also system text, tools or a tool choice",
+		fix:     "put them into the cached content, or leave that out",
+		errors: map[string]string{
+			FormatGemini: "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request.",
+		},
+	},
 	"cache-order": {
 		problem: "the cache mark has a longer lifetime than one before it",
 		fix:     "let marks for an hour come before those for 5 minutes, in the order tools, system, messages",

@@ -187,6 +187,7 @@ func ruleCases() []ruleCase {
 		{"mixed-results", Gemini{Model: "gemini-3.6-flash"}, contents(gUser(text), gModel(fc), gUser(fr+","+text))},
 		{"result-id", gemini, contents(gUser(text), gModel(fc), gUser(strings.Replace(fr, `"a"`, `"b"`, 1)))},
 		{"signature-missing", gemini, contents(gUser(text), gModel(`{"functionCall":{"id":"a","name":"f"}}`), gUser(fr))},
+		{"cached-content", gemini, `{"cachedContent":"c","tool_config":{},` + contents(gUser(text))[1:]},
 	}...)
 
 	converse := Converse{}

@@ -532,3 +532,42 @@ func TestStream_HalfASignature(t *testing.T) {
 		})
 	}
 }
+
+// An answer that is not streamed is read as one event.
+func TestStream_WholeAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format interface {
+			wire.Format
+			wire.Streamer
+		}
+		answer string
+	}{
+		"anthropic": {wire.Anthropic{}, `{"id":"m","type":"message","role":"assistant","model":"claude","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"Both."},{"type":"tool_use","id":"t1","name":"read","input":{"n":1.0}}],"stop_reason":"tool_use","usage":{"input_tokens":7,"output_tokens":3}}`},
+		"chat":      {wire.OpenAIChat{}, `{"id":"c","object":"chat.completion","model":"gpt","choices":[{"index":0,"message":{"role":"assistant","content":"Both.","reasoning_content":"hm","tool_calls":[{"id":"t1","type":"function","function":{"name":"read","arguments":"{\"n\":1.0}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}`},
+		"responses": {wire.OpenAIResponses{}, `{"id":"r","object":"response","model":"gpt","status":"completed","output":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"e"},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Both.","annotations":[]}]},{"type":"function_call","id":"fc_1","call_id":"t1","name":"read","arguments":"{\"n\":1.0}","status":"completed"}],"usage":{"input_tokens":7,"output_tokens":3}}`},
+		"gemini":    {wire.Gemini{}, `{"responseId":"g","modelVersion":"gemini","candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"Both."},{"functionCall":{"id":"t1","name":"read","args":{"n":1.0}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":3}}`},
+		"converse":  {wire.Converse{}, `{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"c2ln"}}},{"text":"Both."},{"toolUse":{"toolUseId":"t1","name":"read","input":{"n":1.0}}}]}},"stopReason":"tool_use","usage":{"inputTokens":7,"outputTokens":3}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, err := tt.format.Decode([]byte(tt.answer))
+			require.NoError(t, err)
+			require.Len(t, want.Messages[len(want.Messages)-1].ToolCalls(), 1)
+			s := tt.format.Stream()
+			deltas, err := s.Event("", []byte(tt.answer))
+			require.NoError(t, err)
+			assert.True(t, s.Done())
+			got, err := s.Transcript()
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+			var text, reasoning, name, arguments string
+			for _, d := range deltas {
+				text, reasoning = text+d.Text, reasoning+d.Reasoning
+				if d.Call != nil {
+					name = d.Call.Name + d.Call.ID
+					arguments += d.Call.Arguments
+				}
+			}
+			assert.Equal(t, "Both. hm readt1{\"n\":1.0}", text+" "+reasoning+" "+name+arguments)
+		})
+	}
+}

@@ -34,13 +34,17 @@ type Client struct {
 	New func(url string, show func(wire.Delta), own string) Sender
 
 	// Strict returns a sender whose parameters limit the output to 1,024 tokens and have stop
-	// sequences, and where the format has them, two answers and that these are stored. With
+	// sequences, and where the format has them, the number of answers, 1, and that these are stored. With
 	// schema, they also have the schema of an answer.
 	Strict func(url string, schema bool) Sender
 
 	// Retrying returns a sender whose client tries a request again that has failed. Nil: the
 	// SDK has no retries.
 	Retrying func(url string) Sender
+
+	// Marked returns a sender whose parameters have a tool with a cache mark for each of the
+	// lifetimes. Nil: the parameters of the SDK have no cache marks.
+	Marked func(url string, lifetimes []time.Duration) Sender
 
 	Small string // another model than that of the parameters
 
@@ -86,6 +90,13 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnTool", func(t *testing.T) { testOwnTool(t, c) })
 	t.Run("Retries", func(t *testing.T) { testRetries(t, c) })
 	t.Run("EachEvent", func(t *testing.T) { testEachEvent(t, c) })
+	t.Run("OwnToolInRun", func(t *testing.T) { testOwnToolInRun(t, c) })
+	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
+	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
+	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
+	t.Run("Unnamed", func(t *testing.T) { testUnnamed(t, c) })
+	t.Run("OverflowAfterContent", func(t *testing.T) { testOverflowAfterContent(t, c) })
+	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }
 
@@ -254,8 +265,12 @@ func testBroken(t *testing.T, c Client) {
 		t.Fatal(err)
 	}
 	before := h.Len()
-	if reply, err := h.Do(t.Context(), send); err == nil {
+	reply, err := h.Do(t.Context(), send)
+	if err == nil {
 		t.Fatalf("no error, and %v", reply)
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "the stream") {
+		t.Errorf("the error is %v, want one that says that the stream broke off", err)
 	}
 	if h.Len() != before {
 		t.Error("a part of a broken answer was kept")

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients"
@@ -91,6 +93,58 @@ func testEachEvent(t *testing.T, c Client) {
 				t.Error("no answer failed")
 			}
 		})
+	}
+}
+
+// testStopInRun stops an answer after each of its events. Whatever had come by then, the
+// answer or the error of Run says that the user has stopped it.
+func testStopInRun(t *testing.T, c Client) {
+	for n, whole := 1, false; !whole; n++ {
+		if n > mostEvents {
+			t.Fatalf("the answer was never whole in %d tries", n)
+		}
+		p := provider.New(provider.Options{})
+		p.Script(twoCalls(c.Signs))
+		ctx, stop := context.WithCancelCause(t.Context())
+		stops := &stopsAfter{events: n, stop: func() { stop(clients.ErrStop) }}
+		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			stops.ResponseWriter, stops.gone = w, r.Context().Done()
+			p.ServeHTTP(stops, r)
+		}))
+		h := history(t, convo.Options{})
+		if _, err := h.Append(convo.User("Read both files.")); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := h.Run(ctx, c.New(url, nil, "").Send, convo.RunOptions{Tools: []convo.Handler{readTool()}})
+		stop(nil)
+		whole = err == nil && reply.Text() == "ok"
+		var fault *convo.AnswerError
+		switch {
+		case whole:
+		case err == nil && reply.Stop != convo.StopCancelled:
+			t.Errorf("event %d: the answer is %v, want the stop %v", n, reply, convo.StopCancelled)
+		case err != nil && (!errors.Is(err, clients.ErrStop) || !strings.Contains(err.Error(), "the user stopped the answer")):
+			t.Errorf("event %d: the error is %v, want one that matches ErrStop and says so", n, err)
+		case errors.As(err, &fault) && fault.Stop != convo.StopCancelled:
+			t.Errorf("event %d: the stop of %v is %v, want %v", n, err, fault.Stop, convo.StopCancelled)
+		}
+	}
+}
+
+// A stopsAfter stops an answer after some events, and waits until the client has gone.
+type stopsAfter struct {
+	http.ResponseWriter
+	events int
+	stop   func()
+	gone   <-chan struct{}
+}
+
+func (s *stopsAfter) Flush() {
+	s.ResponseWriter.(http.Flusher).Flush()
+	if s.events--; s.events == 0 {
+		time.Sleep(2 * time.Millisecond) // so that the client reads what came
+		s.stop()
+		<-s.gone
 	}
 }
 

@@ -20,6 +20,7 @@ type Params[P any] struct {
 	Base   P                                     // the required fields
 	Values map[string]any                        // of fields that Fields cannot fill
 	Owned  []string                              // fields that the History decides: the sender returns a *clients.ParamsError
+	Single map[string]any                        // how many answers are asked for, with the value for one: for more, the sender returns a *clients.ParamsError
 	Unseen []string                              // fields that are not in a request of the SDK
 	Alone  func(url string, params P) error      // a request with the SDK alone
 	Send   func(url string, params P) convo.Send // the sender
@@ -71,7 +72,8 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 			} else if !fill(v, 12) {
 				t.Fatalf("no value for %s: name one in Values", f.Type)
 			}
-			if slices.Contains(p.Owned, f.Name) {
+			one, single := p.Single[f.Name]
+			if single || slices.Contains(p.Owned, f.Name) {
 				var wrong *clients.ParamsError
 				if err := Do(t, p.Send(r.URL, params), convo.User("q")); !errors.As(err, &wrong) {
 					t.Errorf("the error is %v, want a *clients.ParamsError", err)
@@ -79,8 +81,11 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 				if got := r.asked(t); got.path != "" {
 					t.Errorf("a request was made: %v", got)
 				}
-				on(t, f.Name, rowRefused)
-				return
+				if !single {
+					on(t, f.Name, rowRefused)
+					return
+				}
+				v.Set(reflect.ValueOf(one))
 			}
 			want, err := alone(params)
 			if want.path == "" {
@@ -104,11 +109,14 @@ func Fields[P any](t *testing.T, p Params[P]) (refused []string) {
 			if !holds(got.body, want.body) {
 				t.Errorf("the body %v lacks some of %v", got.body, want.body)
 			}
+			row := rowUnseen
 			if !reflect.DeepEqual(want, base) {
-				on(t, f.Name, rowOf(t, r, p.Summarizer(r.URL, params), p.Model, want, base))
-			} else {
-				on(t, f.Name, rowUnseen)
+				row = rowOf(t, r, p.Summarizer(r.URL, params), p.Model, want, base)
 			}
+			if single && row == rowNever {
+				row = rowSingle
+			}
+			on(t, f.Name, row)
 		})
 	}
 	return refused
@@ -121,6 +129,7 @@ const (
 	rowNever   = "in no request for a summary"
 	rowForm    = "in no request for a summary, which is then bare"
 	rowChanged = "changed for a summary"
+	rowSingle  = "in no request for a summary; above 1, refused with a `*clients.ParamsError`"
 	rowRefused = "refused with a `*clients.ParamsError`"
 	rowUnseen  = "in no body"
 )

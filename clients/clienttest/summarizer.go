@@ -2,6 +2,7 @@ package clienttest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 )
 
@@ -112,6 +114,72 @@ func testOwnTool(t *testing.T, c Client) {
 			}
 		})
 	}
+}
+
+// testOwnToolInRun has the model call a tool of the parameters in Run. The call stays open, as
+// does that of a tool without a Run; the calls of other tools are answered.
+func testOwnToolInRun(t *testing.T, c Client) {
+	p := provider.New(provider.Options{})
+	p.Script(provider.Answer{Blocks: []provider.Block{
+		provider.Call{Name: "read", Arguments: "{}"}, provider.Call{Name: "own", Arguments: "{}"}, provider.Call{Name: "none", Arguments: "{}"},
+	}})
+	send := c.New(serve(t, p), nil, "own").Send
+	h := history(t, convo.Options{})
+	if _, err := h.Append(convo.User("Read.")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second Run finds the call open
+		reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{readTool()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open := reply.OpenCalls()
+		if len(open) != 1 || open[0].Name != "own" || len(p.Requests()) != 1 {
+			t.Fatalf("after %d requests the open calls are %v, want only that of the tool in the parameters, after 1", len(p.Requests()), open)
+		}
+		if text := fmt.Sprint(reply.Messages); !strings.Contains(text, `there is no tool "none"`) || strings.Contains(text, `no tool "own"`) {
+			t.Errorf("the results are %s", text)
+		}
+	}
+	if _, err := h.AnswerOpenCalls("done by hand"); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{readTool()}}); err != nil || reply.Text() != "ok" {
+		t.Errorf("%v, %v", reply, err)
+	}
+	noneRefused(t, p)
+}
+
+// testSameTool has one tool both in the parameters and in the History. That is an error before
+// anything is sent, also for a summary.
+func testSameTool(t *testing.T, c Client) {
+	p := provider.New(provider.Options{})
+	url := serve(t, p)
+	own := c.New(url, nil, "own")
+	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}, Strategy: convo.Summarize{With: own.Summarizer("")}})
+	if err := h.SetTools(convo.Tool{Name: "own", Schema: `{"type":"object"}`}); err != nil {
+		t.Fatal(err)
+	}
+	var wrong *clients.ParamsError
+	for i := range 40 {
+		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 50)))); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := h.Do(t.Context(), own.Send); !errors.As(err, &wrong) || !strings.Contains(err.Error(), `the tool "own"`) {
+			t.Fatalf("%v, %v, want a *clients.ParamsError that names the tool", reply, err)
+		}
+		if _, err := h.Do(t.Context(), c.New(url, nil, "").Send); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := h.Compact(t.Context(), "")
+	if !errors.As(errors.Join(err, r.Cause), &wrong) {
+		t.Errorf("%v, %v, want a *clients.ParamsError", r, err)
+	}
+	if n := len(p.Requests()); n != 40 {
+		t.Errorf("%d requests were made, want those of the other sender, 40", n)
+	}
+	noneRefused(t, p)
 }
 
 // testPaused compacts after an answer that the provider paused in a call of its own tool. No

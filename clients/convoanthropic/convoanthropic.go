@@ -38,7 +38,8 @@ type Sender struct {
 	// Params are the parameters of each request. Messages and System must be empty, since
 	// they come from the History; otherwise Send returns a [*clients.ParamsError]. Tools
 	// come before those of the History. If the History has a model of its own, see
-	// [convo.History.SetModel], it takes the place of Model.
+	// [convo.History.SetModel], it takes the place of Model. Cache marks of Params count
+	// among the four that a request may have.
 	Params anthropic.MessageNewParams
 
 	// Format is how requests are written. Its Model is that of the request. Nil:
@@ -84,7 +85,7 @@ func (s *Sender) format(model string) wire.Anthropic {
 		f = *s.Format
 	}
 	f.Model = cmp.Or(model, string(s.Params.Model))
-	return f
+	return f.WithParams(map[string]any{"tools": s.Params.Tools, "cache_control": s.Params.CacheControl})
 }
 
 func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
@@ -97,10 +98,14 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, s.Options)
+	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), nil}, s.Options)
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 	}
-	stream := s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[anthropic.MessageStreamEventUnion] {
+		options[1] = option.WithMiddleware(m)
+		return s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
+	})
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": s.Params.Tools})
+	return reply, err
 }

@@ -2,7 +2,9 @@ package convoanthropic_test
 
 import (
 	"cmp"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
@@ -28,6 +30,17 @@ func Test(t *testing.T) {
 				params.Tools = []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: own, Description: anthropic.String("of the parameters"), InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{}}}}}
 			}
 			return &convoanthropic.Sender{Client: newClient(url), Params: params, Show: show}
+		},
+		Marked: func(url string, lifetimes []time.Duration) clienttest.Sender {
+			params := params
+			for i, d := range lifetimes {
+				mark := anthropic.CacheControlEphemeralParam{TTL: anthropic.CacheControlEphemeralTTLTTL5m}
+				if d == time.Hour {
+					mark.TTL = anthropic.CacheControlEphemeralTTLTTL1h
+				}
+				params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{Name: fmt.Sprint("tool", i), InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{}}, CacheControl: mark}})
+			}
+			return &convoanthropic.Sender{Client: newClient(url), Params: params}
 		},
 		Strict: func(url string, schema bool) clienttest.Sender {
 			params := params

@@ -3,6 +3,7 @@ package convoanthropic_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -111,4 +112,45 @@ func ExampleSender_Summarizer() {
 
 	fmt.Println(strategy)
 	// Output: summarize(with convo.SummarizerFunc)
+}
+
+// A list that a program has kept until now becomes a History.
+func ExampleSend_list() {
+	p := provider.New(provider.Options{}) // stands for the provider
+	p.Script(provider.Answer{Blocks: []provider.Block{provider.Text("Rain.")}})
+	server := httptest.NewServer(p)
+	defer server.Close()
+	send := convoanthropic.Send(newClient(server.URL), anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 1024}, nil)
+	call := anthropic.NewToolUseBlock("t1", map[string]any{"city": "Rome"}, "weather")
+	call.OfToolUse.Caller.OfDirect = new(anthropic.NewDirectCallerParam())
+	list := []anthropic.MessageParam{
+		anthropic.NewUserMessage(anthropic.NewTextBlock("How is the weather in Rome?")),
+		anthropic.NewAssistantMessage(call),
+		anthropic.NewUserMessage(anthropic.NewToolResultBlock("t1", "sunny, 21 °C", false), anthropic.NewTextBlock("And tomorrow?")),
+	}
+	check := func(err error) {
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	data, err := json.Marshal(list) // []anthropic.MessageParam
+	check(err)
+	in, err := wire.Anthropic{}.Decode(data)
+	check(err)
+	fmt.Println("lost:", in.Lost)
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Limits: convo.Limits{Window: 200_000}, AsSent: true})
+	check(err)
+	_, err = h.Run(context.Background(), send, convo.RunOptions{}) // the list ends with a question
+	check(err)
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// lost: [[1].content[0].caller: no place for this field]
+	// 1 user: How is the weather in Rome?
+	// 2 assistant: call weather({"city":"Rome"})
+	// 3 tool: result of weather(sunny, 21 °C)
+	// 4 user: And tomorrow?
+	// 5 assistant: Rain.
 }

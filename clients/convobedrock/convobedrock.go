@@ -13,6 +13,7 @@
 package convobedrock
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -25,6 +26,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
+	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -46,7 +49,8 @@ type Sender struct {
 	// Params are the parameters of each request. Messages and System must be empty, since
 	// they come from the History; otherwise Send returns a [*clients.ParamsError]. The
 	// tools of ToolConfig come before those of the History. If the History has a model of
-	// its own, see [convo.History.SetModel], it takes the place of ModelId.
+	// its own, see [convo.History.SetModel], it takes the place of ModelId. Cache points of
+	// ToolConfig count among the four that a request may have.
 	Params *bedrockruntime.ConverseStreamInput
 
 	// Format is how requests are written. Its Model is that of the request. Nil:
@@ -83,25 +87,22 @@ func (s *Sender) Summarizer(model string) convo.Summarizer {
 	})
 }
 
-// rawList returns a JSON list of values, whose bytes stay.
-func rawList(values []json.RawMessage) []byte {
-	list := []byte{'['}
-	for i, v := range values {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, v...)
-	}
-	return append(list, ']')
-}
-
 func (s *Sender) format(model string) wire.Converse {
 	f := wire.Converse{Cache: true}
 	if s.Format != nil {
 		f = *s.Format
 	}
 	f.Model = model
-	return f
+	if s.Params == nil || s.Params.ToolConfig == nil {
+		return f
+	}
+	var marks []map[string]any
+	for _, tool := range s.Params.ToolConfig.Tools {
+		if mark, ok := tool.(*types.ToolMemberCachePoint); ok {
+			marks = append(marks, map[string]any{"cachePoint": map[string]any{"ttl": mark.Value.Ttl}})
+		}
+	}
+	return f.WithParams(map[string]any{"toolConfig": map[string]any{"tools": marks}})
 }
 
 func (s *Sender) model() string {
@@ -117,24 +118,36 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, sh
 		params = *s.Params
 	}
 	params.ModelId = aws.String(f.Model)
+	var tools []string // of the parameters
 	answer := &taken{ReadCloser: http.NoBody}
 	defer func() { answer.Close() }()
 	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
 		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Build.Add(body(req), middleware.Before)
+			return stack.Build.Add(body(req, &tools), middleware.Before)
 		})
 	}}, s.Options...)
-	options = append(options, func(o *bedrockruntime.Options) { o.HTTPClient = taker{o.HTTPClient, answer} })
+	options = append(options, func(o *bedrockruntime.Options) {
+		o.HTTPClient, o.Protocol = taker{o.HTTPClient, answer}, noEvents{o.Protocol}
+	})
 	out, err := s.Client.ConverseStream(ctx, &params, options...)
 	if err != nil {
 		return convo.Reply{}, err
 	}
 	defer out.GetStream().Close() // it is empty
-	return clients.Read(ctx, f, (&events{r: answer, decoder: eventstream.NewDecoder()}).next, show)
+	stream := bufio.NewReader(answer)
+	var reply convo.Reply
+	if first, failed := stream.Peek(1); failed == nil && first[0] != 0 { // a frame begins with a zero, since it has less than 16 MB
+		reply, err = clients.ReadBody(ctx, f, stream, show)
+	} else {
+		reply, err = clients.Read(ctx, f, (&events{r: stream, decoder: eventstream.NewDecoder()}).next, show)
+	}
+	reply.ParamTools = tools
+	return reply, err
 }
 
-// body puts a conversation into the body that the SDK has written.
-func body(req wire.Request) middleware.BuildMiddleware {
+// body puts a conversation into the body that the SDK has written, and sets the names of the
+// tools that the body had.
+func body(req wire.Request, tools *[]string) middleware.BuildMiddleware {
 	return middleware.BuildMiddlewareFunc("convo", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (out middleware.BuildOutput, metadata middleware.Metadata, err error) {
 		r, ok := in.Request.(*smithyhttp.Request)
 		if !ok {
@@ -146,6 +159,7 @@ func body(req wire.Request) middleware.BuildMiddleware {
 				return out, metadata, err
 			}
 		}
+		*tools = clients.ToolNames(json.RawMessage(written))
 		all, err := join(ctx, req, written)
 		if err != nil {
 			return out, metadata, err
@@ -161,20 +175,11 @@ func body(req wire.Request) middleware.BuildMiddleware {
 	})
 }
 
-// join returns the body that the SDK has written with what req holds. Both may have a
-// toolConfig.
+// join returns the body that the SDK has written with what req holds.
 func join(ctx context.Context, req wire.Request, written []byte) ([]byte, error) {
 	var params map[string]json.RawMessage
 	if err := json.Unmarshal(written, &params); err != nil {
 		return nil, fmt.Errorf("convobedrock: the body of the SDK: %w", err)
-	}
-	if own, ok := params["toolConfig"]; ok && len(req.Tools) > 0 {
-		joined, err := joinTools(own, req.Tools)
-		if err != nil {
-			return nil, err
-		}
-		req.Tools = joined
-		delete(params, "toolConfig")
 	}
 	if own, ok := params[modelFields]; ok && req.NoThinking {
 		fields, err := withoutThinking(own)
@@ -184,23 +189,6 @@ func join(ctx context.Context, req wire.Request, written []byte) ([]byte, error)
 		params[modelFields] = fields
 	}
 	return clients.Body(ctx, req, params)
-}
-
-// joinTools joins two values of toolConfig: the tools of both, and else what own says.
-func joinTools(own, more json.RawMessage) (json.RawMessage, error) {
-	type config struct {
-		Tools  []json.RawMessage `json:"tools"`
-		Choice json.RawMessage   `json:"toolChoice"`
-	}
-	var first, last config
-	if err := errors.Join(json.Unmarshal(own, &first), json.Unmarshal(more, &last)); err != nil {
-		return nil, fmt.Errorf("convobedrock: toolConfig: %w", err)
-	}
-	joined := fmt.Appendf(nil, `{"tools":%s`, rawList(append(first.Tools, last.Tools...)))
-	if len(first.Choice) > 0 {
-		joined = fmt.Appendf(joined, `,"toolChoice":%s`, first.Choice)
-	}
-	return append(joined, '}'), nil
 }
 
 // modelFields is the field of a body for what Converse has no field of its own for.
@@ -244,6 +232,14 @@ func (t taker) Do(r *http.Request) (*http.Response, error) {
 		t.to.ReadCloser, resp.Body = resp.Body, http.NoBody
 	}
 	return resp, err
+}
+
+// noEvents finds no event in a stream, which is empty here. The decoder of smithy-go 1.28.9
+// would be shared by all streams of a client, and is not safe for concurrent use.
+type noEvents struct{ smithyhttp.ClientProtocol }
+
+func (noEvents) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRegistry, io.Reader) (smithy.Deserializable, error) {
+	return nil, io.EOF
 }
 
 // events reads the events of a stream.

@@ -3,6 +3,7 @@ package convobedrock_test
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -43,6 +44,22 @@ func Test(t *testing.T) {
 				}}}}
 			}
 			return &convobedrock.Sender{Client: newClient(url), Params: &params, Show: show}
+		},
+		Marked: func(url string, lifetimes []time.Duration) clienttest.Sender {
+			params, tools := *params, []types.Tool{}
+			for i, d := range lifetimes {
+				mark := types.CachePointBlock{Type: types.CachePointTypeDefault}
+				if d == time.Hour {
+					mark.Ttl = types.CacheTTLOneHour
+				}
+				tools = append(tools, &types.ToolMemberToolSpec{Value: types.ToolSpecification{
+					Name: aws.String(fmt.Sprint("tool", i)), InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(map[string]any{"type": "object"})},
+				}}, &types.ToolMemberCachePoint{Value: mark})
+			}
+			if len(tools) > 0 {
+				params.ToolConfig = &types.ToolConfiguration{Tools: tools}
+			}
+			return &convobedrock.Sender{Client: newClient(url), Params: &params}
 		},
 		Strict: func(url string, schema bool) clienttest.Sender {
 			params := *params

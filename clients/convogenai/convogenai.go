@@ -43,7 +43,8 @@ type Sender struct {
 	// Config holds the parameters of each request, or is nil. SystemInstruction must be
 	// nil, since it comes from the History; otherwise Send returns a
 	// [*clients.ParamsError]. Tools come before those of the History. Automatic
-	// continuation is off: each request is one of the History.
+	// continuation is off: each request is one of the History. With CachedContent, a
+	// request that has system text, tools or a tool choice is a ParamsError.
 	Config *genai.GenerateContentConfig
 
 	// Format is how requests are written. Its Model is that of the request.

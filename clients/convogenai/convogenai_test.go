@@ -44,7 +44,7 @@ func Test(t *testing.T) {
 			return s
 		},
 		Strict: func(url string, schema bool) clienttest.Sender {
-			config := &genai.GenerateContentConfig{MaxOutputTokens: 1024, StopSequences: []string{clienttest.StopSequence}, CandidateCount: 2, Store: new(true)}
+			config := &genai.GenerateContentConfig{MaxOutputTokens: 1024, StopSequences: []string{clienttest.StopSequence}, CandidateCount: 1, Store: new(true)}
 			if schema {
 				config.ResponseMIMEType, config.ResponseSchema = "application/json", &genai.Schema{Type: genai.TypeObject}
 			}
@@ -91,10 +91,59 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// A client without the transport is an error that says so.
+// Cached content holds the system text and the tools, and a request with it may have none.
+func TestCachedContent(t *testing.T) {
+	tool := convo.Tool{Name: "read", Schema: `{"type":"object"}`}
+	for name, tt := range map[string]struct {
+		system string
+		tools  []convo.Tool
+		config genai.GenerateContentConfig
+		fails  bool
+	}{
+		"alone":                   {"", nil, genai.GenerateContentConfig{}, false},
+		"system text":             {"Be brief.", nil, genai.GenerateContentConfig{}, true},
+		"tools":                   {"", []convo.Tool{tool}, genai.GenerateContentConfig{}, true},
+		"tools of the parameters": {"", nil, genai.GenerateContentConfig{Tools: []*genai.Tool{{GoogleSearch: &genai.GoogleSearch{}}}}, true},
+		"a tool choice":           {"", nil, genai.GenerateContentConfig{ToolConfig: &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: "NONE"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := provider.New(provider.Options{})
+			server := httptest.NewServer(p)
+			defer server.Close()
+			tt.config.CachedContent = "cachedContents/c"
+			h, err := convo.New(nil)
+			if err == nil && tt.system != "" {
+				err = h.SetSystem(convo.System(tt.system))
+			}
+			if err == nil {
+				err = h.SetTools(tt.tools...)
+			}
+			if err == nil {
+				_, err = h.Append(convo.User("q"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = h.Do(t.Context(), convogenai.Send(newClient(server.URL, withTransport()), model, &tt.config, nil))
+			var wrong *clients.ParamsError
+			if errors.As(err, &wrong) != tt.fails || tt.fails && wrong.Field != "cachedContent" || len(p.Refused()) > 0 || !tt.fails && err != nil {
+				t.Errorf("%v; a ParamsError for cachedContent: want %t; refused: %v", err, tt.fails, p.Refused())
+			}
+			if sent := len(p.Requests()); tt.fails == (sent > 0) {
+				t.Errorf("%d requests", sent)
+			}
+		})
+	}
+}
+
+// A client without the transport is an error that says so, and an error of the SDK is not.
 func TestTransport(t *testing.T) {
-	err := clienttest.Do(t, convogenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), model, nil, nil), convo.User("1"))
+	err := clienttest.Do(t, convogenai.Send(newClient(clienttest.Record(t).URL, http.DefaultClient), model, nil, nil), convo.User("1"))
 	if !errors.Is(err, clients.ErrTransport) {
+		t.Error(err)
+	}
+	err = clienttest.Do(t, convogenai.Send(newClient(clienttest.Record(t).URL, withTransport()), "../"+model, nil, nil), convo.User("1"))
+	if err == nil || errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}
 }

@@ -67,7 +67,7 @@ func TestSender_Fields(t *testing.T) {
 	for name, newClient := range map[string]func(string, *http.Client) *genai.Client{"Gemini": newClient, "Vertex": vertex} {
 		t.Run(name, func(t *testing.T) {
 			refused = append(refused, clienttest.Fields(t, clienttest.Params[genai.GenerateContentConfig]{
-				Owned: []string{"SystemInstruction"}, Unseen: []string{"AutomaticContinuation"},
+				Owned: []string{"SystemInstruction"}, Single: map[string]any{"CandidateCount": int32(1)}, Unseen: []string{"AutomaticContinuation"},
 				Values: map[string]any{"HTTPOptions": &genai.HTTPOptions{ExtraBody: map[string]any{"more": "x"}}},
 				Alone: func(url string, config genai.GenerateContentConfig) error {
 					return alone(newClient(url, http.DefaultClient), &config)

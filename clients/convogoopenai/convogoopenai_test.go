@@ -56,10 +56,14 @@ func TestParams(t *testing.T) {
 	})
 }
 
-// A client without the transport is an error that says so.
+// A client without the transport is an error that says so, and an error of the SDK is not.
 func TestTransport(t *testing.T) {
-	err := clienttest.Do(t, convogoopenai.Send(newClient("http://127.0.0.1:1", http.DefaultClient), params, nil), convo.User("1"))
+	err := clienttest.Do(t, convogoopenai.Send(newClient(clienttest.Record(t).URL, http.DefaultClient), params, nil), convo.User("1"))
 	if !errors.Is(err, clients.ErrTransport) {
+		t.Error(err)
+	}
+	err = clienttest.Do(t, convogoopenai.Send(newClient(clienttest.Record(t).URL, withTransport()), openai.ChatCompletionRequest{Model: "o1", MaxTokens: 9}, nil), convo.User("1"))
+	if err == nil || errors.Is(err, clients.ErrTransport) {
 		t.Error(err)
 	}
 }

@@ -57,7 +57,7 @@ func TestSummarizer_Bare(t *testing.T) {
 func TestSender_Fields(t *testing.T) {
 	refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionRequest]{
 		Base:  openai.ChatCompletionRequest{Model: "gpt-4.1"}, // of gpt-5.5 the SDK refuses some
-		Owned: []string{"Messages"}, Unseen: []string{"Stream"},
+		Owned: []string{"Messages"}, Single: map[string]any{"N": 1}, Unseen: []string{"Stream"},
 		Alone: func(url string, params openai.ChatCompletionRequest) error {
 			_, err := newClient(url, http.DefaultClient).CreateChatCompletionStream(t.Context(), params)
 			return err

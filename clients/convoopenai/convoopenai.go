@@ -98,8 +98,11 @@ func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Reque
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[openai.ChatCompletionChunk] {
+		return s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+	})
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools, "functions": params.Functions})
+	return reply, err
 }
 
 // A ResponsesSender makes requests of snapshots by the Responses API. Its fields must not be
@@ -110,8 +113,8 @@ type ResponsesSender struct {
 	// Params are the parameters of each request. Input and Instructions must be empty,
 	// since they come from the History; otherwise Send returns a [*clients.ParamsError].
 	// Tools come before those of the History. If the History has a model of its own, see
-	// [convo.History.SetModel], it takes the place of Model. Unless Store says otherwise,
-	// the provider stores nothing, and gives back its reasoning encrypted.
+	// [convo.History.SetModel], it takes the place of Model. The provider is asked for
+	// its reasoning in encrypted form, and to store nothing unless Store says otherwise.
 	Params responses.ResponseNewParams
 
 	// Format is how requests are written. Its Model is that of the request.
@@ -151,20 +154,23 @@ func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req 
 	if !params.Store.Valid() {
 		params.Store = openai.Bool(false)
 	}
-	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !params.Store.Value && !slices.Contains(params.Include, encrypted) {
+	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !slices.Contains(params.Include, encrypted) {
 		params.Include = append(slices.Clone(params.Include), encrypted)
 	}
 	body, err := clients.Body(ctx, req, params)
 	if err != nil {
 		return convo.Reply{}, err
 	}
-	stream := s.Client.Responses.NewStreaming(ctx, params, options(req, body, s.Options)...)
-	return clients.ReadStream(ctx, f, stream, show)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[responses.ResponseStreamEventUnion] {
+		return s.Client.Responses.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+	})
+	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools})
+	return reply, err
 }
 
 // options returns the options of a request with a body.
-func options(req wire.Request, body []byte, own []option.RequestOption) []option.RequestOption {
-	list := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body)}, own)
+func options(req wire.Request, body []byte, m clients.Middleware, own []option.RequestOption) []option.RequestOption {
+	list := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), option.WithMiddleware(m)}, own)
 	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 		list = append(list, option.WithHeaderAdd(name, req.Headers[name]))
 	}

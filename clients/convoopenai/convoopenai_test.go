@@ -2,16 +2,20 @@ package convoopenai_test
 
 import (
 	"cmp"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convoopenai"
+	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -32,7 +36,7 @@ func TestChat(t *testing.T) {
 		},
 		Strict: func(url string, schema bool) clienttest.Sender {
 			params := openai.ChatCompletionNewParams{
-				Model: "gpt-5.5", MaxCompletionTokens: openai.Int(1024), N: openai.Int(2), Store: openai.Bool(true),
+				Model: "gpt-5.5", MaxCompletionTokens: openai.Int(1024), N: openai.Int(1), Store: openai.Bool(true),
 				Stop: openai.ChatCompletionNewParamsStopUnion{OfStringArray: []string{clienttest.StopSequence}},
 			}
 			if schema {
@@ -71,6 +75,35 @@ func TestResponses(t *testing.T) {
 			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params, Options: []option.RequestOption{option.WithMaxRetries(1)}}
 		},
 	})
+}
+
+// What the provider stores or not, the reasoning of an answer is in the next request.
+func TestResponses_Reasoning(t *testing.T) {
+	for name, store := range map[string]param.Opt[bool]{"default": {}, "stored": openai.Bool(true), "not stored": openai.Bool(false)} {
+		t.Run(name, func(t *testing.T) {
+			p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+				return provider.Answer{Blocks: []provider.Block{provider.Thinking("which one?"), provider.Text("This one.")}}
+			}})
+			server := httptest.NewServer(p)
+			t.Cleanup(server.Close)
+			send := convoopenai.Responses(newClient(server.URL), responses.ResponseNewParams{Model: "gpt-5.5", Store: store}, nil)
+			h, err := convo.New(nil)
+			for range 2 {
+				if err == nil {
+					_, err = h.Append(convo.User("Which one?"))
+				}
+				if err == nil {
+					_, err = h.Do(t.Context(), send)
+				}
+			}
+			if err != nil || len(p.Refused()) > 0 {
+				t.Fatal(err, p.Refused())
+			}
+			if body := string(p.Requests()[1].Body); !strings.Contains(body, `"type":"reasoning"`) || !strings.Contains(body, `"encrypted_content":"`) {
+				t.Errorf("the request lacks the reasoning: %s", body)
+			}
+		})
+	}
 }
 
 // With a key in the environment, the senders talk to the real service.

@@ -85,7 +85,7 @@ func TestSummarizer_Bare(t *testing.T) {
 func TestSenders_Fields(t *testing.T) {
 	t.Run("Chat", func(t *testing.T) {
 		refused := clienttest.Fields(t, clienttest.Params[openai.ChatCompletionNewParams]{
-			Base: openai.ChatCompletionNewParams{Model: "gpt-5.5"}, Owned: []string{"Messages"},
+			Base: openai.ChatCompletionNewParams{Model: "gpt-5.5"}, Owned: []string{"Messages"}, Single: map[string]any{"N": openai.Int(1)},
 			Alone: func(url string, params openai.ChatCompletionNewParams) error {
 				client := newClient(url)
 				return client.Chat.Completions.NewStreaming(t.Context(), params).Err()

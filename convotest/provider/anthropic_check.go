@@ -35,7 +35,6 @@ type anthropicCheck struct {
 	faults []string
 	code   string // of the first fault
 	turns  []turn
-	marks  int
 }
 
 // A turn is a run of messages of one role, which the API takes for one.
@@ -112,8 +111,8 @@ func (k *anthropicCheck) request(all object) {
 	for i, m := range messages {
 		k.message(i, obj(m), messages)
 	}
-	if k.marks > 4 {
-		k.add("A maximum of 4 blocks with cache_control may be provided. Found %d.", k.marks)
+	if fault := marksFault(all, all["tools"], "cache_control"); fault != "" {
+		k.add("%s", fault)
 	}
 }
 
@@ -124,18 +123,12 @@ func (k *anthropicCheck) known(path, kind string, o object) {
 			k.add("%s: Extra inputs are not permitted", strings.TrimPrefix(path+"."+key, "."))
 		}
 	}
-	if o["cache_control"] != nil {
-		k.marks++
-	}
 }
 
 func (k *anthropicCheck) tools(tools []any) {
 	seen := map[string]bool{}
 	for i, t := range tools {
 		t := obj(t)
-		if t["cache_control"] != nil {
-			k.marks++
-		}
 		name := str(t["name"])
 		if kind := str(t["type"]); kind == "" || kind == "custom" {
 			if !anthropicNames.MatchString(name) {
@@ -321,9 +314,6 @@ func (k *anthropicCheck) result(path string, b object) {
 		content = []any{object{"type": "text", "text": text}}
 	}
 	for _, inner := range content {
-		if obj(inner)["cache_control"] != nil {
-			k.marks++
-		}
 		switch kind := obj(inner)["type"]; {
 		case kind == "image":
 			k.image(path+".content.0.image", obj(obj(inner)["source"]))

@@ -99,6 +99,9 @@ func (converse) check(c *call) *problem {
 	if k.tools && c.all["toolConfig"] == nil {
 		k.add("The toolConfig field must be defined when using toolUse and toolResult content blocks.")
 	}
+	if fault := marksFault(c.all, obj(c.all["toolConfig"])["tools"], "cachePoint"); fault != "" {
+		k.add("The model returned the following errors: %s", fault)
+	}
 	if k.first == nil && c.s.opts.Checks(c.req.Model) {
 		for _, f := range ConverseSeals.walkMessages(with(c.all, "modelId", c.req.Model), messages).refused {
 			k.add("The model returned the following errors: %s: Invalid `signature` in `thinking` block", f.Path)

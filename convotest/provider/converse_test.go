@@ -42,6 +42,8 @@ func TestConverse_Rules(t *testing.T) {
 		{"a result without call", with(ask, said, results(one)), "The number of toolResult blocks at messages.2.content exceeds the number of toolUse blocks of previous turn."},
 		{"a call of the user", with(strings.Replace(use, "assistant", "user", 1)), "The toolUse block at messages.0.content.0 must be in a message of the assistant."},
 		{"no tools", plain(ask, use, results(one, two)), "The toolConfig field must be defined when using toolUse and toolResult content blocks."},
+		{"cache marks", strings.Replace(with(results(`{"text":"q"}`+strings.Repeat(`,{"cachePoint":{"type":"default"}}`, 4))), "}}}}]}", `}}}},{"cachePoint":{"type":"default"}}]}`, 1), "The model returned the following errors: A maximum of 4 blocks with cache_control may be provided. Found 5."},
+		{"an hour after five minutes", strings.Replace(with(results(`{"text":"q"},{"cachePoint":{"type":"default","ttl":"1h"}}`)), "}}}}]}", `}}}},{"cachePoint":{"type":"default"}}]}`, 1), "The model returned the following errors: messages.0.content.1.cachePoint.ttl: a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks are processed in the following order: `tools`, `system`, `messages`."},
 		{"too long", plain(strings.Replace(ask, `"q"`, `"`+strings.Repeat("x", 5000)+`"`, 1)), "The model returned the following errors: prompt is too long: 1255 tokens > 1000 maximum"},
 	})
 	checkRules(t, "/model/anthropic.claude-opus-5-5-v1:0/converse", []ruleTest{

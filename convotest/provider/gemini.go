@@ -113,6 +113,9 @@ func (gemini) check(c *call) *problem {
 	var k geminiCheck
 	all := obj(camel(c.all))
 	contents := list(all["contents"])
+	if all["cachedContent"] != nil && (all["systemInstruction"] != nil || all["tools"] != nil || all["toolConfig"] != nil) {
+		k.add("CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request.")
+	}
 	if len(contents) == 0 {
 		k.add("* GenerateContentRequest.contents: contents is not specified\n")
 	}

@@ -29,9 +29,14 @@ func TestGemini_Rules(t *testing.T) {
 		return strings.Replace(text, old, new, 1)
 	}
 	const count = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn."
+	const cached = "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request."
 	const missing = "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:f` , position 1. Please refer to https://ai.google.dev/gemini-api/docs/thought-signatures for more details."
 	checkRules(t, "/v1beta/models/gemini-3-pro:generateContent", []ruleTest{
 		{"accepted", body(ask, said, ask), ""},
+		{"accepted: cached content", `{"cachedContent":"cachedContents/c",` + body(ask)[1:], ""},
+		{"cached content and system text", `{"cachedContent":"cachedContents/c","system_instruction":{"parts":[{"text":"s"}]},` + body(ask)[1:], cached},
+		{"cached content and tools", `{"cached_content":"cachedContents/c","tools":[{"googleSearch":{}}],` + body(ask)[1:], cached},
+		{"cached content and a tool choice", `{"cachedContent":"cachedContents/c","toolConfig":{"functionCallingConfig":{}},` + body(ask)[1:], cached},
 		{"accepted: no role", body(changed(ask, `"role":"user",`, "")), ""},
 		{"accepted: a round", body(ask, use, results), ""},
 		{"accepted: users in a row", body(ask, ask, said, said, ask), ""},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -728,8 +729,11 @@ func (d *driver) finishHeld() {
 		d.fail("Wait: %v", err) // Wait does not return the compaction's error
 	}
 	d.strategy.held, d.strategy.inner = nil, inner
-	d.plans = []plan{p}
 	reports := d.reports
+	if len(reports) > 0 && reports[0].Outcome == convo.OutcomeApplied {
+		d.addNames(&p)
+	}
+	d.plans = []plan{p}
 	d.reports = reports[:min(len(reports), 1)] // the report of the first run
 	for _, r := range reports[len(d.reports):] {
 		if slices.ContainsFunc(r.Shortened, func(id convo.ID) bool { return slices.Contains(reports[0].Shortened, id) }) {
@@ -741,6 +745,60 @@ func (d *driver) finishHeld() {
 	for _, r := range reports[min(len(reports), 1):] { // the strategy then had nothing to remove
 		d.resolveCut(r)
 	}
+}
+
+// addNames sets the names in the summary of a plan that was applied to those in the
+// History, which adds the names that came up while the strategy worked. It fails the test
+// unless a message appended since then and a dropped entry have each of them, and nothing
+// else in the view of the plan has it.
+func (d *driver) addNames(p *plan) {
+	sum, ok := d.h.Snapshot().Summary()
+	was, had := p.at.real.Summary()
+	if p.edit.Summary == nil || !ok || had && was.Updates == sum.Updates {
+		return // the History has no new summary
+	}
+	old := strings.Fields(p.edit.Summary.Names)
+	for _, name := range strings.Fields(sum.Names) {
+		if slices.Contains(old, name) {
+			continue
+		}
+		has := func(e entry) bool { return slices.Contains(e.msg.words(), name) }
+		leaves := func(e entry) bool { return slices.Contains(p.edit.Drop, e.id) && !d.m.isPinned(e) }
+		cameUp := slices.ContainsFunc(d.m.list, func(e entry) bool { return e.id > p.at.view.last && has(e) })
+		left, stayed := false, slices.Contains(wordsOf(sum.Text), name)
+		for _, e := range slices.Concat(p.at.view.sys, p.at.view.list) {
+			left, stayed = left || leaves(e) && has(e), stayed || !leaves(e) && has(e)
+		}
+		if !cameUp || !left || stayed {
+			d.fail("the summary names %q: appended since then %v, dropped %v, still in the view %v", name, cameUp, left, stayed)
+		}
+	}
+	own := *p.edit.Summary
+	own.Names = sum.Names
+	p.edit.Summary = &own
+}
+
+// words returns the words in the texts, the arguments and the results of m.
+func (m message) words() []string {
+	words := wordsOf(m.text)
+	if len(m.calls) > 0 {
+		words = append(words, wordsOf(callArguments)...)
+	}
+	for _, r := range m.results {
+		words = append(words, wordsOf(r.text)...)
+	}
+	return words
+}
+
+// wordsOf returns the words of a text, as far as the random texts have names.
+func wordsOf(text string) []string {
+	words := strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '.'
+	})
+	for i := range words {
+		words[i] = strings.TrimRight(words[i], ".")
+	}
+	return words
 }
 
 // String returns the form of a plan in a log.

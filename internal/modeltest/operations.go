@@ -462,8 +462,8 @@ func (d *driver) meta() {
 }
 
 func (d *driver) ephemeral() {
+	var list []message
 	var msgs []convo.Message
-	d.m.view.ephemeral, d.m.ephemeralUID = nil, d.m.newUID()
 	called := false // a tool was called since the newest user message
 	for range d.n(4) {
 		m := d.user()
@@ -484,9 +484,17 @@ func (d *driver) ephemeral() {
 		for _, m := range set {
 			msgs = append(msgs, m.build())
 		}
-		d.m.view.ephemeral = append(d.m.view.ephemeral, set...)
+		list = append(list, set...)
 	}
-	d.want(fmt.Sprintf("set ephemeral %d", len(msgs)), d.h.SetEphemeral(msgs...), success)
+	same := slices.EqualFunc(d.m.view.ephemeral, list, func(old, m message) bool { return old.print() == m.print() })
+	if !same {
+		d.m.view.ephemeral, d.m.ephemeralUID = list, d.m.newUID()
+	}
+	before := d.h.Snapshot()
+	d.want(fmt.Sprintf("set ephemeral %d, same %v", len(msgs), same), d.h.SetEphemeral(msgs...), success)
+	if (d.h.Snapshot() == before) != same {
+		d.fail("SetEphemeral with the same messages is %v, and the snapshot says otherwise", same)
+	}
 }
 
 func (d *driver) answerOpen() {
@@ -533,12 +541,18 @@ func (d *driver) model() {
 	name := []string{"", "large", "small"}[d.n(3)]
 	var limits convo.Limits // zero Limits keep the current ones
 	if d.n(3) == 0 {
-		d.m.tools = max(d.n(500), 1) // zero Limits keep the current ones
-		limits = convo.Limits{Tools: d.m.tools}
-		d.limits, d.m.toolsSet = limits, true
+		limits.Tools = max(d.n(500), 1)
 	}
-	d.told = d.told && limits == (convo.Limits{})
-	d.want(fmt.Sprintf("set model %q %+v", name, limits), d.h.SetModel(name, limits), success)
+	same := name == d.m.name && (limits == convo.Limits{} || limits == d.limits)
+	if limits != (convo.Limits{}) && !same {
+		d.limits, d.m.tools = limits, limits.Tools
+		d.told, d.m.toolsSet = false, true
+	}
+	before := d.h.Snapshot()
+	d.want(fmt.Sprintf("set model %q %+v, same %v", name, limits, same), d.h.SetModel(name, limits), success)
+	if (d.h.Snapshot() == before) != same {
+		d.fail("SetModel with the same model and limits is %v, and the snapshot says otherwise", same)
+	}
 	if name != d.m.name {
 		d.m.name, d.m.sent = name, nil
 		d.m.anchor(d.limits)
