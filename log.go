@@ -55,12 +55,13 @@ type summaryMark struct {
 // withMark returns the marks with another. Only the newest of them are needed often.
 func withMark(marks []summaryMark, m summaryMark) []summaryMark {
 	const most = 100
-	return append(slices.Clone(marks[max(len(marks)-most+1, 0):]), m)
+	marks = append(marks, m)
+	return marks[max(len(marks)-most, 0):]
 }
 
 // removedBefore notes that the records older than seq were removed.
 func (l *logbook) removedBefore(seq uint64) {
-	l.marks = slices.DeleteFunc(slices.Clone(l.marks), func(m summaryMark) bool { return m.seq < seq })
+	l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return m.seq < seq })
 }
 
 // A keepsake is what a record holds for the archive, in addition to the state.

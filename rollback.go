@@ -197,7 +197,7 @@ func (h *History) wayBackLocked(id, last ID) string {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
 	saved := summaryMark{l.seq, l.saved.last, l.saved.view.summary.newestCovered()}
-	for _, m := range slices.Backward(append(slices.Clip(l.marks), saved)) {
+	for _, m := range slices.Backward(withMark(l.marks, saved)) {
 		if m.covered <= last && id <= m.last {
 			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
 		}

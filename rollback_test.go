@@ -884,6 +884,30 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 			save(h)
 			return h
 		}, 1, "record 2"},
+		"opened after two compactions": {func(s convo.Store, h *convo.History) *convo.History {
+			compact(h)
+			save(h)
+			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"))
+			save(h)
+			compact(h)
+			save(h)
+			return open(t, s, "a", nil)
+		}, 5, "record 4"},
+		"pruned up to the record": {func(_ convo.Store, h *convo.History) *convo.History {
+			require.NoError(t, h.SaveFull(t.Context()))
+			compact(h)
+			save(h)
+			require.NoError(t, h.Prune(t.Context(), time.Now().Add(time.Hour)))
+			return h
+		}, 3, "record 3"},
+		"the newest of its record": {func(_ convo.Store, h *convo.History) *convo.History {
+			mustAppend(t, h, convo.User("fourth"))
+			save(h)
+			mustAppend(t, h, convo.Assistant("answer"), convo.User("fifth"), convo.Assistant("answer"))
+			compact(h)
+			save(h)
+			return h
+		}, 7, "record 3"},
 		"a full record after it": {func(s convo.Store, h *convo.History) *convo.History {
 			compact(h)
 			require.NoError(t, h.SaveFull(t.Context()))

@@ -308,7 +308,7 @@ func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool
 // loaded the last ID after loading.
 func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
 	first := r.newest.Seq - uint64(r.count) + 1
-	l.marks = slices.DeleteFunc(slices.Clone(l.marks), func(m summaryMark) bool { return l.name != r.state.log || m.seq >= first })
+	l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return l.name != r.state.log || m.seq >= first })
 	for _, m := range r.marks {
 		l.marks = withMark(l.marks, m)
 	}
