@@ -596,9 +596,8 @@ func cloneAll(msgs []Message) []Message {
 	return out
 }
 
-// Handoff returns a summary of the whole view, for another agent that continues the work:
-// give it to its History in an [Edit]. It has no Covers, as IDs of h mean nothing there.
-// Handoff does not change h, and does not wait for a running compaction.
+// Handoff returns a summary of the whole view, without Covers, for an [Edit] of another
+// agent's History. It does not change h, and does not wait for a running compaction.
 //
 // The summarizer with writes the summary; nil means [Extract]. The focus is what the
 // summary should concentrate on, and may be empty. The part of a tool result shown to a
