@@ -357,6 +357,9 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	}
 	h.calls, h.last = j.open, j.last
 	h.lastAppend = j.at
+	if e := h.newestMessage(); e == nil || e.id != h.failed {
+		h.failed = 0
+	}
 	h.updateChargeLocked()
 	return j.last, nil
 }

@@ -12,11 +12,7 @@ import (
 // snapshot is never nil, not even when there is an error. [History.Do] does this, sends
 // the snapshot and appends the answer.
 func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
-	defer func() {
-		if err != nil {
-			h.setFailed(err)
-		}
-	}()
+	defer func() { h.setFailed(err) }()
 	for range maxRounds - 1 {
 		r, err := h.CompactIfNeeded(ctx)
 		s, tooLong := h.snapshotToSend(&r)
@@ -43,6 +39,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	}
 	h.answers = h.viewLocked()
 	if !r.Fits || h.fitsLocked() && !h.closed {
+		h.failed = 0 // another request is made
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false

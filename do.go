@@ -2,6 +2,7 @@ package convo
 
 import (
 	"context"
+	"errors"
 	"slices"
 )
 
@@ -60,11 +61,6 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
-	defer func() {
-		if len(reply.IDs) == 0 {
-			h.setFailed(err)
-		}
-	}()
 	ctx, err = h.callerContext(ctx)
 	if err == nil {
 		ctx, err = h.answering.enter(ctx)
@@ -73,11 +69,13 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 		err = h.answering.take(ctx, h.done, notSent)
 	}
 	if err != nil {
+		h.setFailed(err)
 		return Reply{}, err
 	}
 	a := &answer{h: h, send: send}
+	err = errGoroutineEnded // until run returns
 	func() {
-		defer a.release() // even if send ends the goroutine
+		defer func() { a.release(err) }()
 		err = a.run(ctx)
 	}()
 	a.reply = a.all()
@@ -100,6 +98,7 @@ type answer struct {
 	send    Send
 	reply   Reply // what send returned last
 	first   ID    // of the entries that were taken out of the queue for it; 0: none
+	asked   ID    // the newest message of the request
 	reports []Report
 
 	paused ID    // the end of the view, if that is a paused answer which the next one continues; 0: it is not
@@ -110,12 +109,19 @@ type answer struct {
 // notSent begins the error of a Do whose ctx ended before anything was sent.
 const notSent = "the request was not sent"
 
-// release frees the slot for answers.
-func (a *answer) release() {
-	a.h.mu.Lock()
-	a.h.sending = nil
-	a.h.mu.Unlock()
-	a.h.answering.release()
+// errGoroutineEnded is the error of a send that ends its goroutine.
+var errGoroutineEnded = errors.New("convo: send ended its goroutine")
+
+// release frees the slot for answers. err is the error of Do.
+func (a *answer) release(err error) {
+	h := a.h
+	h.mu.Lock()
+	h.sending = nil
+	if e := h.newestMessage(); err != nil && !isTooLarge(err) && e != nil && e.id == a.asked {
+		h.failed = e.id
+	}
+	h.mu.Unlock()
+	h.answering.release()
 }
 
 // run sends the request and appends the answer, and goes on with it while it is paused.
@@ -187,6 +193,9 @@ func (a *answer) check() error {
 	if a.h.isPaused() {
 		a.paused = a.h.newestID()
 	}
+	if e := a.h.newestMessage(); e != nil {
+		a.asked = e.id
+	}
 	return a.h.answerFaultLocked()
 }
 
@@ -246,6 +255,9 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	}
 	if err := a.h.answerFaultLocked(); err != nil {
 		return false, err
+	}
+	if e := at.newestMessage(); e != nil {
+		a.asked = e.id
 	}
 	a.h.sending = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
 	return true, nil

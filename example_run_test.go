@@ -211,16 +211,13 @@ func ask(ctx context.Context, h *convo.History, send convo.Send, question string
 	}
 	for h.Status().AwaitsAnswer { // 3
 		snap, _, err := h.Prepare(ctx) // 4
-		if isTooLarge(err) && endsWithUser(snap) {
-			_, _ = h.Rewind(1)
-		}
 		if err != nil {
-			return err
+			return giveUp(h, snap, err)
 		}
 		reply, err := send(ctx, snap) // your call of the model
 		if err != nil {
 			if retry, _, err := h.Recover(ctx, snap, err); !retry { // 5
-				return err
+				return giveUp(h, snap, err)
 			}
 			continue
 		}
@@ -244,13 +241,12 @@ func runCalls(h *convo.History) error {
 	return nil
 }
 
-// isTooLarge reports whether err says that not even a compaction makes the request fit.
-func isTooLarge(err error) bool {
-	return errors.As(err, new(*convo.FloorError)) || errors.As(err, new(*convo.LimitError))
-}
-
-// endsWithUser reports whether the newest message is the user's.
-func endsWithUser(s *convo.Snapshot) bool {
-	e, _ := s.At(s.Len() - 1)
-	return e.Message.Role == convo.RoleUser
+// giveUp returns err. If not even a compaction makes the question fit, it takes the question
+// back: it would not fit with the next one either.
+func giveUp(h *convo.History, snap *convo.Snapshot, err error) error {
+	isTooLarge := errors.As(err, new(*convo.FloorError)) || errors.As(err, new(*convo.LimitError)) || errors.Is(err, convo.ErrNoGain)
+	if e, _ := snap.At(snap.Len() - 1); isTooLarge && e.Message.Role == convo.RoleUser {
+		_, _ = h.Rewind(1)
+	}
+	return err
 }

@@ -116,14 +116,14 @@ func (h *History) takesUser() bool {
 // failed, so that a user message may follow it under every policy.
 func (h *History) hasFailed() bool {
 	e := h.newestMessage()
-	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && !h.isAnswerDue()
+	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && h.sending == nil
 }
 
-// setFailed takes note that the request that ends with the newest message has failed with
-// err. If err says that the conversation does not fit, it would not fit with another
-// message either, and nothing is noted.
+// setFailed takes note that a request that ends with the newest message has ended with err. A
+// nil error is none. If err says that the conversation does not fit, it would not fit with
+// another message either, and nothing is noted.
 func (h *History) setFailed(err error) {
-	if isTooLarge(err) {
+	if err == nil || isTooLarge(err) {
 		return
 	}
 	h.mu.Lock()

@@ -34,7 +34,9 @@ import (
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	defer func() {
 		if !retry {
-			h.setFailed(err)
+			h.mu.Lock()
+			h.setFailedLocked()
+			h.mu.Unlock()
 		}
 	}()
 	if cause == nil {

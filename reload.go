@@ -224,13 +224,13 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
-	answers := h.answers
+	answers, failed := h.answers, h.failed
 	m.appendLocked()
 	h.answers = answers // no answer to it was appended
-	if r, ok := m.again[h.failed]; ok {
+	if r, ok := m.again[failed]; ok {
 		h.failed = r.is.id
-	} else if h.failed > m.base {
-		h.failed = 0 // it is no longer there
+	} else if failed <= m.base {
+		h.failed = failed
 	}
 	if m.appended && !adopted {
 		m.recogniseLocked()

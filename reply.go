@@ -117,7 +117,7 @@ func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 		return r, ErrClosed
 	}
 	defer func() {
-		if err != nil {
+		if _, stale := err.(*StaleError); !stale { // the message that was asked is gone
 			h.setFailed(err)
 		}
 	}()

@@ -15,8 +15,8 @@ type reversal struct {
 }
 
 // maxTakenBack is the number of ranges of IDs that a History keeps of what was taken back.
-// Beyond it, the two oldest become one, so what left by a compaction between them may count
-// as taken back.
+// Beyond it, the two oldest become one if both are below the view, so what left by a
+// compaction between them may count as taken back.
 const maxTakenBack = 100
 
 // isTakenBack reports whether a rollback took back the entry with the ID. Where there never
@@ -24,6 +24,23 @@ const maxTakenBack = 100
 func (s *state) isTakenBack(id ID) bool {
 	i := sort.Search(len(s.takenBack), func(i int) bool { return s.takenBack[i].Last >= id })
 	return i < len(s.takenBack) && s.takenBack[i].First <= id && s.find(id) == nil
+}
+
+// cameBack notes that the entries of a list are in the view again.
+func (s *state) cameBack(list []*entry) {
+	var left []Range
+	for _, r := range s.takenBack {
+		for _, e := range list[firstAfter(list, r.First-1):firstAfter(list, r.Last)] {
+			if e.id > r.First {
+				left = append(left, Range{r.First, e.id - 1})
+			}
+			r.First = e.id + 1
+		}
+		if r.First <= r.Last {
+			left = append(left, r)
+		}
+	}
+	s.takenBack = left
 }
 
 // tookBack notes that the entries newer than last were taken back.
@@ -36,9 +53,10 @@ func (s *state) tookBack(last ID) {
 	for ; n > 0 && all[n-1].Last >= last; n-- {
 		r.First = min(r.First, all[n-1].First)
 	}
-	if all = append(slices.Clip(all[:n]), r); len(all) > maxTakenBack {
-		all = slices.Clone(all[1:])
-		all[0].First = s.takenBack[0].First
+	all = append(slices.Clip(all[:n]), r)
+	for len(all) > maxTakenBack && (len(s.list) == 0 || all[1].Last < s.list[0].id) {
+		all[1].First = all[0].First
+		all = all[1:]
 	}
 	s.takenBack = all
 }
@@ -172,7 +190,7 @@ func (h *History) rewindTo(id, last ID) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case last < 0 || id > h.last:
+	case id < 0 || last < 0 || id > h.last:
 		return notInView(id)
 	case h.isTakenBack(id):
 		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
@@ -182,6 +200,9 @@ func (h *History) rewindTo(id, last ID) error {
 			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.wayBackLocked(id, last))}
 	}
 	queued := h.deliveredForSendLocked()
+	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
+		queued = nil // the caller has named one of them
+	}
 	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
 		h.rewindLocked(n, last, queued)
 	}
@@ -410,6 +431,7 @@ func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
 	h.tookBack(last)
+	h.cameBack(h.list)
 	if edit != noVersion {
 		h.undidLocked(edit)
 	}

@@ -3,6 +3,7 @@ package convo_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -789,13 +790,73 @@ func TestRewindBefore_ManyTimes(t *testing.T) {
 			mustAppend(t, h, convo.Assistant("b"))
 		}
 	}
-	assert.Equal(t, 100, convo.TakenBack(h))
+	assert.Equal(t, 150, convo.TakenBack(h))
+	fork := forkOf(t, h, nil)
+	apply(t, fork, convo.Edit{Drop: idsOf(fork.Snapshot())[:fork.Len()-4], Summary: &convo.Summary{Text: "sum"}})
+	mustAppend(t, fork, convo.User("u"))
+	rewind(t, fork)
+	assert.Equal(t, 100, convo.TakenBack(fork), "below the view they become fewer")
+	for _, id := range gone {
+		require.ErrorIs(t, fork.RewindTo(id), convo.ErrStale)
+	}
 	for _, id := range gone {
 		require.ErrorIs(t, h.RewindTo(id), convo.ErrStale)
 	}
 	for _, id := range slices.Backward(there) {
 		require.NoError(t, h.RewindTo(id))
 	}
+}
+
+// What comes back into the view was not taken back, also after a compaction has dropped it. A
+// hundred ranges beside entries in view take none of these with them.
+func TestRewindTo_CameBack(t *testing.T) {
+	s := new(shelf)
+	h := open(t, s, "k", nil)
+	for range 3 {
+		mustAppend(t, h, convo.User("u"), convo.Assistant("a"))
+	}
+	save(t, h)
+	require.NoError(t, h.RewindTo(2))
+	mustAppend(t, h, convo.User("other"))
+	save(t, h)
+	loaded, err := convo.Load(t.Context(), s, "k", 1)
+	require.NoError(t, err)
+	require.NoError(t, h.Rollback(loaded))
+	mustAppend(t, h, convo.User("v"))
+	at := h.Snapshot()
+	apply(t, h, convo.Edit{Drop: []convo.ID{3, 4}})
+	_, err = h.AppendReply(at, convo.Reply{Messages: []convo.Message{convo.Assistant("to v")}})
+	require.NoError(t, err)
+	require.ErrorIs(t, h.RewindTo(7), convo.ErrStale)
+	require.NoError(t, h.RewindTo(3))
+
+	h = historyOf(t, nil)
+	for range 120 {
+		question := mustAppend(t, h, convo.User("u"), convo.Assistant("a")) - 1
+		require.NoError(t, h.RewindTo(question))
+		mustAppend(t, h, convo.Assistant("b"))
+	}
+	assert.Equal(t, 120, convo.TakenBack(h))
+	at = h.Snapshot()
+	apply(t, h, convo.Edit{Drop: []convo.ID{4, 6}})
+	require.NoError(t, h.Rollback(at))
+	require.NoError(t, h.RewindTo(4))
+}
+
+// A message that a Do has delivered from the queue is taken back if it is named.
+func TestRewindBefore_Delivered(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", callOf("c")))
+	queue(t, h, "q")
+	_, err := h.AnswerOpenCalls("")
+	require.NoError(t, err)
+	require.ErrorIs(t, h.RewindBefore(math.MinInt64), convo.ErrNotFound)
+	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		id := idsOf(h.Snapshot())[h.Len()-1]
+		require.NoError(t, h.RewindBefore(id))
+		assert.Equal(t, "uat", rolesOf(h))
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("late")}}, nil
+	})
+	require.ErrorIs(t, err, convo.ErrStale)
 }
 
 // A compaction inside the turn does not keep the question from being asked again.

@@ -104,9 +104,8 @@ func (s *Snapshot) Messages() []Message {
 	return out
 }
 
-// OpenCalls returns the tool calls that have no result yet, in order. A loop runs them before
-// it does anything else: they are those of a process that ended in a call, or what came
-// whole of an answer that was cut off. [History.Run] does so.
+// OpenCalls returns the tool calls without a result, in order, such as those of a process
+// that ended in a call. A loop runs them before anything else, as [History.Run] does.
 func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) }
 
 // openCalls returns the calls of c that have no result. c is of the newest exchange.

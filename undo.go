@@ -30,6 +30,7 @@ func (h *History) Undo(r Report) error {
 	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
 	h.undidLocked(d.was.version + 1)
+	h.cameBack(h.list)
 	h.heldSince, h.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
 	h.lastFocus = ""

@@ -190,7 +190,7 @@ func (d *driver) compact() {
 		var retry bool
 		retry, r, err = d.h.Recover(ctx, at.real, errTooLong)
 		if !retry {
-			d.m.requestFailed(err)
+			d.m.requestFailed(nil)
 		}
 		d.resolve()
 		d.checkRecover(at, retry, r, err)
@@ -241,7 +241,7 @@ func (d *driver) checkDeclined() {
 // prepare calls Prepare instead of CompactIfNeeded.
 func (d *driver) prepare(ctx context.Context) (convo.Report, error) {
 	s, r, err := d.h.Prepare(ctx)
-	if err != nil {
+	if d.m.failed = 0; err != nil {
 		d.m.requestFailed(err)
 	}
 	if s == nil || s != d.h.Snapshot() {

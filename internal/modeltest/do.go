@@ -47,6 +47,10 @@ func (d *driver) do() {
 	}
 	defer func() { d.m.sending = 0 }()
 	want := d.m.answerFault()
+	if want == success {
+		d.m.failed = 0
+	}
+	asked := d.m.newestMessage()
 	answer, sent := []message{d.assistant(max(d.n(5)-2, 0))}, false
 	switch d.n(8) {
 	case 0:
@@ -104,7 +108,7 @@ func (d *driver) do() {
 			d.stats.Answered++
 		}
 	}
-	if len(reply.IDs) == 0 {
+	if err != nil && d.m.newestMessage() == asked {
 		d.m.requestFailed(err)
 	}
 	d.want("do", err, want)

@@ -477,6 +477,9 @@ func (m *model) append(batch []message) failure {
 		}
 	}
 	m.view, m.turn = next, turn
+	if m.newestMessage() != m.failed {
+		m.failed = 0
+	}
 	return success
 }
 
@@ -504,7 +507,7 @@ func (v view) newestMessage() convo.ID {
 
 // hasFailed reports whether the newest message is one of a user or a tool whose request has failed.
 func (m *model) hasFailed() bool {
-	return m.failed != 0 && m.failed == m.newestMessage() && m.newest() != convo.RoleAssistant && m.waiting != newestID(m.view)
+	return m.failed != 0 && m.failed == m.newestMessage() && m.newest() != convo.RoleAssistant && m.waiting == 0
 }
 
 // requestFailed takes note of a request that ended with err and without an answer.

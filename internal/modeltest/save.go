@@ -284,8 +284,8 @@ func (m *model) opens(head convo.ID, msg message) bool {
 // compares them with the result of Reload. pins are the pins of the own History.
 func (d *driver) reloadOwn(own []entry, last convo.ID, pins []convo.ID, moved map[convo.ID]convo.ID, refused []convo.Message) {
 	failed := d.m.failed
-	if failed > last {
-		d.m.failed = 0
+	if d.m.failed = 0; failed <= last {
+		defer func() { d.m.failed = failed }()
 	}
 	var left []string
 	want := map[convo.ID]convo.ID{}
