@@ -195,6 +195,21 @@ func TestFailed_OnlyAfterARequest(t *testing.T) {
 	mustAppend(t, h, v)
 }
 
+// If what was asked again and again fills the window, Rewind(1) takes the run back, as the
+// error says.
+func TestFailed_RunFillsTheWindow(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000, Reserve: 100}}, convo.User("before"), convo.Assistant("a"))
+	var floor *convo.FloorError
+	for err := error(nil); floor == nil; errors.As(err, &floor) {
+		mustAppend(t, h, convo.User(strings.Repeat("well? ", 60)))
+		_, err = h.Do(t.Context(), badAnswers()["500"])
+		require.Less(t, h.Len(), 30)
+	}
+	assert.ErrorContains(t, floor, "Rewind")
+	rewind(t, h)
+	assert.Equal(t, []string{"before", "a"}, textsOf(h.Snapshot()))
+}
+
 // The second message joins the turn of the first. What was queued joins it too, and a Reload
 // leaves the mark where it is.
 func TestFailed_TurnQueueAndReload(t *testing.T) {

@@ -367,6 +367,23 @@ func TestMirror_EntriesOfTheHistory(t *testing.T) {
 	assert.Equal(t, 3, h.Len())
 }
 
+// A list may hold user messages one after the other, under every policy.
+func TestMirror_UsersInARow(t *testing.T) {
+	for _, roles := range []convo.RolePolicy{convo.Strict(), convo.Relaxed(), {UserAfter: []convo.Role{convo.RoleNone, convo.RoleAssistant}}} {
+		h := newHistory(t, &convo.Options{Roles: roles})
+		m := mirror.New(h, byPlace)
+		list := []*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}
+		require.NoError(t, m.Sync(list))
+		list = append(list, newLine(convo.RoleUser, "c"), newLine(convo.RoleAssistant, "d"), newLine(convo.RoleUser, "e"), newLine(convo.RoleUser, "f"))
+		require.NoError(t, m.Sync(list))
+		same(t, list, look(t, h, m))
+		again := resume(t, m, list, byPlace)
+		view, _, err := again.Prepare(t.Context(), list)
+		require.NoError(t, err)
+		assert.Equal(t, texts(list), texts(view))
+	}
+}
+
 func TestMirror_Errors(t *testing.T) {
 	whole := append([]*line{newLine(convo.RoleSystem, "Be brief."), newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
 	again := whole[3].clone() // a turn that is tried again, as a user interface does it
