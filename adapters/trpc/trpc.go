@@ -31,10 +31,8 @@ type Model struct {
 }
 
 // New returns a Model that calls beneath, and keeps the conversation in the History of m,
-// whose limits are those of beneath, and whose roles should be [convo.Relaxed]: after a turn
-// that was stopped, the session has two questions in a row. m has [Codec], and comes from mirror.New,
-// or from mirror.Resume after a restart. What the user types while a run is under way goes to
-// its Add.
+// whose limits are those of beneath. m has [Codec], and comes from mirror.New, or from
+// mirror.Resume after a restart. What the user types while a run is under way goes to its Add.
 func New(m *mirror.Mirror[model.Message], beneath model.Model) *Model { return &Model{beneath, m} }
 
 // GenerateContent implements model.Model.
