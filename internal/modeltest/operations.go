@@ -145,10 +145,11 @@ func (d *driver) undo() {
 		d.stats.saw.undo = true
 		d.stats.saw.undoBehind = d.stats.saw.undoBehind || after
 		d.edits = slices.Delete(d.edits, k, k+1)
+		delivered := d.m.delivered
 		d.m.undo()
 		d.undoneAt, d.told = d.m.time, false
 		d.say("undone")
-		if d.strategy.held == nil && !d.inside && d.fits() {
+		if d.strategy.held == nil && !d.inside && d.fits() && d.m.delivered == delivered { // what it delivers may need a compaction
 			d.compare()
 			calls := d.calls
 			if r, err := d.h.CompactIfNeeded(context.Background()); r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
