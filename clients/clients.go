@@ -87,6 +87,9 @@ func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("clients: parameters: %w", err)
 	}
+	if all == nil { // there are none
+		all = map[string]json.RawMessage{}
+	}
 	for name, value := range all {
 		if isEmpty(value) {
 			delete(all, name)

@@ -1,6 +1,7 @@
 package clients_test
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -226,3 +227,40 @@ func TestThrough_NoRequest(t *testing.T) {
 }
 
 var errAny = errors.New("any error")
+
+// A lines is a stream of an SDK: each event is one line with data.
+type lines struct {
+	*bufio.Scanner
+	io.Closer
+}
+
+func (l lines) Next() bool {
+	for l.Scan() {
+		if strings.HasPrefix(l.Text(), "data: {") {
+			return true
+		}
+	}
+	return false
+}
+
+func (l lines) Current() lines  { return l }
+func (l lines) RawJSON() string { return strings.TrimPrefix(l.Text(), "data: ") }
+
+// A byte order mark before an answer hides nothing of it, under any type.
+func TestReadStream_ByteOrderMark(t *testing.T) {
+	const stream = `data: {"choices":[{"delta":{"content":"Hel"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"content":"lo"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	const whole = `{"choices":[{"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}]}`
+	for _, kind := range []string{"text/event-stream", "application/json", ""} {
+		for _, answer := range []string{stream, whole} {
+			reply, err := clients.ReadStream(t.Context(), wire.OpenAIChat{}, nil, func(through clients.Middleware) clients.Stream[lines] {
+				resp, err := through(httptest.NewRequest("POST", "/", nil), func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader("\ufeff" + answer))}, nil
+				})
+				require.NoError(t, err)
+				return lines{bufio.NewScanner(resp.Body), resp.Body}
+			})
+			require.NoError(t, err, "%s %s", kind, answer)
+			assert.Equal(t, "Hello", reply.Text(), "%s %s", kind, answer)
+		}
+	}
+}

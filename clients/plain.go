@@ -51,8 +51,11 @@ type readCloser struct {
 }
 
 // isStream reports whether a body is a stream of events, by its first bytes after white space,
-// or else by its type. It skips the white space.
+// or else by its type. It skips the white space, and a byte order mark before it.
 func isStream(body *bufio.Reader, kind string) bool {
+	if mark, _ := body.Peek(3); string(mark) == "\ufeff" {
+		_, _ = body.Discard(len(mark))
+	}
 	for {
 		first, err := body.Peek(1)
 		if err != nil {

@@ -221,6 +221,16 @@ func TestSummarizer_Paused(t *testing.T) {
 }
 
 // A request that is too long with the room for thinking is made without it.
+// Without parameters a request for a summary is that of no parameters, and no panic.
+func TestSummarizer_NoParams(t *testing.T) {
+	for _, format := range []wire.Format{wire.Anthropic{}, wire.Converse{}, wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Gemini{}} {
+		for _, model := range []string{"mine", "claude-opus-5-5", "gpt-5.5", "gemini-3.8-flash"} {
+			r := convo.SummaryRequest{Prompt: "P", MaxTokens: 1000, Count: count}
+			assert.Equal(t, body(t, format, model, model, "{}", r), body(t, format, model, model, "null", r), "%T %s", format, model)
+		}
+	}
+}
+
 func TestSummarizer_Overflow(t *testing.T) {
 	overflow := errors.New("This model's maximum context length is 32768 tokens. However, you requested 34000 tokens (24000 in the messages, 10000 in the completion).")
 	for name, tt := range map[string]struct {

@@ -45,6 +45,7 @@ type event struct {
 	Done     bool     `json:"done,omitempty"`
 }
 
+// Handler returns the handler of all requests. Call it once.
 func (s *Server) Handler() http.Handler {
 	s.chats = map[string]*chat{}
 	mux := http.NewServeMux()
