@@ -32,8 +32,9 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 }
 
 // AppendRows is [History.Append] for messages that the application has stored already, such
-// as those in a list that a framework owns: among them, a user message may follow a user
-// message under every [RolePolicy].
+// as those in a list that a framework owns. Among them, a user message may follow a user
+// message under every [RolePolicy], and where the policy lets one interrupt open calls, it
+// may do so anywhere in the batch; a system message is a note, even before all others.
 func (h *History) AppendRows(msgs ...Message) (ID, error) {
 	return h.appendMessages(msgs, true)
 }
@@ -49,7 +50,7 @@ func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 		return 0, err
 	}
 	for i := range batch {
-		batch[i].goesOn = rows && batch[i].msg.Role == RoleUser
+		batch[i].row = rows
 	}
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
@@ -88,7 +89,9 @@ type pendingEntry struct {
 	*entry
 	original *original // nil: no result was cut
 	pin      bool      // whether to pin it
-	goesOn   bool      // whatever the policy, it may follow: a user message another, and an answer a paused one
+	before   []*entry  // results that answer the calls that it interrupts
+	goesOn   bool      // an answer that may follow a paused one, whatever the policy
+	row      bool      // the application had it already; see AppendRows
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -101,7 +104,9 @@ func (a pendingEntry) given() Message {
 }
 
 // isDecision reports whether a row does not tell all about a.
-func (a pendingEntry) isDecision() bool { return a.msg.Key == "" || a.original != nil }
+func (a pendingEntry) isDecision() bool {
+	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
+}
 
 // newEntries copies, checks and counts messages, and appends an entry for each
 // to batch. It runs the caller's code, so no lock may be held.
@@ -307,11 +312,10 @@ func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err erro
 
 // A joint holds what is needed to append a checked batch.
 type joint struct {
-	interrupted []*entry // results that answer the calls left open before the batch
-	answered    []int    // indices of the calls in h.calls that it answers
-	open        *calls   // of the newest exchange after it
-	last        ID
-	at          int64 // when the newest of it was made
+	answered []int  // indices of the calls in h.calls that it answers
+	open     *calls // of the newest exchange after it
+	last     ID
+	at       int64 // when the newest of it was made
 }
 
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
@@ -334,15 +338,15 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		return 0, err
 	}
 	h.newVersionLocked()
-	if len(j.interrupted) == 0 && !slices.ContainsFunc(batch, pendingEntry.isDecision) {
+	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
 		h.plain++
-	}
-	for _, e := range j.interrupted {
-		h.pushLocked(e, nil)
 	}
 	h.bindLocked(batch)
 	for i := range batch {
 		a := &batch[i]
+		for _, e := range a.before {
+			h.pushLocked(e, nil)
+		}
 		switch {
 		case a.original == nil:
 		case a.again:
@@ -373,11 +377,19 @@ func (h *History) bindLocked(batch []pendingEntry) {
 			continue
 		}
 		e.setContent()
+		for _, r := range batch[i].before {
+			if r.setContent(); sent.known {
+				sent.prefix.add(r)
+			}
+		}
 		if e.msg.Role == RoleAssistant {
 			if !sent.known {
 				sent = sentView{known: true, prefix: h.whole()}
 				f := h.frame()
 				for _, a := range batch[:i] {
+					for _, r := range a.before {
+						sent.prefix.add(r)
+					}
 					if a.isSystem() {
 						a.setContent()
 						f.sys = f.sys.Add(a.content)
@@ -402,7 +414,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked.
 func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
-	j := h.joiningLocked(batch[0].msg.Role)
+	j := h.joiningLocked()
 	now := time.Now().UnixNano()
 	var at int
 	var err error
@@ -441,9 +453,8 @@ type joining struct {
 	failed       bool // the request of the newest message has failed
 }
 
-// joiningLocked returns the conversation before a batch that begins with a message of
-// role first: if that interrupts, the open calls are answered.
-func (h *History) joiningLocked(first Role) joining {
+// joiningLocked returns the conversation before a batch.
+func (h *History) joiningLocked() joining {
 	j := joining{
 		joint:        joint{open: h.calls, last: h.last},
 		h:            h,
@@ -455,14 +466,17 @@ func (h *History) joiningLocked(first Role) joining {
 		failed:       h.hasFailed(),
 	}
 	j.tools = j.hasList && h.list[len(h.list)-1].tools
-	if first == RoleUser && h.opts.Roles.Interrupt {
-		j.interrupted, j.answered = h.answerOpenCallsLocked(interruptReason, h.interruptTokens)
-		j.last += ID(len(j.interrupted))
-	}
-	if len(j.interrupted) > 0 {
-		j.newest = RoleTool
-	}
 	return j
+}
+
+// interrupt answers the open calls for the user message with index i of a batch.
+func (j *joining) interrupt(batch []pendingEntry, i int) {
+	results, answered := j.h.answerOpen(j.open, j.last, j.exchangeTurn, interruptReason, j.h.interruptTokens)
+	if j.open == j.h.calls { // and not those of the batch, which a refusal drops
+		j.answered = append(j.answered, answered...)
+	}
+	j.last += ID(len(results))
+	batch[i].before, j.newest = results, RoleTool
 }
 
 // admit gives the message with index i an ID, checks whether it may come next, and pairs
@@ -470,7 +484,10 @@ func (h *History) joiningLocked(first Role) joining {
 func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	a := &batch[i]
 	role := a.msg.Role
-	allowed := a.again || a.goesOn && (role != RoleUser || j.newest == RoleUser) || j.h.opts.Roles.allows(j.newest, role) || role == RoleUser && j.failed
+	if a.before = nil; role == RoleUser && j.h.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.openCalls() > 0 {
+		j.interrupt(batch, i)
+	}
+	allowed := a.again || a.goesOn || j.h.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
 	j.last++
 	a.id, a.head = j.last, j.last
 	switch {
@@ -523,7 +540,7 @@ func (j *joining) place(a *pendingEntry) {
 	}
 	switch role {
 	case RoleSystem:
-		if a.setNote(j.hasList, j.h.noteTokens); j.hasList {
+		if a.setNote(j.hasList || a.row, j.h.noteTokens); a.note {
 			j.tools = j.tools && j.turn == j.exchangeTurn
 			a.setTools(j.tools)
 			a.turn, j.exchangeTurn = j.turn, j.turn
@@ -557,11 +574,10 @@ func (h *History) pushLocked(e *entry, o *original) {
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
 }
 
-// answerOpenCallsLocked marks all open calls as answered. It returns an error
-// result for each, with IDs that follow h.last, and the indices of the calls.
-// reason is the text of the results and tokens its count.
-func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []*entry, answered []int) {
-	c := h.calls
+// answerOpen marks the open calls of c as answered. It returns an error result for each,
+// with IDs that follow last, and the indices of the calls. turn is the turn of the calls,
+// reason the text of the results and tokens its count.
+func (h *History) answerOpen(c *calls, last ID, turn int, reason string, tokens int64) (results []*entry, answered []int) {
 	if c.openCalls() == 0 {
 		return nil, nil
 	}
@@ -572,10 +588,10 @@ func (h *History) answerOpenCallsLocked(reason string, tokens int64) (results []
 			continue
 		}
 		e := &entry{
-			id:     h.last + ID(len(results)+1),
+			id:     last + ID(len(results)+1),
 			head:   c.head,
 			at:     now,
-			turn:   newestTurn(h.list),
+			turn:   turn,
 			tools:  true,
 			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
 		}
@@ -612,7 +628,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if err := inRange(h.last+ID(h.calls.openCalls()), h.turn); err != nil {
 		return 0, err
 	}
-	results, _ := h.answerOpenCallsLocked(reason, tokens)
+	results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, tokens)
 	if len(results) == 0 {
 		return 0, nil
 	}

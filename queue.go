@@ -93,7 +93,7 @@ func (h *History) deliverLocked() int {
 	}
 	batch := make([]pendingEntry, n)
 	for i, q := range h.queue {
-		batch[i] = pendingEntry{entry: &entry{msg: q.msg, tokens: q.tokens}, pin: q.pin, goesOn: i > 0}
+		batch[i] = pendingEntry{entry: &entry{msg: q.msg, tokens: q.tokens}, pin: q.pin, row: i > 0}
 	}
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue

@@ -163,7 +163,7 @@ func (l *loader) settle() (err error) {
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
 		h.newVersionLocked()
-		results, _ := h.answerOpenCallsLocked(reason, h.ident.text(reason))
+		results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, h.ident.text(reason))
 		for _, e := range results {
 			h.pushLocked(e, nil)
 			h.last = e.id
