@@ -24,6 +24,8 @@ type Decisions struct {
 	rows     *rowList
 	whole    map[ID]bool // entries that are not made of their rows
 	accepted map[string]bool
+	covered  ID // the newest entry that the summary stands for
+	last     ID // the newest one that stays; see RewindTo
 }
 
 // Decisions returns what h has decided, as JSON for [ReadDecisions]. Store it when
@@ -90,7 +92,7 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool)}
+	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestCovered(), last: in.last}
 	for _, e := range in.entries {
 		d.whole[e.id] = true
 	}
@@ -169,6 +171,32 @@ func (d *Decisions) Accept(key string) {
 	d.accepted[text.Valid(key)] = true
 }
 
+// RewindTo makes [Resume] take back every entry that is newer than id, such as those whose
+// rows have changed since. Their rows are not needed any more, and those that [Resume] is
+// given in their place are appended. If the summary stands for a newer entry, it returns a
+// [*ValueError] and changes nothing.
+func (d *Decisions) RewindTo(id ID) error {
+	if d.rows == nil || id < d.covered {
+		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf("that of an entry of the Decisions, %d or newer", d.covered)}
+	}
+	d.last = min(d.last, id)
+	d.rows.cut(d.last)
+	return nil
+}
+
+// rewind makes in what it would be if what is newer than an entry had been taken back.
+func (in *stateJSON) rewind(last ID) {
+	if last >= in.last {
+		return
+	}
+	in.rows.cut(last)
+	s := state{list: slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last }), last: in.last, takenBack: orNil(in.back)}
+	s.tookBack(last)
+	in.entries, in.back = s.list, &s.takenBack
+	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
+	in.cal, in.seen = nil, nil // what was measured is not in the view
+}
+
 // Resume returns a [History] as it was when [History.Decisions] returned d. rows are the
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
 // were appended, without those that a Rollback took back or that were never appended.
@@ -180,9 +208,8 @@ func (d *Decisions) Accept(key string) {
 // message among the rows that precedes all other messages is skipped. Usage that was
 // reported after the decisions is not known.
 //
-// Rows are compared with what the view shows, by fingerprints of their content: not
-// reasoning, and not the parts of results that were cleared or cut. For one that does not
-// fit, Resume returns a [*RowError]. Missing rows that the view does not show, such as
+// Rows are compared with what the view shows, by [Message.Sum], and not by the parts of
+// results that were cleared or cut. For one that does not fit, Resume returns a [*RowError]. Missing rows that the view does not show, such as
 // those that a summary stands for, are not noticed. An error that rows yields is wrapped,
 // and a panic of rows becomes a [*PanicError]. Resume copies rows, so that rows may use
 // the parts of a message again for the next one.
@@ -210,6 +237,7 @@ func Resume(d *Decisions, rows iter.Seq2[Message, error], opts *Options) (*Histo
 	if rows == nil {
 		rows = func(func(Message, error) bool) {}
 	}
-	r := &resumer{in: in, rows: in.rows, accepted: d.accepted}
+	r := &resumer{in: in, rows: in.rows, accepted: d.accepted, isCut: d.last < in.last}
+	in.rewind(d.last)
 	return r.resume(rows, opts)
 }

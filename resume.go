@@ -17,6 +17,7 @@ type resumer struct {
 	in       *stateJSON
 	rows     *rowList
 	accepted map[string]bool
+	isCut    bool // some rows are taken back, so that the sums do not fit
 
 	given  map[string]bool // keys of the rows so far
 	listed map[string]int  // the places of rows whose keys are listed
@@ -243,7 +244,7 @@ func (r *resumer) put(m Message) error {
 	run := r.rows.runs[r.run]
 	isLast, last := r.at == run.n-1, run.keys[len(run.keys)-1]
 	switch {
-	case isLast && m.Key != last:
+	case isLast && last != "" && m.Key != last:
 		return &RowError{Key: r.firstOther(run, m.Key), Fault: RowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
 	case !isLast && m.Key == last && r.at > 0:
 		other := r.firstOther(run, "")
@@ -270,7 +271,7 @@ func (r *resumer) firstOther(run rowRun, otherwise string) string {
 		if e.msg, err = r.places[place].checked(&e.inline); err != nil {
 			return r.keys[place]
 		}
-		if !r.rows.isShort(id) && !r.rows.fits(place, e.contentSum()) {
+		if !r.rows.isShort(id) && !r.rows.fits(place, e.msg.Sum()) {
 			return r.keys[place]
 		}
 	}
@@ -334,7 +335,7 @@ func (r *resumer) build(opts *Options) error {
 			r.in.entries = append(r.in.entries, e)
 		}
 	}
-	if len(signed) == len(r.rows.made) { // otherwise rows have lost reasoning, and what is left is not bound
+	if len(signed) == len(r.rows.made) || r.isCut && len(signed) < len(r.rows.made) { // otherwise rows have lost reasoning, and what is left is not bound
 		for i, e := range signed {
 			e.setMade(r.rows.made[i])
 		}
@@ -465,10 +466,10 @@ func (r *resumer) faultOf(err error) error {
 
 // A given is the content of the entry at the place of a row.
 type given struct {
-	key     string // "": it is not to be compared
-	id      ID
-	role    Role
-	content fingerprint.Sum
+	key  string // "": it is not to be compared
+	id   ID
+	role Role
+	sum  uint64
 }
 
 // compare compares the entries with what they were: all of them with the sums, which accepted
@@ -478,17 +479,18 @@ func (r *resumer) compare() error {
 	var accepted []uint64
 	var list []given // of all places
 	next := 0        // index of the next entry
+	var sums rowSums
 	addUpTo := func(id ID) {
 		for ; next < len(r.in.entries) && r.in.entries[next].id <= id; next++ {
 			e := r.in.entries[next]
-			now.Add(uint64(e.id), e.contentSum())
+			now.Add(uint64(e.id), sums.of(e))
 		}
 	}
 	for _, run := range r.rows.runs {
 		for id := run.first; id <= run.last(); id++ {
 			addUpTo(id)
 			e := r.in.entries[next-1] // each row has an entry
-			g := given{r.ids[id], id, e.msg.Role, e.contentSum()}
+			g := given{r.ids[id], id, e.msg.Role, e.msg.Sum()}
 			if r.accepted[g.key] {
 				accepted, g.key = append(accepted, uint64(id)), ""
 			}
@@ -500,10 +502,12 @@ func (r *resumer) compare() error {
 		return &ValueError{Name: "the number of rows in view that Decisions.Accept has accepted", Value: len(accepted), Want: fmt.Sprintf("at most %d, since changes of other rows would not be found; make a History of the rows with Restore", fingerprint.MostUnknown)}
 	}
 	equal, at := r.rows.sums.Compare(now, accepted...)
-	if equal {
+	switch {
+	case equal:
 		return nil
-	}
-	if len(list) == 0 {
+	case r.isCut:
+		at = 0 // the hashes must do
+	case len(list) == 0:
 		return &SnapshotError{Index: -1, Err: errors.New("the decisions hold no rows, but the fingerprint of some")}
 	}
 	if key, ok := r.ids[ID(at)]; ok {
@@ -511,7 +515,7 @@ func (r *resumer) compare() error {
 	}
 	for place, g := range list {
 		switch {
-		case g.key == "" || r.rows.fits(place, g.content):
+		case g.key == "" || r.rows.fits(place, g.sum):
 			continue
 		case g.role == RoleUser:
 			if to := r.placeOf(list, place); to > 0 {
@@ -519,6 +523,9 @@ func (r *resumer) compare() error {
 			}
 		}
 		return &RowError{Key: g.key, Fault: RowChanged}
+	}
+	if r.isCut {
+		return nil
 	}
 	return &RowError{Fault: RowChanged} // the hashes do not show it
 }
@@ -528,7 +535,7 @@ func (r *resumer) compare() error {
 func (r *resumer) placeOf(list []given, from int) int {
 	fits := func(at, to int) bool {
 		return list[at].key != "" && list[to].key != "" &&
-			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.fits(to, list[at].content))
+			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.fits(to, list[at].sum))
 	}
 	for n := 1; from+n < len(list) && list[from+n-1].role == RoleUser; n++ { // so many are moved
 		for to := from + n; to < len(list) && fits(to, to-n); to++ {

@@ -19,6 +19,11 @@ type reversal struct {
 // compaction between them may count as taken back.
 const maxTakenBack = 100
 
+// TakenBack reports whether an entry with the ID was taken back, as by [History.RewindTo],
+// and is not in the view again. An entry that is neither in the view nor taken back has left
+// by a compaction.
+func (s *Snapshot) TakenBack(id ID) bool { return s.isTakenBack(id) }
+
 // isTakenBack reports whether a rollback took back the entry with the ID. Where there never
 // was an entry, it reports whether one of that time would have been.
 func (s *state) isTakenBack(id ID) bool {
@@ -187,6 +192,22 @@ func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
 func (h *History) rewindTo(id, last ID) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.mayRewindLocked(id, last); err != nil {
+		return err
+	}
+	queued := h.deliveredForSendLocked()
+	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
+		queued = nil // the caller has named one of them
+	}
+	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
+		h.rewindLocked(n, last, queued)
+	}
+	return nil
+}
+
+// mayRewindLocked returns an error if a caller that has named id can't take back what is
+// newer than last.
+func (h *History) mayRewindLocked(id, last ID) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
@@ -199,14 +220,102 @@ func (h *History) rewindTo(id, last ID) error {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
 			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.wayBackLocked(id, last))}
 	}
-	queued := h.deliveredForSendLocked()
-	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
-		queued = nil // the caller has named one of them
-	}
-	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
-		h.rewindLocked(n, last, queued)
-	}
 	return nil
+}
+
+// ReplaceRows takes back the entry with the ID and every newer one, and appends rows in
+// their place as [History.AppendRows] does, in one step: no other goroutine sees one without
+// the other. It returns the ID of the last one. A row keeps the pin of an entry that was
+// taken back and had its key. ReplaceRows(0) replaces all entries, and the summary with them.
+//
+// Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While
+// a Do waits for an answer, the error is a [*StaleError].
+func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
+	if h.ident == nil {
+		return 0, ErrClosed
+	}
+	batch, err := h.newMessages(nil, rows)
+	if err != nil {
+		return 0, err
+	}
+	for i := range batch {
+		batch[i].row = true
+	}
+	h.mu.Lock()
+	rest, err := h.withoutLocked(id)
+	h.mu.Unlock()
+	if err == nil {
+		err = rest.cutLong(batch)
+	}
+	if err != nil {
+		return 0, err
+	}
+	last, cut, err := h.replaceRows(id, batch)
+	if cut != nil {
+		h.deliver(*cut)
+	}
+	return last, err
+}
+
+func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rest, err := h.withoutLocked(id)
+	if err == nil && len(batch) > 0 {
+		_, err = rest.joinLocked(batch)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	n := len(rest.list)
+	pinned := make(map[string]bool)
+	for _, e := range h.list[n:] {
+		if key := e.msg.Key; key != "" && h.isPinned(e.head) {
+			pinned[key] = true
+		}
+	}
+	for i := range batch {
+		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
+	}
+	switch {
+	case id == 0:
+		h.revertLocked(&Snapshot{state: state{id: h.id}})
+	case n < len(h.list):
+		h.takeBackLocked(n, id-1)
+	}
+	if len(batch) > 0 {
+		if last, err = h.appendLocked(batch); err != nil {
+			return 0, nil, err
+		}
+		cut = h.reportCutsLocked(batch)
+	}
+	h.updateChargeLocked()
+	h.deliverLocked()
+	return last, cut, nil
+}
+
+// withoutLocked returns a History that stands for h without the entry with the ID and every
+// newer one, and with ID 0 without all entries and the summary. It is for checks only.
+func (h *History) withoutLocked(id ID) (*History, error) {
+	if id != 0 {
+		if err := h.mayRewindLocked(id, id-1); err != nil {
+			return nil, err
+		}
+	} else if h.endedLocked() {
+		return nil, ErrClosed
+	}
+	if h.sending != nil {
+		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
+	}
+	n := 0
+	if id > 0 {
+		n = firstAfter(h.list, id-1)
+	}
+	rest := &History{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens, state: h.state, failed: h.failed}
+	rest.maxResult.Store(h.maxResult.Load())
+	rest.list = h.list[:n:n]
+	rest.turn, rest.calls = max(rest.touched, newestTurn(rest.list)), callsOf(rest.list)
+	return rest, nil
 }
 
 // wayBackLocked says how to take back what is newer than last, although the summary stands

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A rowList stands for the entries of a view that the application has rows of.
@@ -22,10 +24,11 @@ type rowList struct {
 	runs    []rowRun
 	from    int                // the index of the run from which on every row is needed
 	hashes  []byte             // a part of the fingerprint of each row's entry, in order; see fits
+	halves  bool               // only half of each hash was kept, since there were many
 	made    []fingerprint.Sum  // what each answer with signed reasoning was made for, in order; 0: it is not bound
 	tools   []Range            // of entries whose turn called a tool before, where that has left the view
 	paused  []Range            // of answers that the provider paused
-	sums    fingerprint.Checks // of the contents of all entries, at their IDs
+	sums    fingerprint.Checks // see rowSums, of all entries, at their IDs
 	cleared []Range            // of entries with all their results cleared
 	changes []rowChange        // of other results
 
@@ -49,18 +52,113 @@ func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
 
-// rowHash returns the part of the fingerprint of an entry that shows where rows do not fit. It
-// is too short to tell whether all of them fit: rowList.sums do.
-func rowHash(content fingerprint.Sum) byte { return byte(content >> 32 & 63) }
+// Sum returns a fingerprint of what the model reads of m, the same in every process: of its
+// role and author, its texts without white space at their ends, its calls with their arguments
+// as JSON values, its results without the IDs of their calls, its media by their bytes, and
+// its opaque blocks. Reasoning is left out, as are the key and other fields that no model
+// sees. [Resume] compares rows by it.
+func (m Message) Sum() uint64 {
+	sum := fingerprint.Sum(0).String(string(m.Role))
+	if m.Author != "" && m.Role != RoleTool {
+		sum = sum.String(text.Valid(m.Author))
+	}
+	return uint64(sumOf(sum, m.Parts))
+}
 
-// fits reports whether the row at a place may have the content. If there are many rows, only
+func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
+	var said strings.Builder // texts that follow one another
+	end := func() {
+		if t := strings.TrimSpace(said.String()); t != "" {
+			sum = sum.Uint64(1).String(text.Valid(t))
+		}
+		said.Reset()
+	}
+	for _, p := range parts {
+		switch p := p.(type) {
+		case Text:
+			said.WriteString(string(p))
+			continue
+		case Reasoning:
+			continue
+		}
+		end()
+		switch p := p.(type) {
+		case ToolCall:
+			sum = sum.Uint64(2).String(text.Valid(p.Name)).String(sameJSON(cmp.Or(p.Arguments, "{}")))
+		case ToolResult:
+			kind := uint64(3)
+			if p.IsError {
+				kind = 4
+			}
+			if sum = sum.Uint64(kind); p.Cleared {
+				sum = sum.Uint64(8)
+			} else {
+				sum = sumOf(sum, p.Parts)
+			}
+			sum = sum.Uint64(5)
+		case Media:
+			sum = sum.Uint64(6).String(cmp.Or(p.Data, p.URL))
+		case Opaque:
+			sum = sum.Uint64(7).String(p.Format).String(sameJSON(p.JSON))
+		}
+	}
+	end()
+	return sum
+}
+
+// sameJSON returns one text for all texts of a JSON value, and another text as it is.
+func sameJSON(s string) string {
+	if s == "{}" {
+		return s
+	}
+	d := json.NewDecoder(strings.NewReader(s))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil || d.More() {
+		return text.Valid(s)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return text.Valid(s)
+	}
+	return string(data)
+}
+
+// rowSums computes what rows are compared by: what the model reads of each entry, and which
+// calls its results answer.
+type rowSums struct {
+	calls []Part // of the newest message that is no result
+}
+
+// of returns the sum of the next entry.
+func (r *rowSums) of(e *entry) fingerprint.Sum {
+	sum := fingerprint.Sum(e.msg.Sum())
+	if e.msg.Role != RoleTool {
+		r.calls = e.msg.Parts
+		return sum
+	}
+	for _, p := range e.msg.Parts {
+		result, ok := p.(ToolResult)
+		sum = sum.Uint64(uint64(slices.IndexFunc(r.calls, func(p Part) bool {
+			c, isCall := p.(ToolCall)
+			return ok && isCall && c.ID == result.CallID
+		})))
+	}
+	return sum
+}
+
+// rowHash returns the part of the fingerprint of a row that shows where rows do not fit. It
+// is too short to tell whether all of them fit: rowList.sums do.
+func rowHash(sum uint64) byte { return byte(sum >> 32 & 63) }
+
+// fits reports whether the row at a place may have the sum. If there are many rows, only
 // half of each hash is kept.
-func (r *rowList) fits(place int, content fingerprint.Sum) bool {
+func (r *rowList) fits(place int, sum uint64) bool {
 	mask := byte(63)
-	if len(r.hashes) > mostWhole {
+	if r.halves {
 		mask = 7
 	}
-	return (r.hashes[place]^rowHash(content))&mask == 0
+	return (r.hashes[place]^rowHash(sum))&mask == 0
 }
 
 // mostWhole is up to how many rows hashes are kept whole.
@@ -104,8 +202,42 @@ func (r *rowList) setHashes(text string) error {
 			r.hashes = append(r.hashes, byte(h>>3), byte(h&7))
 		}
 	}
-	r.hashes = r.hashes[:rows]
+	r.hashes, r.halves = r.hashes[:rows], rows > mostWhole
 	return nil
+}
+
+// cut removes the rows of entries newer than last.
+func (r *rowList) cut(last ID) {
+	for i := range r.runs {
+		x := &r.runs[i]
+		switch {
+		case x.last() <= last:
+			continue
+		case x.first > last:
+			r.runs = r.runs[:i]
+		default:
+			if x.n = int(last - x.first + 1); r.isListed(i) {
+				x.keys = x.keys[:x.n]
+			} else if x.keys = x.keys[:1]; x.n > 1 {
+				x.keys = append(x.keys, "") // it is not known
+			}
+			r.runs = r.runs[:i+1]
+		}
+		break
+	}
+	rows := 0
+	for _, x := range r.runs {
+		rows += x.n
+	}
+	r.hashes = r.hashes[:rows]
+	if n := len(r.runs); r.from >= n && n > 0 {
+		x := &r.runs[n-1]
+		if r.from = n - 1; x.n > 1 {
+			x.keys = []string{x.keys[0], x.keys[len(x.keys)-1]}
+		}
+	}
+	r.changes = slices.DeleteFunc(r.changes, func(c rowChange) bool { return c.id > last })
+	r.sent = nil
 }
 
 // A rowChange is a result that is not as the row has it: cleared, or without its middle.
@@ -125,9 +257,10 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 	keys := make(map[string]bool)
 	var heads []ID                         // of the exchanges that the runs begin in
 	next, turn, role := ID(0), 0, RoleNone // of the entry that continues the newest run
-	isNew, uncleared := true, true         // the next row begins a run; a result that is not cleared stands after the last cleared one
+	var sums rowSums
+	isNew, uncleared := true, true // the next row begins a run; a result that is not cleared stands after the last cleared one
 	for i, e := range s.list {
-		r.sums.Add(uint64(e.id), e.content)
+		r.sums.Add(uint64(e.id), sums.of(e))
 		cleared, changes, told := rowChanges(e, s.original(e.id))
 		if e.msg.Role == RoleTool && !cleared {
 			uncleared = true
@@ -157,7 +290,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		run := &r.runs[len(r.runs)-1]
 		run.keys, run.n = append(run.keys, key), run.n+1
 		next, turn, isNew = e.id+1, e.turn, false
-		r.hashes = append(r.hashes, rowHash(e.content))
+		r.hashes = append(r.hashes, rowHash(e.msg.Sum()))
 		if !told {
 			continue
 		}
