@@ -51,6 +51,9 @@ func (s *Snapshot) Unbound() (ids []ID) {
 	return ids
 }
 
+// Released returns the newest entry that [History.Release] has ended the bond of, or 0.
+func (s *Snapshot) Released() ID { return s.released }
+
 // isSigned reports whether m has reasoning that its provider has signed.
 func (m *Message) isSigned() bool {
 	return m.Role == RoleAssistant && slices.ContainsFunc(m.Parts, func(p Part) bool {

@@ -226,6 +226,14 @@ func (h *History) isClosed() bool {
 	return h.endedLocked()
 }
 
+// Logger returns Options.Logger, or a logger that discards everything.
+func (h *History) Logger() *slog.Logger {
+	if h.ident == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return h.opts.Logger
+}
+
 // endedLocked reports whether h is closed. The zero History counts as closed.
 func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
 

@@ -121,7 +121,7 @@ func ExampleResume() {
 		log.Fatal(err)
 	}
 
-	m, err = mirror.Resume(data, list, codec, opts)
+	m, _, err = mirror.Resume(data, list, codec, opts)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestMirror_ListsOfInterruptedTurns(t *testing.T) {
 
 			data, err := m.Decisions()
 			require.NoError(t, err)
-			again, err := mirror.Resume(data, list, codec, opts)
+			again, _, err := mirror.Resume(data, list, codec, opts)
 			require.NoError(t, err)
 			defer again.History().Close()
 			shows(again)
@@ -100,24 +100,6 @@ func TestMirror_InterruptedListIsAppendedWhole(t *testing.T) {
 			same(t, going, look(t, h, m))
 		})
 	}
-}
-
-// If what was appended cannot be taken back, since the History has changed in the
-// meantime, the error says that too.
-func TestMirror_InterruptedListIsNotTakenBack(t *testing.T) {
-	var h *convo.History
-	h = newHistory(t, &convo.Options{Roles: convo.Relaxed(), Tokenizer: convo.TokenizerFunc(func(text string) int {
-		if text == "Never mind." {
-			assert.NoError(t, h.RewindTo(1))
-		}
-		return len(text)
-	})})
-	m := mirror.New(h, byKey)
-	kept := []*line{newLine(convo.RoleUser, "Before"), newLine(convo.RoleAssistant, "Yes.")}
-	require.NoError(t, m.Sync(kept))
-	err := m.Sync(append(kept, newLine(convo.RoleUser, "Hello"), step("looking", 2, 1)[0], newLine(convo.RoleUser, "Never mind."), step("no call of it", 1, 1)[1]))
-	require.ErrorAs(t, err, new(*convo.PairError))
-	assert.ErrorAs(t, err, new(*convo.StaleError))
 }
 
 // Append replaces invalid UTF-8, which a tool may well return. The values stay those of the

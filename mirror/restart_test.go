@@ -31,9 +31,20 @@ func rowsOf(list []*line, keys []string, from string) iter.Seq2[convo.Message, e
 				yield(convo.Message{}, err)
 				return
 			}
-			msgs[0].Key = l.ID
-			if !yield(msgs[0], nil) {
-				return
+			for i, p := range msgs[0].Parts { // a Mirror has an entry for each result
+				one := msgs[0]
+				if one.Key = l.ID; one.Role == convo.RoleTool {
+					one.Parts = []convo.Part{p}
+				}
+				if i > 0 {
+					one.Key += fmt.Sprint("#", i)
+				}
+				if one.Role != convo.RoleTool && i > 0 {
+					break
+				}
+				if !yield(one, nil) {
+					return
+				}
 			}
 		}
 	}

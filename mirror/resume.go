@@ -4,30 +4,49 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo"
 )
 
 // A saved is what Decisions returns.
 type saved struct {
-	Version   int             `json:"version"`
-	Rows      int             `json:"rows"`              // how many messages of the list were synced, without those in Unnamed that are loose
-	Unnamed   []unnamed       `json:"unnamed,omitempty"` // what has entries that the keys of the rows do not name
-	Waiting   []convo.Message `json:"waiting,omitempty"` // what Add could not append yet
-	Decisions json.RawMessage `json:"decisions"`         // of the History
+	Version   int               `json:"version"`
+	Named     int               `json:"named,omitempty"` // the last key of the Mirror's own
+	List      []run             `json:"list,omitempty"`
+	Gone      []uint64          `json:"gone,omitempty"` // what the list held behind it when it was synced
+	Loose     []loose           `json:"loose,omitempty"`
+	Waiting   [][]convo.Message `json:"waiting,omitempty"` // what Add could not append yet
+	Decisions json.RawMessage   `json:"decisions"`         // of the History
 }
 
-// An unnamed is a row whose entries have no keys.
-type unnamed struct {
-	First convo.ID `json:"first,omitempty"` // its first entry, if that is in the view
-	Count int      `json:"count"`           // of its entries
-	Key   string   `json:"key,omitempty"`   // of the value
-	Place int      `json:"place"`           // in the list, after the system messages; -1: it is not there
-	Loose bool     `json:"loose,omitempty"`
+// A run is a part of the list whose entries have consecutive IDs and keys.
+type run struct {
+	N    int      `json:"n"`
+	ID   convo.ID `json:"id,omitempty"`   // of the first; 0: they have none
+	Own  int      `json:"own,omitempty"`  // the number in its key; 0: the keys are those of the framework
+	Sums string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
 }
 
-const savedVersion = 1
+// A loose is a message of Add that the list does not hold.
+type loose struct {
+	ID      convo.ID       `json:"id"`
+	Key     string         `json:"key"`
+	Host    string         `json:"host,omitempty"`
+	Part    bool           `json:"part,omitempty"`
+	Behind  int            `json:"behind,omitempty"`
+	Read    uint64         `json:"read"`
+	End     bool           `json:"end,omitempty"`
+	Message *convo.Message `json:"message,omitempty"` // if it is in view
+}
+
+const (
+	savedVersion = 2
+	sumLen       = 5
+)
+
+// shortSum returns a part of what is read of a unit.
+func shortSum(read uint64) string { return fmt.Sprintf("%0*x", sumLen, read>>44) }
 
 // Decisions returns what Resume needs besides the framework's list: what the History has
 // decided, a few kilobytes, and which messages of the list it has. It needs to be stored
@@ -43,31 +62,46 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := saved{Version: savedVersion, Rows: len(m.rows), Decisions: d}
-	shown := m.h.Snapshot()
-	add := func(r *row[M], loose bool) {
-		u := unnamed{First: r.first, Count: len(r.sums), Key: r.key, Place: r.place, Loose: loose}
-		if r.first == 0 || !r.isIn(shown) {
-			u.First = 0
+	m.meet(m.h.Snapshot())
+	out := saved{Version: savedVersion, Named: m.named, Decisions: d}
+	for _, u := range m.list {
+		own := 0
+		if isOwnKey(u.key) {
+			_, _ = fmt.Sscanf(u.key, "#%d", &own)
 		}
-		if u.First > 0 || loose && u.Place >= 0 {
-			out.Unnamed = append(out.Unnamed, u)
+		n := len(out.List)
+		continues := n > 0
+		if continues {
+			r := &out.List[n-1]
+			next := func(first, n int) bool { return first == 0 && n == 0 || first > 0 && n == first+r.N }
+			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView)
+		}
+		if !continues {
+			out.List = append(out.List, run{ID: u.id, Own: own})
+			n++
+		}
+		r := &out.List[n-1]
+		if r.N++; u.stand == inView {
+			r.Sums += shortSum(u.read)
 		}
 	}
-	for _, r := range m.rows {
-		if r.key == "" && m.codec.Key != nil {
-			add(r, false)
+	out.Gone = m.seen[min(len(m.list), len(m.seen)):]
+	for _, u := range m.loose {
+		if u.key == "" {
+			continue // the History has it whole
 		}
-	}
-	for _, r := range m.loose {
-		add(r, true)
-	}
-	for _, it := range m.waiting {
-		for i := range it.msgs {
-			msg := it.msgs[i]
-			msg.Key = it.key
-			out.Waiting = append(out.Waiting, msg)
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Read: u.read, End: u.isEnd}
+		if u.stand == inView {
+			l.Message = &u.msg
 		}
+		out.Loose = append(out.Loose, l)
+	}
+	for _, r := range m.waiting {
+		msgs := messagesOf(r.units)
+		for i := range msgs {
+			msgs[i].Key = r.units[i].host
+		}
+		out.Waiting = append(out.Waiting, msgs)
 	}
 	return json.Marshal(out)
 }
@@ -77,11 +111,25 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 // Tools, ephemeral messages and OnCompaction are the program's to set again, as with
 // [convo.Resume]; the system messages of the list are set by Sync.
 //
-// A message of the list that is in view and is missing or has changed is a
-// [*convo.RowError], and a list that is too short a [*convo.ValueError]. Other errors are
-// those of Decode, [convo.ReadDecisions] and [convo.Resume]. With any error, the Mirror is
-// nil, and a new History may begin with the whole list.
-func Resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options) (m *Mirror[M], err error) {
+// If messages in view differ from what they were, as [convo.Message.Sum] tells, Resume goes
+// back to the last one that is the same, as [Mirror.Follow] does, says what it did, and warns
+// by Options.Logger. Look at it before Decisions are stored again: the old ones stay valid for
+// the old list. A list that is shorter than the one that was synced, and otherwise the same,
+// is a [*convo.ValueError], since a read that was cut off looks the same; [ResumeShorter]
+// takes it. A list that has no message in view in common with the old one is a [*PastError].
+//
+// Other errors are those of Decode, [convo.ReadDecisions] and [convo.Resume]. With any error,
+// the Mirror is nil, and a new History may begin with the whole list.
+func Resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options) (*Mirror[M], Followed, error) {
+	return resume(data, list, codec, opts, false)
+}
+
+// ResumeShorter is [Resume] for a list from which the newest messages may have been removed.
+func ResumeShorter[M any](data []byte, list []M, codec Codec[M], opts *convo.Options) (*Mirror[M], Followed, error) {
+	return resume(data, list, codec, opts, true)
+}
+
+func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, shorter bool) (m *Mirror[M], done Followed, err error) {
 	defer func() {
 		if err == nil {
 			return
@@ -94,124 +142,177 @@ func Resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options) (
 	defer catch(&err)
 	var in saved
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("mirror: not what Decisions has returned: %w", err)
+		return nil, done, fmt.Errorf("mirror: not what Decisions has returned: %w", err)
 	}
 	if in.Version != savedVersion {
-		return nil, fmt.Errorf("mirror: Decisions of version %d, want %d; use the release of convo that wrote it, or a later one: %w", in.Version, savedVersion, convo.ErrVersion)
+		return nil, done, fmt.Errorf("mirror: Decisions of version %d, want %d; use the release of convo that wrote it, or a later one: %w", in.Version, savedVersion, convo.ErrVersion)
 	}
 	d, err := convo.ReadDecisions(in.Decisions)
 	if err != nil {
-		return nil, err
+		return nil, done, err
 	}
-	m = empty(nil, codec)
+	m = empty[M](nil, codec)
 	items, _, err := m.read(list)
 	if err != nil {
-		return nil, err
+		return nil, done, err
 	}
-	items = items[frontOf(items):]
-	apart := map[int]bool{}
-	for _, u := range in.Unnamed {
-		if u.Place >= len(items) {
-			return nil, tooShort(items, u.Place+1)
+	for len(items) > 0 && items[0].role == convo.RoleSystem {
+		items = items[1:]
+	}
+	last, err := m.resumeList(&in, items, shorter, &done)
+	if err != nil {
+		return m, done, err
+	}
+	var rows []*unit[M] // that the view shows
+	if last >= 0 {
+		err = d.RewindTo(last)
+		done.Anew = err != nil
+	}
+	if done.Anew {
+		if err = m.beginAnew(&in, opts); err == nil {
+			m.warn(done)
 		}
-		apart[u.Place] = u.Loose
+		return m, done, err
 	}
-	var rows []*item[M]
-	for i, it := range items {
-		if it.place = i; !apart[i] && len(rows) < in.Rows {
-			m.name(it, len(rows))
-			rows = append(rows, it)
+	for _, u := range m.list {
+		if u.stand == inView {
+			rows = append(rows, u)
 		}
 	}
-	if len(rows) < in.Rows {
-		return nil, tooShort(rows, in.Rows)
+	m.resumeLoose(&in, last)
+	for _, u := range m.loose {
+		if u.stand == inView {
+			rows = append(rows, u)
+		}
 	}
-	if m.h, err = convo.Resume(d, needed(d, rows), opts); err != nil {
-		return m, err
+	slices.SortStableFunc(rows, func(a, b *unit[M]) int { return int(a.id - b.id) })
+	m.h, err = convo.Resume(d, func(yield func(convo.Message, error) bool) {
+		for _, u := range rows {
+			if u.msg.Key = u.key; !yield(u.msg, nil) {
+				return
+			}
+		}
+	}, opts)
+	if err != nil {
+		return m, done, err
 	}
-	if err := m.find(rows, items, in.Unnamed); err != nil {
-		return m, err
-	}
-	for _, msg := range in.Waiting {
-		r := &row[M]{key: msg.Key, place: -1, sums: []uint64{m.sum(&msg)}}
-		msg.Key = ""
-		m.waiting = append(m.waiting, &item[M]{row: r, msgs: []convo.Message{msg}})
-	}
-	return m, m.meet()
+	m.meet(m.h.Snapshot())
+	m.letGo()
+	m.warn(done)
+	return m, done, nil
 }
 
-func tooShort[M any](have []*item[M], want int) error {
-	return &convo.ValueError{Name: "the length of the list, without its system messages,", Value: len(have), Want: fmt.Sprintf("at least %d, as when it was synced", want)}
-}
-
-// needed yields the messages of rows that Resume wants.
-func needed[M any](d *convo.Decisions, rows []*item[M]) iter.Seq2[convo.Message, error] {
-	keys, from := d.Needs()
-	listed := make(map[string]bool)
-	for _, k := range keys {
-		listed[k] = true
+// resumeList makes the units of the list. If one in view differs from what it was, it leaves
+// out that and what follows, and returns the newest entry that stays; otherwise -1.
+func (m *Mirror[M]) resumeList(in *saved, items []*unit[M], shorter bool, done *Followed) (last convo.ID, err error) {
+	m.named = in.Named
+	size, shown := 0, 0 // units of the list; units in view that are the same
+	for _, r := range in.List {
+		if r.N < 1 || r.ID < 0 || r.Own < 0 || r.Sums != "" && len(r.Sums) != r.N*sumLen || r.N > 1<<40 {
+			return 0, &convo.ValueError{Name: "a run of the list in Decisions", Value: r.N, Want: "what Decisions has returned"}
+		}
+		size += r.N
 	}
-	return func(yield func(convo.Message, error) bool) {
-		begun := from == ""
-		for _, it := range rows {
-			for _, msg := range it.msgs {
-				if begun = begun || msg.Key == from; msg.Key != "" && (begun || listed[msg.Key]) && !yield(msg, nil) {
-					return
+	last = -1
+	place := 0
+runs:
+	for _, r := range in.List {
+		for i := range r.N {
+			reason := ""
+			switch {
+			case place == len(items):
+				reason = "is missing"
+			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read):
+				reason = "has different content than before"
+			case r.Own == 0 && items[place].host == "":
+				reason = "has no key"
+			}
+			if reason != "" {
+				if place < len(items) || shorter {
+					done.Past = &PastError{Index: len(items), Reason: reason}
+					if place < len(items) {
+						done.Past = m.past(items[place].row.index, items[place], 0, reason)
+					}
 				}
+				break runs
 			}
+			u := items[place]
+			if u.id, u.key = 0, u.host; r.ID > 0 {
+				u.id = r.ID + convo.ID(i)
+			}
+			if r.Own > 0 {
+				u.key = ownKey(r.Own + i)
+			}
+			u.stand, u.listed, u.place = hasLeft, true, place
+			if r.Sums != "" {
+				u.stand = inView
+				shown++
+			}
+			m.list = append(m.list, u)
+			m.register(u)
+			m.seen = append(m.seen, u.read)
+			place++
 		}
+	}
+	if place == size {
+		m.seen = append(m.seen, in.Gone...)
+		return -1, nil
+	}
+	if done.Past == nil {
+		return 0, &convo.ValueError{Name: "the length of the list, without its system messages,", Value: len(items), Want: fmt.Sprintf("at least %d, as when it was synced; ResumeShorter takes a shorter one", size)}
+	}
+	if shown == 0 {
+		return 0, done.Past
+	}
+	for _, r := range in.List {
+		if r.Sums != "" {
+			done.Entries += r.N
+		}
+	}
+	done.Entries -= shown
+	for _, u := range m.list {
+		if u.stand == inView {
+			last = max(last, u.id)
+		}
+	}
+	done.Past.Last = last
+	return last, nil
+}
+
+// resumeLoose makes the units that the list does not hold. What stood behind the entry last
+// waits again; -1: nothing did.
+func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
+	for _, l := range in.Loose {
+		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, read: l.Read, isEnd: l.End, isOwn: true, stand: hasLeft}
+		if l.Message != nil {
+			u.msg, u.role, u.calls, u.stand = *l.Message, l.Message.Role, callsOf(l.Message), inView
+		}
+		if last >= 0 && l.ID > last {
+			if l.Message != nil {
+				u.id = 0
+				m.waiting = append(m.waiting, &row[M]{units: []*unit[M]{u}})
+			}
+			continue
+		}
+		m.loose = append(m.loose, u)
+		m.register(u)
+	}
+	for _, msgs := range in.Waiting {
+		r := &row[M]{}
+		for i, msg := range msgs {
+			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, read: msg.Sum(), calls: callsOf(&msg), msg: msg, isOwn: true}
+			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
+			r.units = append(r.units, u)
+		}
+		m.waiting = append(m.waiting, r)
 	}
 }
 
-// find gives the rows of a resumed History the entries that they stand for.
-func (m *Mirror[M]) find(rows, items []*item[M], others []unnamed) error {
-	s := m.h.Snapshot()
-	byKey := map[string]convo.ID{}
-	for i := m.front(s); i < s.Len(); i++ {
-		if e, _ := s.At(i); e.Message.Key != "" {
-			byKey[e.Message.Key] = e.ID
-		}
-	}
-	for _, it := range rows {
-		for i := range it.msgs {
-			if id, ok := byKey[it.msgs[i].Key]; ok {
-				it.first = id - convo.ID(i)
-			}
-		}
-		m.rows = append(m.rows, it.row)
-	}
-	for _, u := range others {
-		r := &row[M]{key: u.Key, place: -1}
-		if u.Place >= 0 {
-			r = items[u.Place].row
-		} else {
-			for e, ok := s.Find(u.First); ok && len(r.sums) < u.Count; e, ok = s.Find(e.ID + 1) {
-				r.sums = append(r.sums, m.sum(&e.Message))
-			}
-		}
-		if r.first = u.First; u.First > 0 {
-			for i := range r.sums {
-				if e, ok := s.Find(u.First + convo.ID(i)); ok && e.Message.Key != "" || m.at[u.First+convo.ID(i)] != nil {
-					return fmt.Errorf("mirror: Decisions name entry %d twice", u.First+convo.ID(i))
-				}
-			}
-		}
-		if u.Loose {
-			m.loose = append(m.loose, r)
-		}
-		m.hold(r)
-	}
-	for _, r := range m.rows {
-		m.hold(r)
-	}
-	return nil
-}
-
-// hold notes which entries a row has.
-func (m *Mirror[M]) hold(r *row[M]) {
-	for i := range r.sums {
-		if r.first > 0 {
-			m.at[r.first+convo.ID(i)] = r
-		}
-	}
+// beginAnew makes a new History for the whole list, with what Add gave.
+func (m *Mirror[M]) beginAnew(in *saved, opts *convo.Options) (err error) {
+	m.list, m.seen = nil, nil
+	clear(m.byKey)
+	m.resumeLoose(in, 0)
+	m.h, err = convo.New(opts)
+	return err
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,7 +28,7 @@ func resume(t testing.TB, m *mirror.Mirror[*line], list []*line, codec mirror.Co
 	t.Helper()
 	data, err := m.Decisions()
 	require.NoError(t, err)
-	again, err := mirror.Resume(data, list, codec, small())
+	again, _, err := mirror.Resume(data, list, codec, small())
 	require.NoError(t, err)
 	t.Cleanup(func() { again.History().Close() })
 	return again
@@ -153,37 +154,52 @@ func TestResume_ListsThatDoNotFit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list, data := compacted(t, codec)
 			try := func(list []*line) error {
-				m, err := mirror.Resume(data, list, codec, small())
+				m, _, err := mirror.Resume(data, list, codec, small())
 				assert.Nil(t, m)
 				return err
 			}
 			t.Run("too short", func(t *testing.T) {
 				var short *convo.ValueError
 				require.ErrorAs(t, try(list[:len(list)-1]), &short)
-				assert.EqualError(t, short, "convo: the length of the list, without its system messages, is 40, want at least 41, as when it was synced")
+				assert.EqualError(t, short, "convo: the length of the list, without its system messages, is 40, want at least 41, as when it was synced; ResumeShorter takes a shorter one")
 				require.ErrorAs(t, try(nil), &short)
 			})
 			t.Run("changed", func(t *testing.T) {
 				changed := slices.Clone(list)
 				changed[len(list)-1] = list[len(list)-1].clone()
 				changed[len(list)-1].Results = []string{"another page"}
-				var row *convo.RowError
-				require.ErrorAs(t, try(changed), &row)
+				goesBack(t, data, changed, codec, 1)
 			})
 			t.Run("one is missing", func(t *testing.T) {
-				var row *convo.RowError
-				require.ErrorAs(t, try(append(slices.Delete(slices.Clone(list), len(list)-4, len(list)-3), step("more", 1, 1)...)), &row)
+				goesBack(t, data, append(slices.Delete(slices.Clone(list), len(list)-4, len(list)-2), step("more", 1, 1)...), codec, 4)
 			})
 			t.Run("undecodable", func(t *testing.T) {
 				assert.EqualError(t, try(append(slices.Clone(list), newLine(convo.RoleUser, "undecodable"))), "mirror: message 42: no")
 			})
 			t.Run("longer", func(t *testing.T) {
-				m, err := mirror.Resume(data, append(slices.Clone(list), step("more", 1, 1)...), codec, small())
+				m, _, err := mirror.Resume(data, append(slices.Clone(list), step("more", 1, 1)...), codec, small())
 				require.NoError(t, err)
 				assert.NoError(t, m.History().Close())
 			})
 		})
 	}
+}
+
+// goesBack resumes with a list whose entries in view have changed, the newest ones of them. The
+// view then is that of the new list.
+func goesBack(t *testing.T, data []byte, list []*line, codec mirror.Codec[*line], entries int) {
+	t.Helper()
+	m, done, err := mirror.Resume(data, list, codec, small())
+	require.NoError(t, err)
+	defer m.History().Close()
+	require.NotNil(t, done.Past)
+	assert.Equal(t, entries, done.Entries, done)
+	assert.False(t, done.Anew)
+	require.NoError(t, m.Sync(list))
+	view := look(t, m.History(), m)
+	assert.Contains(t, view[3].Results[0], "cleared", "what was decided stays")
+	assert.Contains(t, strings.Join(texts(view), ";"), strings.Join(texts(list[len(list)-2:]), ";"))
+	assert.Contains(t, texts(view), "By the way,")
 }
 
 func TestResume_OtherData(t *testing.T) {
@@ -202,14 +218,13 @@ func TestResume_OtherData(t *testing.T) {
 		want string
 	}{
 		"nothing":         {nil, "mirror: not what Decisions has returned: unexpected end of JSON input"},
-		"a later version": {with("version", 2), "mirror: Decisions of version 2, want 1; use the release of convo that wrote it, or a later one: convo: unknown format version"},
-		"too many rows":   {with("rows", 1000), "convo: the length of the list, without its system messages, is 41, want at least 1000, as when it was synced"},
-		"too far":         {with("unnamed", []any{map[string]any{"place": 1 << 30, "count": 1}}), "convo: the length of the list, without its system messages, is 41, want at least 1073741825, as when it was synced"},
-		"a taken entry":   {with("unnamed", []any{map[string]any{"first": 42, "place": -1, "count": 1 << 30, "loose": true}}), "mirror: Decisions name entry 42 twice"},
+		"a later version": {with("version", 3), "mirror: Decisions of version 3, want 2; use the release of convo that wrote it, or a later one: convo: unknown format version"},
+		"too many rows":   {with("list", []any{map[string]any{"n": 1000, "own": 1}}), "convo: the length of the list, without its system messages, is 41, want at least 1000, as when it was synced; ResumeShorter takes a shorter one"},
+		"no sums":         {with("list", []any{map[string]any{"n": 3, "sums": "x"}}), "convo: a run of the list in Decisions is 3, want what Decisions has returned"},
 		"no decisions":    {with("decisions", map[string]any{}), "convo: snapshot: unknown format version 0, want 1; use the release of convo that wrote it, or a later one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := mirror.Resume(c.data, list, byPlace, small())
+			m, _, err := mirror.Resume(c.data, list, byPlace, small())
 			assert.EqualError(t, err, c.want)
 			assert.Nil(t, m)
 		})
@@ -219,7 +234,7 @@ func TestResume_OtherData(t *testing.T) {
 // A Decode that panics leaves no Mirror.
 func TestResume_DecodePanics(t *testing.T) {
 	list, data := compacted(t, byPlace)
-	m, err := mirror.Resume(data, append(slices.Clone(list), nil), byPlace, small())
+	m, _, err := mirror.Resume(data, append(slices.Clone(list), nil), byPlace, small())
 	require.ErrorAs(t, err, new(*convo.PanicError))
 	assert.Nil(t, m)
 }
@@ -228,9 +243,9 @@ func TestResume_DecodePanics(t *testing.T) {
 func FuzzResume(f *testing.F) {
 	list, data := compacted(f, byPlace)
 	f.Add(data)
-	f.Add([]byte(`{"version":1,"rows":3,"unnamed":[{"first":3,"count":2,"place":0,"loose":true}],"decisions":{}}`))
+	f.Add([]byte(`{"version":2,"list":[{"n":3,"id":4,"own":1}],"loose":[{"id":3,"key":"#1"}],"decisions":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := mirror.Resume(data, list, byPlace, small())
+		m, _, err := mirror.Resume(data, list, byPlace, small())
 		if err != nil {
 			return
 		}
@@ -257,7 +272,7 @@ func TestResume_OtherOptions(t *testing.T) {
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				list, data := compacted(t, codec)
-				m, err := mirror.Resume(data, list, codec, opts)
+				m, _, err := mirror.Resume(data, list, codec, opts)
 				require.NoError(t, err)
 				defer m.History().Close()
 				for n := range 10 {

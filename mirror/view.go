@@ -17,7 +17,8 @@ import (
 //
 // s must be a snapshot of the History, most often the one that Prepare or Recover has left; nil is a
 // [*convo.ValueError]. View does not notice a snapshot of another History, such as a fork:
-// it shows what that says, with the values of m for messages that say the same.
+// it shows what that says, with the values of m for entries with the same keys that say the
+// same.
 func (m *Mirror[M]) View(s *convo.Snapshot) (view []M, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -31,29 +32,29 @@ func (m *Mirror[M]) View(s *convo.Snapshot) (view []M, err error) {
 		n := 1
 		var v M
 		if r := m.whole(shown); r != nil {
-			v, n = r.value, len(r.sums)
-		} else if v, err = m.build(&shown[0]); err != nil {
+			v, n = r.value, len(r.units)
+		} else if v, n, err = m.build(shown); err != nil {
 			return nil, fmt.Errorf("mirror: entry %d: %w", shown[0].id, err)
 		}
 		view, shown = append(view, v), shown[n:]
 	}
-	m.letGo(m.h.Snapshot())
+	m.meet(m.h.Snapshot())
+	m.letGo()
 	return append(view, m.tail...), nil
 }
 
 // A sight is a message that the model sees.
 type sight[M any] struct {
-	id  convo.ID // of its entry; 0: the summary, or an ephemeral message
-	msg convo.Message
-	sum uint64
-	row *row[M] // nil: the framework has not given it
-	at  int     // which message of the row it is
+	id   convo.ID // of its entry; 0: the summary, or an ephemeral message
+	msg  convo.Message
+	sum  uint64
+	unit *unit[M] // nil: the framework has not given it
 }
 
 func (m *Mirror[M]) shown(s *convo.Snapshot) []sight[M] {
-	var unbound []convo.ID
-	if m.codec.Seals != nil && m.codec.Seals(s.Model()) {
-		unbound = s.Unbound()
+	unbound := s.Unbound()
+	if m.codec.Seals == nil || !m.codec.Seals(s.Model()) { // what a provider has refused is left out all the same
+		unbound = slices.DeleteFunc(unbound, func(id convo.ID) bool { return id > s.Released() })
 	}
 	front, system := m.front(s), 0
 	all := make([]sight[M], 0, s.Len()+4)
@@ -76,15 +77,14 @@ func (m *Mirror[M]) shown(s *convo.Snapshot) []sight[M] {
 		case v.id == 0: // the summary has its tags already
 		case i < front:
 			if system < len(m.system) {
-				v.row = m.system[system]
+				v.unit = m.system[system]
 			}
 			system++
 		default:
-			if v.row = m.at[v.id]; v.row != nil {
-				v.at = int(v.id - v.row.first)
-			}
+			e, _ := s.Find(v.id)
+			v.unit = m.find(e)
 		}
-		if v.row == nil && v.msg.Author != "" { // the framework may have no field for a name
+		if (v.unit == nil || v.unit.row == nil) && v.msg.Author != "" { // the framework may have no field for a name
 			if tagged == nil {
 				tagged = s.Messages()
 			}
@@ -99,27 +99,58 @@ func isSealed(p convo.Part) bool {
 	return ok && (r.Signature != "" || r.Encrypted != "")
 }
 
-// whole returns the row whose value shows what shown begins with, or nil if there is none.
-func (m *Mirror[M]) whole(shown []sight[M]) *row[M] {
-	r := shown[0].row
-	if r == nil || !r.held || len(r.sums) > len(shown) {
+// row returns the row of the unit that v shows, or nil.
+func (v *sight[M]) row() *row[M] {
+	if v.unit == nil {
 		return nil
 	}
-	for i, sum := range r.sums {
-		if v := &shown[i]; v.row != r || v.at != i || v.sum != sum {
+	return v.unit.row
+}
+
+// whole returns the row whose value shows what shown begins with, or nil if there is none.
+func (m *Mirror[M]) whole(shown []sight[M]) *row[M] {
+	r := shown[0].row()
+	if r == nil || !r.held || len(r.units) > len(shown) {
+		return nil
+	}
+	for i, u := range r.units {
+		if v := &shown[i]; v.unit != u || v.sum != u.exact || !u.hasCalls(&v.msg) {
 			return nil
 		}
 	}
 	return r
 }
 
-// build returns what Encode makes of a message.
-func (m *Mirror[M]) build(v *sight[M]) (M, error) {
-	if v.row == nil || !v.row.held {
-		return m.codec.Encode(v.msg, nil)
+// hasCalls reports whether the calls in msg, or those that it answers, have the IDs of the
+// framework's value. A call without an ID gets one from Append.
+func (u *unit[M]) hasCalls(msg *convo.Message) bool {
+	for i, id := range callsOf(msg) {
+		if i < len(u.calls) && u.calls[i] != "" && u.calls[i] != id {
+			return false
+		}
 	}
-	was := v.row.value
-	return m.codec.Encode(v.msg, &was)
+	return true
+}
+
+// build returns what Encode makes of the first message of shown, and of how many it is made:
+// results that stand in one value stay together.
+func (m *Mirror[M]) build(shown []sight[M]) (v M, n int, err error) {
+	msg, r := shown[0].msg, shown[0].row()
+	if n = 1; r == nil {
+		v, err = m.codec.Encode(msg, nil)
+		return v, n, err
+	}
+	msg.Parts = slices.Clone(msg.Parts)
+	for ; n < len(shown) && msg.Role == convo.RoleTool && shown[n].row() == r && shown[n].msg.Role == convo.RoleTool; n++ {
+		msg.Parts = append(msg.Parts, shown[n].msg.Parts...)
+	}
+	var was *M
+	if r.held {
+		value := r.value
+		was = &value
+	}
+	v, err = m.codec.Encode(msg, was)
+	return v, n, err
 }
 
 // sum returns a hash of what msg says to the model. IDs of calls are not in it: Append

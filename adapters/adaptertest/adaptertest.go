@@ -249,7 +249,7 @@ func Untouched[M any](t *testing.T, codec mirror.Codec[M], list []M, same func(w
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := mirror.Resume(data, list, codec, nil)
+	again, _, err := mirror.Resume(data, list, codec, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func restart[M any](t *testing.T, f Framework[M], opts convo.Options, m *mirror.
 	if err := json.Unmarshal(rows, &list); err != nil {
 		t.Fatal(err)
 	}
-	if m, err = mirror.Resume(data, list, f.Codec, &opts); err != nil {
+	if m, _, err = mirror.Resume(data, list, f.Codec, &opts); err != nil {
 		t.Fatal(err)
 	}
 	return m, list

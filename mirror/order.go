@@ -1,0 +1,338 @@
+package mirror
+
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A plan says how the History gets what a list holds.
+type plan[M any] struct {
+	items  []*unit[M] // of the list
+	list   []*unit[M] // the unit that stands for each: one that is known, or the item itself
+	joined map[*unit[M]]bool
+	calls  map[string]string // of calls whose IDs in the list are not those of their entries
+	wrong  []*unit[M]        // known units that the list contradicts
+	behind int               // how many items the list before began with
+	append []*unit[M]
+	from   convo.ID // what stands from this entry on is taken back; 0: everything, -1: nothing
+	past   *PastError
+}
+
+// compare finds out which units of a list are known. A list that contradicts what the Mirror
+// has seen of it is a PastError; with follow, only one that has nothing in common with that.
+func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*plan[M], error) {
+	p := &plan[M]{items: items, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
+	for p.behind < min(len(items), len(m.seen)) && items[p.behind].read == m.seen[p.behind] {
+		p.behind++
+	}
+	known, common, last := m.list, 0, convo.ID(0)
+	contradicts := func(wrong []*unit[M], err *PastError) error {
+		if !follow || common == 0 {
+			return err
+		}
+		if p.past == nil {
+			p.past = err
+		}
+		p.wrong = append(p.wrong, wrong...)
+		return nil
+	}
+	ended := 0 // how many items there are up to the newest answer that ended a turn
+	for i, it := range items {
+		var u *unit[M]
+		if common < len(known) && known[common].same(it) {
+			u, common = known[common], common+1
+		} else if u = m.join(p, i, ended); u != nil {
+			p.joined[u] = true
+		}
+		if u != nil {
+			last = max(last, u.id)
+			u.msg = it.msg
+			p.translate(s, u, it)
+		} else {
+			reason, wrong := "is a different message than before", known[common:]
+			if common < len(known) && it.host != "" && it.host == known[common].host {
+				reason = "has different content than before"
+			}
+			if !isStuck(wrong) {
+				if wrong = m.rivals(p, it); len(wrong) > 0 {
+					reason = "has different content than before"
+				}
+			}
+			if len(wrong) > 0 {
+				if err := contradicts(wrong, m.past(it.row.index, it, last, reason)); err != nil {
+					return nil, err
+				}
+			}
+			known, u = known[:common], it // nothing of the others is in the view
+			p.translateResults(it)
+		}
+		if p.list = append(p.list, u); it.isEnd {
+			ended = i + 1
+		}
+	}
+	if isStuck(known[common:]) {
+		at := 0
+		if len(items) > 0 {
+			at = items[len(items)-1].row.index + 1
+		}
+		if err := contradicts(known[common:], m.past(at, known[common], last, "is missing")); err != nil {
+			return nil, err
+		}
+	}
+	if m.filled && len(items) > 0 && !m.compacted(p) {
+		return nil, m.past(items[0].row.index, items[0], 0, "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none, and ReplaceRows(0) of the History begins anew")
+	}
+	m.order(s, p)
+	return p, nil
+}
+
+// isStuck reports whether the view, or the summary, shows any of units.
+func isStuck[M any](units []*unit[M]) bool {
+	return slices.ContainsFunc(units, func(u *unit[M]) bool { return u.stand == inView || u.stand == covered })
+}
+
+// compacted says of the first list of a History that was filled before that what stands before
+// the last entry that was found was compacted. It reports whether any was found.
+func (m *Mirror[M]) compacted(p *plan[M]) bool {
+	n := len(p.list)
+	for n > 0 && !p.joined[p.list[n-1]] {
+		n--
+	}
+	for _, u := range p.list[:n] {
+		if !p.joined[u] {
+			u.stand = hasLeft
+		}
+	}
+	return n > 0
+}
+
+// join returns the unit that the list did not hold and that the item with index i is, or nil.
+// Without a key, what is said again after an answer that ended a turn is another message.
+func (m *Mirror[M]) join(p *plan[M], i, ended int) *unit[M] {
+	it := p.items[i]
+	for _, u := range m.loose {
+		switch {
+		case p.joined[u]:
+		case m.filled && u.host != "" && u.host == it.host:
+			return u
+		case u.read != it.read:
+		case u.host != "" && it.host != "":
+			if u.host == it.host {
+				return u
+			}
+		case ended > u.behind || i < u.behind && slices.ContainsFunc(p.items[i+1:min(u.behind, len(p.items))], func(o *unit[M]) bool { return o.isEnd }):
+		default:
+			return u
+		}
+	}
+	return nil
+}
+
+// rivals returns the units that the list did not hold so far, and that have the key of it and
+// other content.
+func (m *Mirror[M]) rivals(p *plan[M], it *unit[M]) (wrong []*unit[M]) {
+	for _, u := range m.loose {
+		if it.host != "" && u.host == it.host && !p.joined[u] && (u.stand == inView || u.stand == covered) {
+			wrong = append(wrong, u)
+		}
+	}
+	return wrong
+}
+
+// translate notes which IDs the calls of u have, if the list has others by now.
+func (p *plan[M]) translate(s *convo.Snapshot, u, it *unit[M]) {
+	if it.role != convo.RoleAssistant {
+		return
+	}
+	for _, id := range it.calls {
+		delete(p.calls, id)
+	}
+	if u.stand != inView {
+		return
+	}
+	e, _ := s.Find(u.id)
+	for i, c := range e.Message.ToolCalls() {
+		if i < len(it.calls) && it.calls[i] != "" && it.calls[i] != c.ID {
+			p.calls[it.calls[i]] = c.ID
+		}
+	}
+}
+
+// translateResults gives the results of a new item the IDs that their calls have.
+func (p *plan[M]) translateResults(it *unit[M]) {
+	if it.role == convo.RoleAssistant {
+		for _, id := range it.calls {
+			delete(p.calls, id)
+		}
+	}
+	if it.role != convo.RoleTool || len(p.calls) == 0 {
+		return
+	}
+	it.msg.Parts = slices.Clone(it.msg.Parts)
+	for i, part := range it.msg.Parts {
+		if r, ok := part.(convo.ToolResult); ok && p.calls[r.CallID] != "" {
+			r.CallID = p.calls[r.CallID]
+			it.msg.Parts[i] = r
+		}
+	}
+}
+
+// order finds out what has to be appended, so that the view has the order of the list. What the
+// list does not hold stands behind what the list held when it came.
+func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
+	rest := 0 // what stands before this item and is not in the view was compacted
+	for i, u := range p.list {
+		if u.stand == inView || u.stand == covered {
+			rest = i + 1
+		}
+	}
+	index := make(map[*unit[M]]int, len(p.list))
+	for i, u := range p.list {
+		index[u] = i
+	}
+	type placed struct {
+		u      *unit[M]
+		behind int
+	}
+	var loose []placed
+	before := 0 // the list has so many units up to the last one that stands before it in the view
+	for _, u := range m.view {
+		if i, ok := index[u]; ok {
+			before = max(before, i+1)
+		} else if !u.listed && !slices.Contains(p.wrong, u) {
+			loose = append(loose, placed{u, max(before, min(u.behind, p.behind))})
+		}
+	}
+	var want []*unit[M]
+	for i := range len(p.list) + 1 {
+		for len(loose) > 0 && (i == len(p.list) || loose[0].behind <= i) {
+			loose[0].u.behind = loose[0].behind
+			want, loose = append(want, loose[0].u), loose[1:]
+		}
+		if i == len(p.list) {
+			break
+		}
+		if u := p.list[i]; u.stand == inView || u.stand == isNew || u.stand == hasLeft && i >= rest {
+			want = append(want, u)
+		}
+	}
+	n := 0
+	for n < len(want) && n < len(m.view) && want[n] == m.view[n] {
+		n++
+	}
+	if p.append = want[n:]; n < len(m.view) {
+		p.from = m.view[n].id
+	}
+	newest := convo.ID(0) // that the summary stands for
+	if sum, ok := s.Summary(); ok && len(sum.Covers) > 0 {
+		newest = sum.Covers[len(sum.Covers)-1].Last
+	}
+	switch {
+	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
+		p.from, p.append = 0, slices.Clone(p.list) // anew
+		for _, u := range m.loose {
+			if u.isOwn && !p.joined[u] {
+				p.append = append(p.append, u)
+			}
+		}
+	case p.from >= 0 && p.from <= newest:
+		// The summary stands for newer entries, so the order stays as it is.
+		p.from = -1
+		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { return u.stand == inView })
+	case p.from >= 0:
+		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { // the results that the History has made are made again
+			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
+		})
+	}
+}
+
+// commit does what p says.
+func (m *Mirror[M]) commit(p *plan[M]) error {
+	msgs := make([]convo.Message, len(p.append))
+	for i, u := range p.append {
+		m.name(u)
+		msgs[i] = u.msg
+	}
+	var last convo.ID
+	var err error
+	switch {
+	case p.from >= 0:
+		last, err = m.h.ReplaceRows(p.from, msgs...)
+	case len(msgs) > 0:
+		last, err = m.h.AppendRows(msgs...)
+	}
+	if err != nil {
+		return err
+	}
+	for _, u := range m.list {
+		u.listed = false
+	}
+	m.seen = m.seen[:0]
+	for i, u := range p.list {
+		it := p.items[i]
+		if it.host != "" && (u.host == "" || u.isPart && !it.isPart) {
+			u.host, u.isPart = it.host, it.isPart
+		}
+		u.listed, u.place, u.read, u.isOwn = true, i, it.read, false
+		m.seen = append(m.seen, it.read)
+	}
+	for _, u := range m.list {
+		if !u.listed {
+			m.unregister(u)
+		}
+	}
+	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return u.listed })
+	for _, u := range m.loose {
+		u.behind = min(u.behind, len(p.list))
+	}
+	for i, u := range p.append {
+		delete(m.byID, u.id)
+		u.id, u.stand = last-convo.ID(len(p.append)-1-i), inView // meet finds it, if results were made in between
+		m.register(u)
+	}
+	m.takeValues(p)
+	m.list, m.filled = p.list, false
+	return nil
+}
+
+// takeValues gives units the values that the list has for them. A value that says the same
+// and is another one does not replace the one that was sent.
+func (m *Mirror[M]) takeValues(p *plan[M]) {
+	now := make(map[*unit[M]]*unit[M], len(p.items)) // of each item
+	for i, it := range p.items {
+		now[it] = p.list[i]
+	}
+	isDone := make(map[*row[M]]bool)
+	for _, it := range p.items {
+		r := it.row
+		if isDone[r] {
+			continue
+		}
+		isDone[r] = true
+		was := now[it].row
+		isSame, isEqual := was != nil && was != r && len(was.units) == len(r.units), true
+		for i := range r.units {
+			if isSame = isSame && was.units[i] == now[r.units[i]]; isSame {
+				isEqual = isEqual && was.units[i].exact == r.units[i].exact && slices.Equal(was.units[i].calls, r.units[i].calls)
+			}
+		}
+		if isSame && was.held && !isEqual {
+			continue
+		}
+		if isSame {
+			was.value, was.held = r.value, true
+		}
+		for i, it := range r.units {
+			u := now[it]
+			switch {
+			case u == it:
+			case isSame:
+				u.exact, u.calls = it.exact, it.calls
+			case u.row == nil || !u.row.held || u.exact == it.exact && slices.Equal(u.calls, it.calls):
+				u.row, u.exact, u.calls = r, it.exact, it.calls
+				r.units[i] = u
+			}
+		}
+	}
+}

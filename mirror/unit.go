@@ -1,0 +1,301 @@
+package mirror
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+)
+
+// A unit is a message that one entry of the History is made of, or could be. A value of the
+// framework has a unit for each message that it is decoded to, and for each result.
+type unit[M any] struct {
+	key    string // of its entry, which never changes; "": the History has made the entry
+	host   string // the key that the list names it by; "": none
+	isPart bool   // it is not the first unit of a value, so host is made up
+	id     convo.ID
+	stand  standing
+	role   convo.Role
+	read   uint64 // what the model reads of it
+	isEnd  bool   // it is an answer without calls
+	row    *row[M]
+	exact  uint64   // see sum; of the value of row
+	calls  []string // IDs of the calls in the value of row, or of those that it answers
+
+	listed bool          // the newest list holds it
+	place  int           // in that list, after the system messages
+	msg    convo.Message // of a unit that has no entry yet, and of one that the list does not hold
+	behind int           // of a unit that the list does not hold: how many units of the list it stands behind
+	isOwn  bool          // it came from Add
+}
+
+// A standing says where the entry of a unit is.
+type standing int
+
+const (
+	isNew   standing = iota // it has none, or it was taken back
+	inView                  // in the view
+	covered                 // the summary stands for it
+	hasLeft                 // a compaction has dropped it
+)
+
+// A row is a value of the framework.
+type row[M any] struct {
+	value M
+	held  bool // value is set
+	index int  // in the list that it was read from
+	units []*unit[M]
+}
+
+// Keys of entries: that of the first unit of a value is the key that the framework gave to
+// it, with each "#" doubled. Others have "#" and their number behind it. A unit without a
+// key of the framework has "#" and a number, which no other one gets.
+
+func hostKey(key string, part int) string {
+	key = strings.ReplaceAll(key, "#", "##")
+	if part > 0 {
+		key += "#" + strconv.Itoa(part)
+	}
+	return key
+}
+
+func ownKey(n int) string { return "#" + strconv.Itoa(n) }
+
+// isOwnKey reports whether a key is one of ownKey.
+func isOwnKey(key string) bool {
+	return len(key) > 1 && key[0] == '#' && key[1] != '#'
+}
+
+// name gives a unit that is about to be appended its key.
+func (m *Mirror[M]) name(u *unit[M]) {
+	if u.key == "" {
+		if u.key = u.host; u.key == "" {
+			m.named++
+			u.key = ownKey(m.named)
+		}
+	}
+	u.msg.Key = u.key
+}
+
+// read decodes a list, and returns the messages at its end that are for one request.
+func (m *Mirror[M]) read(list []M) (units []*unit[M], tail []M, err error) {
+	isTaken := make(map[string]bool) // keys
+	for i, v := range list {
+		once, err := m.once(v)
+		if once {
+			tail = append(tail, v)
+			continue
+		}
+		var r *row[M]
+		if err == nil {
+			r, err = m.decode(v)
+		}
+		if err == nil && len(r.units) > 0 && r.units[0].role != convo.RoleSystem {
+			if key := r.units[0].host; key != "" && isTaken[key] {
+				err = &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
+			} else {
+				isTaken[key] = true
+			}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("mirror: message %d: %w", i, err)
+		}
+		r.index, tail = i, nil
+		units = append(units, r.units...)
+	}
+	pair(units)
+	return units, tail, nil
+}
+
+func (m *Mirror[M]) once(v M) (is bool, err error) {
+	defer catch(&err)
+	return m.codec.Once != nil && m.codec.Once(v), nil
+}
+
+// decode returns the row of a value.
+func (m *Mirror[M]) decode(v M) (r *row[M], err error) {
+	defer catch(&err)
+	msgs, err := m.codec.Decode(v)
+	if err != nil {
+		return nil, err
+	}
+	key := ""
+	if m.codec.Key != nil {
+		key = m.codec.Key(v)
+	}
+	r = &row[M]{value: v, held: true}
+	for _, msg := range split(msgs) {
+		msg.Key = ""
+		u := &unit[M]{row: r, msg: msg, role: msg.Role, read: msg.Sum(), exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
+		u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
+		if key != "" {
+			u.host = hostKey(key, len(r.units))
+		}
+		r.units = append(r.units, u)
+	}
+	return r, nil
+}
+
+// split returns msgs with each result in a message of its own.
+func split(msgs []convo.Message) []convo.Message {
+	var out []convo.Message
+	for _, msg := range msgs {
+		if msg.Role != convo.RoleTool || len(msg.Parts) < 2 {
+			out = append(out, msg)
+			continue
+		}
+		for _, p := range msg.Parts {
+			one := msg
+			one.Parts = []convo.Part{p}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// callsOf returns the IDs of the calls in msg, or of those that it answers.
+func callsOf(msg *convo.Message) (ids []string) {
+	for _, p := range msg.Parts {
+		switch p := p.(type) {
+		case convo.ToolCall:
+			ids = append(ids, p.ID)
+		case convo.ToolResult:
+			ids = append(ids, p.CallID)
+		}
+	}
+	return ids
+}
+
+// pair adds to what the model reads of each result which call it answers, and puts results
+// that follow one another in the order of their calls.
+func pair[M any](units []*unit[M]) {
+	var calls []string
+	for i := 0; i < len(units); i++ {
+		if units[i].role != convo.RoleTool {
+			calls = units[i].calls
+			continue
+		}
+		from := i
+		place := make(map[*unit[M]]int)
+		for ; i < len(units) && units[i].role == convo.RoleTool; i++ {
+			at := i - from // without an ID, results are in the order of the calls
+			if ids := units[i].calls; len(ids) > 0 && ids[0] != "" {
+				at = slices.Index(calls, ids[0])
+			}
+			place[units[i]] = at
+			units[i].read = units[i].read*31 + uint64(at)
+		}
+		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return place[a] - place[b] })
+		i--
+	}
+}
+
+// same reports whether it is what the list has of u: the model reads the same, and the key is
+// the same where both have one.
+func (u *unit[M]) same(it *unit[M]) bool {
+	return u.read == it.read && (u.host == it.host || u.host == "" || u.isPart || it.isPart)
+}
+
+// find returns the unit of an entry, or nil.
+func (m *Mirror[M]) find(e convo.Entry) *unit[M] {
+	if e.Message.Key != "" {
+		return m.byKey[e.Message.Key]
+	}
+	return m.byID[e.ID]
+}
+
+// front returns how many system entries s begins with.
+func (m *Mirror[M]) front(s *convo.Snapshot) int {
+	for i, e := range s.All() {
+		if e.Message.Role != convo.RoleSystem || e.Message.Key != "" || m.byID[e.ID] != nil {
+			return i
+		}
+	}
+	return s.Len()
+}
+
+// meet notes where the entries of all units are, forgets those that were taken back, and takes
+// note of entries that it has not seen yet.
+func (m *Mirror[M]) meet(s *convo.Snapshot) {
+	sum, _ := s.Summary()
+	stand := func(u *unit[M]) {
+		switch i, _ := slices.BinarySearchFunc(sum.Covers, u.id, func(r convo.Range, id convo.ID) int { return int(r.Last - id) }); {
+		case u.id == 0:
+			u.stand = hasLeft // it was compacted before this Mirror was made
+		case i < len(sum.Covers) && sum.Covers[i].First <= u.id:
+			u.stand = covered
+		case s.TakenBack(u.id):
+			u.stand = isNew
+		default:
+			u.stand = hasLeft
+		}
+	}
+	for _, u := range m.list {
+		stand(u)
+	}
+	for _, u := range m.loose {
+		stand(u)
+	}
+	m.view = m.view[:0]
+	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
+	var calls []string    // of the newest entry that is no result
+	for i := m.front(s); i < s.Len(); i++ {
+		e, _ := s.At(i)
+		u := m.find(e)
+		msg := e.Message
+		if msg.Role != convo.RoleTool {
+			calls = nil
+			for _, c := range msg.ToolCalls() {
+				calls = append(calls, c.ID)
+			}
+		}
+		if u == nil {
+			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, read: msg.Sum(), msg: msg, behind: len(m.seen)}
+			if u.calls = callsOf(&msg); msg.Role == convo.RoleTool {
+				u.read = u.read*31 + uint64(slices.Index(calls, u.calls[0]))
+			}
+			if !isOwnKey(msg.Key) {
+				u.host = msg.Key
+			}
+			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
+			m.loose = append(m.loose, u)
+			m.register(u)
+			others = append(others, u)
+		}
+		if u.id, u.stand = e.ID, inView; u.listed {
+			for _, o := range others {
+				o.behind = u.place
+			}
+			others = nil
+		}
+		m.view = append(m.view, u)
+	}
+	gone := func(u *unit[M]) bool {
+		if u.stand != isNew {
+			return false
+		}
+		m.unregister(u)
+		return true
+	}
+	m.list = slices.DeleteFunc(m.list, gone)
+	m.loose = slices.DeleteFunc(m.loose, gone)
+}
+
+func (m *Mirror[M]) register(u *unit[M]) {
+	if u.key != "" {
+		m.byKey[u.key] = u
+	} else {
+		m.byID[u.id] = u
+	}
+}
+
+func (m *Mirror[M]) unregister(u *unit[M]) {
+	if m.byKey[u.key] == u {
+		delete(m.byKey, u.key)
+	}
+	if m.byID[u.id] == u {
+		delete(m.byID, u.id)
+	}
+}
