@@ -93,11 +93,17 @@ func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
 	m := empty(h, codec)
 	s := h.Snapshot()
 	m.filled = s.Len() > m.front(s)
-	for _, e := range s.All() { // keys of an earlier Mirror are not given again
+	last := convo.ID(0)
+	for _, e := range s.All() { // keys that an earlier Mirror has given are not given again
 		if n, err := strconv.Atoi(strings.TrimPrefix(e.Message.Key, "#")); err == nil && isOwnKey(e.Message.Key) {
 			m.named = max(m.named, n)
 		}
+		last = max(last, e.ID)
 	}
+	for s.TakenBack(last + 1) {
+		last++
+	}
+	m.named = max(m.named, int(last))
 	return m
 }
 

@@ -114,19 +114,34 @@ func (m *Mirror[M]) join(p *plan[M], i, ended int) *unit[M] {
 	for _, u := range m.loose {
 		switch {
 		case p.joined[u]:
-		case m.filled && u.host != "" && u.host == it.host:
+		case m.filled && (u.host != "" && u.host == it.host || m.isResult(p, u, it)):
 			return u
-		case u.read != it.read:
-		case u.host != "" && it.host != "":
-			if u.host == it.host {
-				return u
-			}
+		case !u.same(it):
+		case u.host != "" && u.host == it.host:
+			return u
 		case ended > u.behind || i < u.behind && slices.ContainsFunc(p.items[i+1:min(u.behind, len(p.items))], func(o *unit[M]) bool { return o.isEnd }):
 		default:
 			return u
 		}
 	}
 	return nil
+}
+
+// isResult reports whether u answers the call that it answers: in a History that was filled
+// before, its content may have been cleared.
+func (m *Mirror[M]) isResult(p *plan[M], u, it *unit[M]) bool {
+	if it.role != convo.RoleTool || u.role != convo.RoleTool || u.at != it.at {
+		return false
+	}
+	i := len(p.list) - 1
+	for i >= 0 && p.list[i].role == convo.RoleTool {
+		i--
+	}
+	from, at := -1, slices.Index(m.view, u)
+	if i >= 0 {
+		from = slices.Index(m.view, p.list[i])
+	}
+	return from >= 0 && from < at && !slices.ContainsFunc(m.view[from+1:at], func(o *unit[M]) bool { return o.role != convo.RoleTool })
 }
 
 // rivals returns the units that the list did not hold so far, and that have the key of it and
@@ -187,6 +202,11 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 			rest = i + 1
 		}
 	}
+	for _, u := range m.loose {
+		if u.stand == inView && !p.joined[u] {
+			rest = max(rest, u.rest)
+		}
+	}
 	index := make(map[*unit[M]]int, len(p.list))
 	for i, u := range p.list {
 		index[u] = i
@@ -232,7 +252,7 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
 		p.from, p.append = 0, slices.Clone(p.list) // anew
 		for _, u := range m.loose {
-			if u.isOwn && !p.joined[u] {
+			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.stand == inView && u.role != convo.RoleTool) {
 				p.append = append(p.append, u)
 			}
 		}

@@ -25,6 +25,7 @@ type run struct {
 	N    int      `json:"n"`
 	ID   convo.ID `json:"id,omitempty"`   // of the first; 0: they have none
 	Own  int      `json:"own,omitempty"`  // the number in its key; 0: the keys are those of the framework
+	Key  string   `json:"key,omitempty"`  // of the only entry, if it is neither
 	Sums string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
 }
 
@@ -35,9 +36,11 @@ type loose struct {
 	Host    string         `json:"host,omitempty"`
 	Part    bool           `json:"part,omitempty"`
 	Behind  int            `json:"behind,omitempty"`
+	Rest    int            `json:"rest,omitempty"`
 	Read    uint64         `json:"read"`
 	End     bool           `json:"end,omitempty"`
-	Message *convo.Message `json:"message,omitempty"` // if it is in view
+	Shown   bool           `json:"shown,omitempty"` // it is in the view
+	Message *convo.Message `json:"message,omitempty"`
 }
 
 const (
@@ -65,19 +68,22 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 	m.meet(m.h.Snapshot())
 	out := saved{Version: savedVersion, Named: m.named, Decisions: d}
 	for _, u := range m.list {
-		own := 0
-		if isOwnKey(u.key) {
+		own, key := 0, ""
+		switch {
+		case isOwnKey(u.key):
 			_, _ = fmt.Sscanf(u.key, "#%d", &own)
+		case u.key != u.host:
+			key = u.key
 		}
 		n := len(out.List)
-		continues := n > 0
+		continues := n > 0 && key == "" && out.List[n-1].Key == ""
 		if continues {
 			r := &out.List[n-1]
 			next := func(first, n int) bool { return first == 0 && n == 0 || first > 0 && n == first+r.N }
 			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView)
 		}
 		if !continues {
-			out.List = append(out.List, run{ID: u.id, Own: own})
+			out.List = append(out.List, run{ID: u.id, Own: own, Key: key})
 			n++
 		}
 		r := &out.List[n-1]
@@ -90,8 +96,8 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Read: u.read, End: u.isEnd}
-		if u.stand == inView {
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.read, End: u.isEnd, Shown: u.stand == inView}
+		if u.msg.Role != "" {
 			l.Message = &u.msg
 		}
 		out.Loose = append(out.Loose, l)
@@ -224,7 +230,7 @@ runs:
 				reason = "is missing"
 			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read):
 				reason = "has different content than before"
-			case r.Own == 0 && items[place].host == "":
+			case r.Own == 0 && r.Key == "" && items[place].host == "":
 				reason = "has no key"
 			}
 			if reason != "" {
@@ -240,8 +246,11 @@ runs:
 			if u.id, u.key = 0, u.host; r.ID > 0 {
 				u.id = r.ID + convo.ID(i)
 			}
-			if r.Own > 0 {
+			switch {
+			case r.Own > 0:
 				u.key = ownKey(r.Own + i)
+			case r.Key != "":
+				u.key = r.Key
 			}
 			u.stand, u.listed, u.place = hasLeft, true, place
 			if r.Sums != "" {
@@ -283,9 +292,12 @@ runs:
 // waits again; -1: nothing did.
 func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, l := range in.Loose {
-		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, read: l.Read, isEnd: l.End, isOwn: true, stand: hasLeft}
+		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, read: l.Read, isEnd: l.End, isOwn: true, stand: hasLeft}
 		if l.Message != nil {
-			u.msg, u.role, u.calls, u.stand = *l.Message, l.Message.Role, callsOf(l.Message), inView
+			u.msg, u.role, u.calls = *l.Message, l.Message.Role, callsOf(l.Message)
+		}
+		if l.Shown {
+			u.stand = inView
 		}
 		if last >= 0 && l.ID > last {
 			if l.Message != nil {

@@ -18,6 +18,7 @@ type unit[M any] struct {
 	id     convo.ID
 	stand  standing
 	role   convo.Role
+	at     int    // which call it answers, if it is a result
 	read   uint64 // what the model reads of it
 	isEnd  bool   // it is an answer without calls
 	row    *row[M]
@@ -28,6 +29,7 @@ type unit[M any] struct {
 	place  int           // in that list, after the system messages
 	msg    convo.Message // of a unit that has no entry yet, and of one that the list does not hold
 	behind int           // of a unit that the list does not hold: how many units of the list it stands behind
+	rest   int           // and how many of these were compacted, or in the view with it
 	isOwn  bool          // it came from Add
 }
 
@@ -66,6 +68,13 @@ func ownKey(n int) string { return "#" + strconv.Itoa(n) }
 // isOwnKey reports whether a key is one of ownKey.
 func isOwnKey(key string) bool {
 	return len(key) > 1 && key[0] == '#' && key[1] != '#'
+}
+
+// isPartKey reports whether a key is one of hostKey for another unit than the first.
+func isPartKey(key string) bool {
+	at := strings.LastIndexByte(key, '#')
+	_, err := strconv.Atoi(key[at+1:])
+	return at > 0 && err == nil && (len(key[:at])-len(strings.TrimRight(key[:at], "#")))%2 == 0
 }
 
 // name gives a unit that is about to be appended its key.
@@ -178,19 +187,20 @@ func pair[M any](units []*unit[M]) {
 			continue
 		}
 		from := i
-		place := make(map[*unit[M]]int)
 		for ; i < len(units) && units[i].role == convo.RoleTool; i++ {
 			at := i - from // without an ID, results are in the order of the calls
 			if ids := units[i].calls; len(ids) > 0 && ids[0] != "" {
 				at = slices.Index(calls, ids[0])
 			}
-			place[units[i]] = at
-			units[i].read = units[i].read*31 + uint64(at)
+			units[i].answers(at)
 		}
-		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return place[a] - place[b] })
+		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return a.at - b.at })
 		i--
 	}
 }
+
+// answers says which call of the answer before it u is the result of.
+func (u *unit[M]) answers(at int) { u.at, u.read = at, u.read*31+uint64(at) }
 
 // same reports whether it is what the list has of u: the model reads the same, and the key is
 // the same where both have one.
@@ -224,10 +234,10 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		switch i, _ := slices.BinarySearchFunc(sum.Covers, u.id, func(r convo.Range, id convo.ID) int { return int(r.Last - id) }); {
 		case u.id == 0:
 			u.stand = hasLeft // it was compacted before this Mirror was made
-		case i < len(sum.Covers) && sum.Covers[i].First <= u.id:
-			u.stand = covered
 		case s.TakenBack(u.id):
 			u.stand = isNew
+		case i < len(sum.Covers) && sum.Covers[i].First <= u.id:
+			u.stand = covered
 		default:
 			u.stand = hasLeft
 		}
@@ -254,10 +264,10 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		if u == nil {
 			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, read: msg.Sum(), msg: msg, behind: len(m.seen)}
 			if u.calls = callsOf(&msg); msg.Role == convo.RoleTool {
-				u.read = u.read*31 + uint64(slices.Index(calls, u.calls[0]))
+				u.answers(slices.Index(calls, u.calls[0]))
 			}
 			if !isOwnKey(msg.Key) {
-				u.host = msg.Key
+				u.host, u.isPart = msg.Key, isPartKey(msg.Key)
 			}
 			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 			m.loose = append(m.loose, u)
@@ -271,6 +281,17 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			others = nil
 		}
 		m.view = append(m.view, u)
+	}
+	rest := 0
+	for _, u := range m.list {
+		if u.stand == inView || u.stand == covered {
+			rest = u.place + 1
+		}
+	}
+	for _, u := range m.loose {
+		if u.stand == inView {
+			u.rest = max(u.rest, rest)
+		}
 	}
 	gone := func(u *unit[M]) bool {
 		if u.stand != isNew {
