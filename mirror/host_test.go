@@ -99,6 +99,9 @@ func (o *host) scan() {
 			o.texts[key], text, known = t, t, true
 		}
 		if ids := o.ids[text]; known && !slices.Contains(ids, e.ID) {
+			for other, ids := range o.ids { // a Reload has given the ID to another entry
+				o.ids[other] = slices.DeleteFunc(ids, func(id convo.ID) bool { return id == e.ID })
+			}
 			o.ids[text] = append(ids, e.ID)
 		}
 	}
@@ -309,6 +312,9 @@ func (o *host) act() {
 		o.check()
 	case op == 17 && len(o.added) > 0: // the host has stored what was typed, at the end or before it
 		l := o.added[0].clone()
+		if sum, ok := o.h.Snapshot().Summary(); ok && slices.ContainsFunc(o.ids[units(l)[0]], func(id convo.ID) bool { return id < sum.Covers[len(sum.Covers)-1].Last }) {
+			return // nothing can be put before what the summary stands for
+		}
 		if l.ID == "" {
 			l.ID = newLine(convo.RoleUser, "").ID
 		}
@@ -471,7 +477,8 @@ func (o *host) restart() {
 		o.ok(err)
 		o.note("open")
 		o.h, o.m = h, mirror.New(h, o.codec)
-		o.added = slices.DeleteFunc(o.added, func(l *line) bool { return o.ids[units(l)[0]] == nil })
+		shown := o.shown() // a new Mirror knows nothing else of what Add gave
+		o.added = slices.DeleteFunc(o.added, func(l *line) bool { return !slices.Contains(shown, units(l)[0]) })
 	}
 	o.reports = nil
 	o.Cleanup(func() { o.h.Close() })

@@ -13,6 +13,7 @@ type plan[M any] struct {
 	joined map[*unit[M]]bool
 	calls  map[string]string // of calls whose IDs in the list are not those of their entries
 	wrong  []*unit[M]        // known units that the list contradicts
+	gone   []*unit[M]        // known units that the list does not hold any more
 	behind int               // how many items the list before began with
 	append []*unit[M]
 	from   convo.ID // what stands from this entry on is taken back; 0: everything, -1: nothing
@@ -64,7 +65,8 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 					return nil, err
 				}
 			}
-			known, u = known[:common], it // nothing of the others is in the view
+			p.gone = append(p.gone, known[common:]...)
+			known, u = known[:common], it
 			p.translateResults(it)
 		}
 		if p.list = append(p.list, u); it.isEnd {
@@ -83,6 +85,7 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 	if m.filled && len(items) > 0 && !m.compacted(p) {
 		return nil, m.past(items[0].row.index, items[0], 0, "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none, and ReplaceRows(0) of the History begins anew")
 	}
+	p.gone = append(p.gone, known[common:]...)
 	m.order(s, p)
 	return p, nil
 }
@@ -101,7 +104,7 @@ func (m *Mirror[M]) compacted(p *plan[M]) bool {
 	}
 	for _, u := range p.list[:n] {
 		if !p.joined[u] {
-			u.stand = hasLeft
+			u.early, u.stand = true, hasLeft
 		}
 	}
 	return n > 0
@@ -111,6 +114,9 @@ func (m *Mirror[M]) compacted(p *plan[M]) bool {
 // Without a key, what is said again after an answer that ended a turn is another message.
 func (m *Mirror[M]) join(p *plan[M], i, ended int) *unit[M] {
 	it := p.items[i]
+	if m.filled && m.codec.Key == nil {
+		return nil // only Resume can tell
+	}
 	for _, u := range m.loose {
 		switch {
 		case p.joined[u]:
@@ -241,18 +247,26 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	for n < len(want) && n < len(m.view) && want[n] == m.view[n] {
 		n++
 	}
-	if p.append = want[n:]; n < len(m.view) {
-		p.from = m.view[n].id
-	}
 	newest := convo.ID(0) // that the summary stands for
 	if sum, ok := s.Summary(); ok && len(sum.Covers) > 0 {
 		newest = sum.Covers[len(sum.Covers)-1].Last
+	}
+	for _, u := range p.gone { // what has left the view must not come back by Undo
+		if u.id > newest && (p.from < 0 || u.id < p.from) {
+			p.from = u.id
+		}
+	}
+	for n > 0 && p.from >= 0 && m.view[n-1].id > p.from {
+		n--
+	}
+	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.view[n].id < p.from) {
+		p.from = m.view[n].id
 	}
 	switch {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
 		p.from, p.append = 0, slices.Clone(p.list) // anew
 		for _, u := range m.loose {
-			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.stand == inView && u.role != convo.RoleTool) {
+			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
 				p.append = append(p.append, u)
 			}
 		}
@@ -306,8 +320,16 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 	for _, u := range m.loose {
 		u.behind = min(u.behind, len(p.list))
 	}
+	for _, units := range [][]*unit[M]{p.list, m.loose} {
+		for _, u := range units {
+			if u.stand == hasLeft && p.from >= 0 && u.id >= p.from {
+				u.id = 0 // it was not taken back, but its ID was
+			}
+		}
+	}
 	for i, u := range p.append {
 		delete(m.byID, u.id)
+		u.early = false
 		u.id, u.stand = last-convo.ID(len(p.append)-1-i), inView // meet finds it, if results were made in between
 		m.register(u)
 	}

@@ -22,11 +22,12 @@ type saved struct {
 
 // A run is a part of the list whose entries have consecutive IDs and keys.
 type run struct {
-	N    int      `json:"n"`
-	ID   convo.ID `json:"id,omitempty"`   // of the first; 0: they have none
-	Own  int      `json:"own,omitempty"`  // the number in its key; 0: the keys are those of the framework
-	Key  string   `json:"key,omitempty"`  // of the only entry, if it is neither
-	Sums string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
+	N     int      `json:"n"`
+	ID    convo.ID `json:"id,omitempty"`  // of the first; 0: they have none
+	Own   int      `json:"own,omitempty"` // the number in its key; 0: the keys are those of the framework
+	Key   string   `json:"key,omitempty"` // of the only entry, if it is neither
+	Early bool     `json:"early,omitempty"`
+	Sums  string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
 }
 
 // A loose is a message of Add that the list does not hold.
@@ -80,10 +81,10 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if continues {
 			r := &out.List[n-1]
 			next := func(first, n int) bool { return first == 0 && n == 0 || first > 0 && n == first+r.N }
-			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView)
+			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView) && r.Early == u.early
 		}
 		if !continues {
-			out.List = append(out.List, run{ID: u.id, Own: own, Key: key})
+			out.List = append(out.List, run{ID: u.id, Own: own, Key: key, Early: u.early})
 			n++
 		}
 		r := &out.List[n-1]
@@ -252,7 +253,7 @@ runs:
 			case r.Key != "":
 				u.key = r.Key
 			}
-			u.stand, u.listed, u.place = hasLeft, true, place
+			u.stand, u.early, u.listed, u.place = hasLeft, r.Early, true, place
 			if r.Sums != "" {
 				u.stand = inView
 				shown++

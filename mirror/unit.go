@@ -25,6 +25,7 @@ type unit[M any] struct {
 	exact  uint64   // see sum; of the value of row
 	calls  []string // IDs of the calls in the value of row, or of those that it answers
 
+	early  bool          // it was compacted before the Mirror was made, so that its ID is not known
 	listed bool          // the newest list holds it
 	place  int           // in that list, after the system messages
 	msg    convo.Message // of a unit that has no entry yet, and of one that the list does not hold
@@ -232,8 +233,10 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	sum, _ := s.Summary()
 	stand := func(u *unit[M]) {
 		switch i, _ := slices.BinarySearchFunc(sum.Covers, u.id, func(r convo.Range, id convo.ID) int { return int(r.Last - id) }); {
+		case u.early && sum.Text != "": // which may stand for it
+			u.stand = covered
 		case u.id == 0:
-			u.stand = hasLeft // it was compacted before this Mirror was made
+			u.stand = hasLeft
 		case s.TakenBack(u.id):
 			u.stand = isNew
 		case i < len(sum.Covers) && sum.Covers[i].First <= u.id:
