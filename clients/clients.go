@@ -353,20 +353,23 @@ type Stream[E interface{ RawJSON() string }] interface {
 }
 
 // ReadStream is [Read] for the stream of an SDK, which it closes. open makes the request, with
-// a middleware that gives an answer which is no stream of events to [ReadBody], such as an
-// error with the status 200.
+// a middleware that reads the answer as [ReadBody] does, and then gives it to the SDK. Only the
+// binary frames of Bedrock are read from the events of the SDK. If the request is refused, what
+// the provider said is added to the error of the SDK.
 func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, show func(wire.Delta), open func(Middleware) Stream[E]) (convo.Reply, error) {
 	x := &exchange{format: format, show: show}
 	stream := open(x.middleware)
 	defer stream.Close()
 	reply, err := Read(ctx, format, func() ([]byte, error) {
-		if stream.Next() {
-			return []byte(stream.Current().RawJSON()), nil
+		for stream.Next() {
+			if x.answer == nil {
+				return []byte(stream.Current().RawJSON()), nil
+			}
 		}
 		return nil, cmp.Or(stream.Err(), io.EOF)
 	}, show)
 	if x.answer != nil {
 		return x.reply(ctx)
 	}
-	return reply, err
+	return reply, x.refused(err)
 }

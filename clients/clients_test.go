@@ -264,3 +264,44 @@ func TestReadStream_ByteOrderMark(t *testing.T) {
 		}
 	}
 }
+
+// Binary frames are left to the SDK, which gets every byte, and reads their events.
+func TestReadStream_Frames(t *testing.T) {
+	const frames = "\x00\x00\n" + `data: {"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}` + "\n"
+	var seen strings.Builder
+	reply, err := clients.ReadStream(t.Context(), wire.OpenAIChat{}, nil, func(through clients.Middleware) clients.Stream[lines] {
+		resp, err := through(httptest.NewRequest("POST", "/", nil), func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(frames))}, nil
+		})
+		require.NoError(t, err)
+		return lines{bufio.NewScanner(io.TeeReader(resp.Body, &seen)), resp.Body}
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "Hello", reply.Text())
+	assert.Equal(t, frames, seen.String())
+}
+
+// The SDK, and what stands between it and the middleware, gets every byte of an answer and of
+// an error. Of a long error only the beginning is shown.
+func TestReadStream_Bytes(t *testing.T) {
+	for status, answer := range map[int]string{
+		200: "data: {\rdata: \"choices\":[{\"delta\":{\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]}\r\r",
+		502: "<html>" + strings.Repeat("x", 5000),
+	} {
+		var seen strings.Builder
+		_, err := clients.ReadStream(t.Context(), wire.OpenAIChat{}, nil, func(through clients.Middleware) clients.Stream[lines] {
+			resp, err := through(httptest.NewRequest("POST", "/", nil), func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(answer))}, nil
+			})
+			require.NoError(t, err)
+			return lines{bufio.NewScanner(io.TeeReader(resp.Body, &seen)), resp.Body}
+		})
+		assert.Equal(t, answer, seen.String())
+		if status == 200 {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "the provider reports 502: <html>xxx")
+		assert.Less(t, len(err.Error()), 1200)
+	}
+}

@@ -3,10 +3,13 @@ package clients
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
@@ -25,23 +28,24 @@ func ReadBody(ctx context.Context, format wire.Streamer, body io.Reader, show fu
 	return x.reply(ctx)
 }
 
-// middleware reads answers that are no streams of events. The SDK then finds an empty stream.
+// middleware makes a request, and has its answer read as soon as the SDK reads it. The binary
+// frames of Bedrock are left to the SDK.
 func (x *exchange) middleware(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	x.answer, x.err = nil, nil // the SDK may try again
+	x.answer, x.err, x.status = nil, nil, 0 // the SDK may try again
+	x.kept.Reset()
 	resp, err := next(r)
-	if err != nil || resp.StatusCode >= http.StatusMultipleChoices || resp.Body == nil {
+	if err != nil || resp.Body == nil {
 		return resp, err
 	}
 	body := bufio.NewReader(resp.Body)
-	b := readCloser{body, resp.Body}
-	stream := isStream(body, resp.Header.Get("Content-Type"))
-	if _, ok := x.format.(wire.Anthropic); ok && stream {
-		b.Reader = &namer{r: body}
+	kept := readCloser{io.TeeReader(body, &x.kept), resp.Body}
+	if resp.StatusCode >= http.StatusMultipleChoices {
+		x.status, resp.Body = resp.StatusCode, kept
+	} else if first, _ := body.Peek(1); len(first) > 0 && first[0] == 0 { // a frame, since it has less than 16 MB
+		resp.Body = readCloser{body, resp.Body}
+	} else {
+		resp.Body = &answerReader{kept, x}
 	}
-	if resp.Body = b; !stream {
-		resp.Body = &answerReader{ReadCloser: b, x: x}
-	}
-	resp.ContentLength = -1
 	return resp, nil
 }
 
@@ -50,84 +54,22 @@ type readCloser struct {
 	io.Closer
 }
 
-// isStream reports whether a body is a stream of events, by its first bytes after white space,
-// or else by its type. It skips the white space, and a byte order mark before it.
-func isStream(body *bufio.Reader, kind string) bool {
-	if mark, _ := body.Peek(3); string(mark) == "\ufeff" {
-		_, _ = body.Discard(len(mark))
-	}
-	for {
-		first, err := body.Peek(1)
-		if err != nil {
-			return true // the SDK finds the error
-		}
-		switch first[0] {
-		case ' ', '\t', '\r', '\n':
-			_, _ = body.Discard(1)
-			continue
-		case '{', '[', '<':
-			return false
-		case ':':
-			return true
-		}
-		begin, _ := body.Peek(len("event:"))
-		for _, field := range []string{"event:", "data:", "id:", "retry:"} {
-			if bytes.HasPrefix(begin, []byte(field)) {
-				return true
-			}
-		}
-		return strings.Contains(strings.ReplaceAll(kind, "-", ""), "eventstream") // the frames of Bedrock, too
-	}
-}
+// keptBytes is how much of a refused request's answer an error shows.
+const keptBytes = 1 << 10
 
-// A namer adds the name to each event of Anthropic's that lacks it, since the SDK skips such
-// events.
-type namer struct {
-	r     *bufio.Reader
-	line  []byte // what has not been read yet
-	named bool   // the event has a name
-	err   error
-}
-
-func (n *namer) Read(p []byte) (int, error) {
-	for len(n.line) == 0 {
-		if n.err != nil {
-			return 0, n.err
-		}
-		n.line, n.err = n.r.ReadBytes('\n')
-		data, isData := bytes.CutPrefix(n.line, []byte("data:"))
-		switch {
-		case len(bytes.TrimSpace(n.line)) == 0:
-			n.named = false
-		case bytes.HasPrefix(n.line, []byte("event:")):
-			n.named = true
-		case isData && !n.named:
-			if name := eventName(data); name != "" {
-				n.line, n.named = append([]byte("event: "+name+"\n"), n.line...), true
-			}
-		}
+// refused returns the error of an SDK with what the provider said, unless it says so itself. It
+// wraps only that of the SDK, so that the text and the status are of one error.
+func (x *exchange) refused(err error) error {
+	body := bytes.TrimSpace(x.kept.Bytes())
+	body = body[:min(len(body), keptBytes)]
+	if err == nil || x.status == 0 || strings.Contains(err.Error(), string(body)) {
+		return err
 	}
-	c := copy(p, n.line)
-	n.line = n.line[c:]
-	return c, nil
-}
-
-// eventName returns the name of an event with such data.
-func eventName(data []byte) string {
-	var event struct {
-		Type  string
-		Error any
+	_, said := x.format.Stream().Event("error", body)
+	e, ok := errors.AsType[*wire.ProviderError](said)
+	if !ok || strings.Contains(err.Error(), cmp.Or(e.Message, e.JSON)) {
+		return err
 	}
-	if json.Unmarshal(data, &event) != nil {
-		return ""
-	}
-	if event.Error != nil {
-		return "error"
-	}
-	return strings.Map(func(c rune) rune {
-		if c < ' ' {
-			return -1
-		}
-		return c
-	}, event.Type)
+	e.Code = cmp.Or(e.Code, strconv.Itoa(x.status))
+	return fmt.Errorf("%w: %v", err, e)
 }

@@ -32,7 +32,7 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 
 // Through makes a request with an SDK whose HTTP client has the [Transport]. call calls the
 // SDK with the parameters of the application and the ctx that it is given, and reads the
-// stream of the SDK, which is empty, to its end; it returns the SDK's error.
+// stream of the SDK to its end; it returns the SDK's error.
 //
 // The body that the SDK has written is joined with req as [Body] does, and the answer is
 // read as [Read] does.
@@ -54,12 +54,10 @@ func (x *exchange) through(ctx context.Context, call func(context.Context) error
 		return convo.Reply{}, err
 	case !x.sent:
 		return convo.Reply{}, errors.Join(ErrTransport, err)
-	case x.answer != nil: // whatever the SDK makes of an empty stream
+	case x.answer != nil: // whatever the SDK makes of it
 		return x.reply(ctx)
-	case err == nil:
-		err = io.ErrUnexpectedEOF
 	}
-	return convo.Reply{}, err
+	return convo.Reply{}, x.refused(cmp.Or(err, io.ErrUnexpectedEOF))
 }
 
 // reply returns the answer that was read. If it failed, that is only its usage, unless the
@@ -92,7 +90,7 @@ func (x *exchange) shows(d wire.Delta) {
 
 type exchangeKey struct{}
 
-// An exchange is one call of Through. An SDK makes one request of it at a time.
+// An exchange is one call of Through or ReadStream. An SDK makes one request of it at a time.
 type exchange struct {
 	req    wire.Request
 	format wire.Streamer
@@ -103,6 +101,9 @@ type exchange struct {
 	answer wire.Stream // nil until an answer is read
 	err    error       // why reading it ended early
 	shown  bool        // a piece of it was shown
+
+	kept   bytes.Buffer // bytes of the answer
+	status int          // of a refused request; 0: it was not refused
 }
 
 type transport struct{ base http.RoundTripper }
@@ -113,7 +114,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.base.RoundTrip(r)
 	}
-	x.sent, x.answer, x.err = true, nil, nil // an SDK may try again
+	x.sent = true
 	written, err := readBody(r)
 	if err != nil {
 		return nil, err
@@ -129,13 +130,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name, value := range x.req.Headers {
 		r.Header.Add(name, value)
 	}
-	resp, err := t.base.RoundTrip(r)
-	if err != nil || resp.StatusCode >= http.StatusMultipleChoices {
-		return resp, err // the SDK makes its error of it
-	}
-	resp.Body = &answerReader{ReadCloser: resp.Body, x: x}
-	resp.ContentLength = -1
-	return resp, nil
+	return x.middleware(r, t.base.RoundTrip)
 }
 
 func readBody(r *http.Request) ([]byte, error) {
@@ -151,29 +146,45 @@ type raw []byte
 
 func (r raw) MarshalJSON() ([]byte, error) { return r, nil }
 
-// An answerReader reads an answer when the SDK asks for the first byte of it, and says then
-// that there is none.
+// An answerReader reads an answer when the SDK asks for the first byte of it. The SDK then gets
+// the bytes that were kept.
 type answerReader struct {
 	io.ReadCloser
 	x *exchange
 }
 
-func (a *answerReader) Read([]byte) (int, error) {
-	if a.x.answer != nil {
-		return 0, io.EOF
+func (a *answerReader) Read(p []byte) (int, error) {
+	if a.x.answer == nil {
+		a.x.read(a.ReadCloser)
 	}
-	a.x.read(a.ReadCloser)
-	return 0, io.EOF
+	return a.x.kept.Read(p)
 }
 
 // read reads an answer.
 func (x *exchange) read(body io.Reader) {
 	x.answer = x.format.Stream()
-	for delta, err := range wire.Read(body, x.answer) {
+	s := &untilDone{Stream: x.answer}
+	for delta, err := range wire.Read(body, s) {
 		if err != nil {
 			x.err = err
+		}
+		if err != nil || s.ended {
 			break
 		}
 		x.shows(delta)
 	}
+}
+
+// An untilDone stream ends at [DONE], behind which a server may leave the connection open.
+type untilDone struct {
+	wire.Stream
+	ended bool
+}
+
+func (s *untilDone) Event(name string, data []byte) ([]wire.Delta, error) {
+	deltas, err := s.Stream.Event(name, data)
+	if s.ended = string(data) == "[DONE]"; s.ended {
+		deltas = append(deltas, wire.Delta{})
+	}
+	return deltas, err
 }

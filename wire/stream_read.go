@@ -33,7 +33,8 @@ import (
 //
 // The last pair that is yielded has an error if r or an event fails, or if r ends before
 // the answer. In the last case the error wraps io.ErrUnexpectedEOF, and shows the
-// beginning of r if nothing in it was of the format. An event at the end of r without the
+// beginning of r if nothing in it was of the format, or else the lines that are not of
+// server-sent events, since they may say why. An event at the end of r without the
 // end of its line is read only if its data is a whole JSON value. An error of r after the
 // end of the answer is ignored. Read also reads the body of a refused request, and yields
 // a *[ProviderError].
@@ -44,7 +45,7 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		stopped := errors.New("stopped")
 		source := &keptReader{r: r}
-		err := readEvents(bufio.NewReader(source), func(name string, data []byte) error {
+		err := readEvents(bufio.NewReader(source), &source.text, func(name string, data []byte) error {
 			deltas, err := s.Event(name, data)
 			for _, d := range deltas {
 				if !yield(d, nil) {
@@ -84,13 +85,15 @@ type keptReader struct {
 	ended bool
 	size  int64
 	begin []byte
+	text  []byte // lines among server-sent events that are none
 }
 
 // errNoElement is the error for an array that neither continues nor ends.
 var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
 
-// keptBytes is how many of the first bytes a keptReader keeps.
-const keptBytes = 64
+// keptBytes is how many of the first bytes a keptReader keeps, and of the text: enough for
+// a sentence with a limit.
+const keptBytes = 256
 
 func (k *keptReader) Read(p []byte) (n int, err error) {
 	n, err = k.r.Read(p)
@@ -110,14 +113,17 @@ func (k *keptReader) Read(p []byte) (n int, err error) {
 // cutOff returns the error for a stream that ended before the answer.
 func (k *keptReader) cutOff(s Stream) error {
 	t, _ := s.Transcript()
-	if len(k.begin) == 0 || len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
+	what, shown, more := "holds nothing of an answer, and begins with", k.begin, ""
+	if len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
+		what, shown = "ended before the answer did, and says", bytes.TrimSpace(k.text)
+	}
+	if len(shown) == 0 {
 		return errCutOff
 	}
-	begin, more := k.begin, ""
-	if len(begin) > keptBytes {
-		begin, more = begin[:keptBytes], "…"
+	if len(shown) > keptBytes {
+		shown, more = shown[:keptBytes], "…"
 	}
-	return fmt.Errorf("wire: the stream holds nothing of an answer, and begins with %q%s: %w", begin, more, io.ErrUnexpectedEOF)
+	return fmt.Errorf("wire: the stream %s %q%s: %w", what, shown, more, io.ErrUnexpectedEOF)
 }
 
 // An eventError is an error of Stream.Event, and not of the reader.
@@ -128,8 +134,9 @@ type eventError struct {
 
 func (e *eventError) Error() string { return e.err.Error() }
 
-// readEvents calls event for each event in r. It stops at the first error.
-func readEvents(r *bufio.Reader, event func(name string, data []byte) error) error {
+// readEvents calls event for each event in r, and adds to text what readSSE says. It stops
+// at the first error.
+func readEvents(r *bufio.Reader, text *[]byte, event func(name string, data []byte) error) error {
 	first, err := skipSpace(r)
 	switch {
 	case err == io.EOF:
@@ -139,7 +146,7 @@ func readEvents(r *bufio.Reader, event func(name string, data []byte) error) err
 	case first == '[' || first == '{':
 		return readValues(r, first == '[', event)
 	}
-	return readSSE(r, event)
+	return readSSE(r, text, event)
 }
 
 // skipSpace skips a byte order mark and white space, and returns the next byte.
@@ -190,8 +197,8 @@ func readValues(r *bufio.Reader, array bool, event func(string, []byte) error) e
 }
 
 // readSSE reads server-sent events. A line that is a JSON object counts as data, because
-// some gateways report errors in this form.
-func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
+// some gateways report errors in this form. Lines that have no field are added to text.
+func readSSE(r *bufio.Reader, text *[]byte, event func(string, []byte) error) error {
 	var name string
 	var data, line []byte
 	var skipLF bool // the last line ended with CR, which LF may follow
@@ -220,7 +227,7 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
-		if line[0] == '{' {
+		if line[0] == '{' && strictjson.Valid(line) {
 			field, value = []byte("data"), line
 		}
 		switch string(field) {
@@ -231,6 +238,11 @@ func readSSE(r *bufio.Reader, event func(string, []byte) error) error {
 			data, has = append(data, value...), true
 		case "event":
 			name = string(value)
+		case "", "id", "retry":
+		default:
+			if len(line) > len("event") && len(*text) <= keptBytes { // no beginning of a name
+				*text = append(append(*text, line...), '\n')
+			}
 		}
 		if ended {
 			return dispatch(false)

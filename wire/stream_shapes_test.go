@@ -304,10 +304,10 @@ func TestResponsesStream_WholeThatFailed(t *testing.T) {
 
 // The error for input that has nothing of the format shows only its beginning.
 func TestRead_NothingOfTheFormat(t *testing.T) {
-	page := "<html><head><title>502 Bad Gateway</title></head><body>" + strings.Repeat("x", 100)
+	page := "<html><head><title>502 Bad Gateway</title></head><body>" + strings.Repeat("x", 300)
 	for _, tt := range textEvents {
 		_, _, last, err := readStream(tt.format, strings.NewReader(page))
-		assert.EqualError(t, last, `wire: the stream holds nothing of an answer, and begins with "`+page[:64]+`"…: unexpected EOF`)
+		assert.EqualError(t, last, `wire: the stream holds nothing of an answer, and begins with "`+page[:256]+`"…: unexpected EOF`)
 		assert.ErrorIs(t, last, io.ErrUnexpectedEOF)
 		assert.EqualError(t, err, "wire: the stream ended before the answer did: unexpected EOF")
 		_, _, last, _ = readStream(tt.format, strings.NewReader(""))
@@ -567,6 +567,26 @@ func BenchmarkStream_FallingIndexes(b *testing.B) {
 				}
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/event")
 			})
+		}
+	}
+}
+
+// Text between the events of a stream that breaks off is shown, since some servers report
+// errors in this form. It is no error if the answer ends.
+func TestRead_TextAmongEvents(t *testing.T) {
+	const said = "Error: prompt is too long: 3000 tokens > 2000 maximum"
+	for _, tt := range textEvents {
+		for name, text := range map[string]string{"line": said + "\n\n", "no end": said, "JSON": "{\n \"message\": \"" + said + "\"\n}\n\n", "comment": ": " + said + "\n", "id": "id: " + said + "\nretry: 1\n", "cut off": "dat"} {
+			body := "data: " + strings.Replace(tt.piece, "TEXT", "a", 1) + "\n\n"
+			_, got, last, _ := readStream(tt.format, strings.NewReader(body+text))
+			require.ErrorIs(t, last, io.ErrUnexpectedEOF, "%s, %s", tt.name, name)
+			shown := name == "line" || name == "no end" || name == "JSON"
+			assert.Equal(t, shown, convo.IsOverflow(last), "%s, %s: %v", tt.name, name, last)
+			assert.Equal(t, shown, strings.Contains(last.Error(), said), "%s, %s: %v", tt.name, name, last)
+			assert.Equal(t, "a", streamedText(got))
+			_, got, last, _ = readStream(tt.format, strings.NewReader(body+text+"\n\ndata: "+tt.end+"\n\n"))
+			require.NoError(t, last, "%s, %s", tt.name, name)
+			assert.Equal(t, "a", streamedText(got))
 		}
 	}
 }

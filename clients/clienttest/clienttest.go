@@ -94,8 +94,10 @@ func Run(t *testing.T, c Client) {
 	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
 	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
-	t.Run("Unnamed", func(t *testing.T) { testUnnamed(t, c) })
-	t.Run("OverflowAfterContent", func(t *testing.T) { testOverflowAfterContent(t, c) })
+	t.Run("Refused", func(t *testing.T) { testRefused(t, c) })
+	t.Run("Framings", func(t *testing.T) { testFramings(t, c) })
+	t.Run("Open", func(t *testing.T) { testOpen(t, c) })
+	t.Run("ErrorAfterContent", func(t *testing.T) { testErrorAfterContent(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }

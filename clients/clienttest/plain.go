@@ -2,6 +2,7 @@ package clienttest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
@@ -36,24 +38,16 @@ func testPlain(t *testing.T, c Client) {
 		}
 		same := func(body string) string { return body }
 		spaced := func(body string) string { return "\n\n  " + body + "\n" }
-		unnamed := func(body string) string {
+		inEvent := func(body string) string {
 			if strings.HasPrefix(body, `{"error"`) || strings.HasPrefix(body, `{"type":"error"`) {
 				return "data: " + body + "\n\n"
 			}
 			return body
 		}
-		for name, edit := range map[string]func(string) string{"": same, "after space": spaced, "in an event without a name": unnamed} {
+		for name, edit := range map[string]func(string) string{"": same, "after space": spaced, "in an event without a name": inEvent} {
 			t.Run(fmt.Sprint("overflow ", name, " as ", kind), func(t *testing.T) {
 				p := provider.New(provider.Options{Window: 2_000})
-				h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}})
-				for i := range 100 {
-					if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 20))), convo.Assistant("Answer.")); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if _, err := h.Append(convo.User("The newest question.")); err != nil {
-					t.Fatal(err)
-				}
+				h := long(t, 100_000)
 				url, _ := served(t, p, edit)
 				if reply, err := h.Do(t.Context(), c.New(url, nil, "").Send); err != nil || reply.Text() != "ok" || len(p.Refused()) == 0 {
 					t.Errorf("%v, %v after %d refused requests, want the answer after an overflow", reply, err, len(p.Refused()))
@@ -91,69 +85,131 @@ func testPlain(t *testing.T, c Client) {
 	}
 }
 
-// testUnnamed takes the names of the events from a stream. It is read as it is with them.
-func testUnnamed(t *testing.T, c Client) {
+// framings write the events of a stream in other ways that the standard of server-sent events
+// allows, or that servers have.
+var framings = map[string]func(string) string{
+	"unnamed":             unnamed,
+	"names that are none": func(s string) string { return strings.ReplaceAll("\n"+unnamed(s), "\ndata: {", "\nevent:\ndata: {") },
+	"two lines of data":   func(s string) string { return strings.ReplaceAll("\n"+unnamed(s), "\ndata: {", "\ndata: {\ndata: ") },
+	"CR":                  func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
+	"CR and LF":           func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+	"events without data": func(s string) string { return strings.ReplaceAll(s, "\n\n", "\n\ndata:\n\nid: 1\ndata: \n\n") },
+}
+
+func unnamed(s string) (out string) {
+	for line := range strings.Lines(s) {
+		if !strings.HasPrefix(line, "event: ") {
+			out += line
+		}
+	}
+	return out
+}
+
+// testFramings changes how the events of a stream are written. It is read as it is without.
+func testFramings(t *testing.T, c Client) {
+	for name, edit := range framings {
+		t.Run(name, func(t *testing.T) {
+			p := provider.New(provider.Options{})
+			p.Script(twoCalls(c.Signs))
+			h := history(t, convo.Options{})
+			if _, err := h.Append(convo.User("Read both files.")); err != nil {
+				t.Fatal(err)
+			}
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				answer := httptest.NewRecorder()
+				p.ServeHTTP(answer, r)
+				kind, body := answer.Header().Get("Content-Type"), answer.Body.String()
+				if kind == "text/event-stream" {
+					body = edit(body)
+				}
+				w.Header().Set("Content-Type", kind)
+				_, _ = io.WriteString(w, body) // the client may be gone
+			}))
+			reply, err := h.Run(t.Context(), c.New(url, nil, "").Send, convo.RunOptions{Tools: []convo.Handler{readTool()}})
+			if err != nil || reply.Text() != "ok" || reply.Usage.Input == 0 || len(p.Requests()) != 2 {
+				t.Errorf("%v, %v, usage %v", reply, err, reply.Usage)
+			}
+			noneRefused(t, p)
+		})
+	}
+}
+
+// testOpen has a server leave the connection open after [DONE]. The answer is whole.
+func testOpen(t *testing.T, c Client) {
 	p := provider.New(provider.Options{})
-	p.Script(twoCalls(c.Signs))
 	h := history(t, convo.Options{})
-	if _, err := h.Append(convo.User("Read both files.")); err != nil {
+	if _, err := h.Append(convo.User("q")); err != nil {
 		t.Fatal(err)
 	}
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := httptest.NewRecorder()
 		p.ServeHTTP(answer, r)
 		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
-		for line := range strings.Lines(answer.Body.String()) {
-			if !strings.HasPrefix(line, "event: ") {
-				_, _ = io.WriteString(w, line) // the client may be gone
-			}
+		_, _ = w.Write(answer.Body.Bytes()) // the client may be gone
+		w.(http.Flusher).Flush()
+		if strings.Contains(answer.Body.String(), "[DONE]") {
+			<-r.Context().Done()
 		}
 	}))
-	reply, err := h.Run(t.Context(), c.New(url, nil, "").Send, convo.RunOptions{Tools: []convo.Handler{readTool()}})
-	if err != nil || reply.Text() != "ok" || len(p.Requests()) != 2 {
+	if reply, err := h.Do(ctx, c.New(url, nil, "").Send); err != nil || reply.Text() != "ok" {
 		t.Errorf("%v, %v", reply, err)
 	}
-	noneRefused(t, p)
 }
 
-// testOverflowAfterContent has the provider report an overflow after a piece of the answer. Do
-// sends the request again, and Show is told to discard the piece.
-func testOverflowAfterContent(t *testing.T, c Client) {
-	p := provider.New(provider.Options{})
-	first := provider.Answer{Blocks: []provider.Block{provider.Text("Half an answer.")}}
-	const overflow = `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 3000 tokens > 2000 maximum"}}`
-	p.Script(first, first)
-	asked, failed := 0, false
-	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; asked > 1 {
-			p.ServeHTTP(w, r)
-			return
+// testErrorAfterContent has the provider report an error after a piece of the answer, in ways
+// that servers have. After an overflow, Do sends the request again, and Show is told to discard
+// the piece. The error of any other is in the provider's words.
+func testErrorAfterContent(t *testing.T, c Client) {
+	const overflow, busy = "prompt is too long: 3000 tokens > 2000 maximum", "no room for you"
+	for name, text := range map[string]string{
+		"an event":       "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"MESSAGE\"}}\n\n",
+		"no name":        "data: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"MESSAGE\"}}\n\n",
+		"text":           "Error: MESSAGE",
+		"a line of text": "Error: MESSAGE\n\n",
+		"a line of JSON": "{\"error\":{\"message\":\"MESSAGE\"}}\n",
+		"lines of JSON":  "{\n  \"error\": {\n    \"message\": \"MESSAGE\"\n  }\n}\n",
+		"a string":       "data: {\"error\":\"MESSAGE\"}\n\n",
+		"a detail":       "data: {\"detail\":\"MESSAGE\"}\n\n",
+	} {
+		for _, message := range []string{overflow, busy} {
+			t.Run(name+", "+message[:9], func(t *testing.T) {
+				p := provider.New(provider.Options{})
+				first := provider.Answer{Blocks: []provider.Block{provider.Text("Half an answer.")}}
+				p.Script(first, first)
+				asked, failed := 0, false
+				url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if asked++; asked > 1 {
+						p.ServeHTTP(w, r)
+						return
+					}
+					if failed = !strings.Contains(r.URL.Path, "/converse"); !failed { // whose frames are binary
+						p.ServeHTTP(w, r)
+						return
+					}
+					p.ServeHTTP(&failing{ResponseWriter: w, text: strings.ReplaceAll(text, "MESSAGE", message)}, r)
+				}))
+				h := long(t, 100_000)
+				shown, restarts := "", 0
+				reply, err := h.Do(t.Context(), c.New(url, func(d wire.Delta) {
+					if d.Restart {
+						shown = ""
+						restarts++
+					}
+					shown += d.Text
+				}, "").Send)
+				if failed && message == busy {
+					if err == nil || !strings.Contains(err.Error(), busy) || asked != 1 {
+						t.Errorf("%v, %v after %d requests, want an error with %q", reply, err, asked, busy)
+					}
+					return
+				}
+				if err != nil || shown != "Half an answer." || reply.Text() != shown || failed != (restarts == 1) || failed != (asked == 2) {
+					t.Errorf("%v, %v; shown is %q after %d restarts and %d requests", reply, err, shown, restarts, asked)
+				}
+			})
 		}
-		if failed = !strings.Contains(r.URL.Path, "/converse"); !failed { // whose frames are binary
-			p.ServeHTTP(w, r)
-			return
-		}
-		p.ServeHTTP(&failing{ResponseWriter: w, text: "event: error\ndata: " + overflow + "\n\n"}, r)
-	}))
-	h := history(t, convo.Options{Limits: convo.Limits{Window: 100_000}})
-	for i := range 100 {
-		if _, err := h.Append(convo.User(fmt.Sprint("Question ", i, strings.Repeat(" word", 20))), convo.Assistant("Answer.")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := h.Append(convo.User("The newest question.")); err != nil {
-		t.Fatal(err)
-	}
-	shown, restarts := "", 0
-	reply, err := h.Do(t.Context(), c.New(url, func(d wire.Delta) {
-		if d.Restart {
-			shown = ""
-			restarts++
-		}
-		shown += d.Text
-	}, "").Send)
-	if err != nil || shown != "Half an answer." || reply.Text() != shown || failed != (restarts == 1) || failed != (asked == 2) {
-		t.Errorf("%v, %v; shown is %q after %d restarts and %d requests", reply, err, shown, restarts, asked)
 	}
 }
 

@@ -13,7 +13,6 @@
 package convobedrock
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -119,28 +118,22 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, sh
 	}
 	params.ModelId = aws.String(f.Model)
 	var tools []string // of the parameters
-	answer := &taken{ReadCloser: http.NoBody}
-	defer func() { answer.Close() }()
-	options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
-		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
-			return stack.Build.Add(body(req, &tools), middleware.Before)
+	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[event] {
+		answer := &events{ReadCloser: http.NoBody, decoder: eventstream.NewDecoder()}
+		options := append([]func(*bedrockruntime.Options){func(o *bedrockruntime.Options) {
+			o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+				return stack.Build.Add(body(req, &tools), middleware.Before)
+			})
+		}}, s.Options...)
+		options = append(options, func(o *bedrockruntime.Options) {
+			o.HTTPClient, o.Protocol = taker{o.HTTPClient, m, answer}, noEvents{o.Protocol}
 		})
-	}}, s.Options...)
-	options = append(options, func(o *bedrockruntime.Options) {
-		o.HTTPClient, o.Protocol = taker{o.HTTPClient, answer}, noEvents{o.Protocol}
+		out, err := s.Client.ConverseStream(ctx, &params, options...)
+		if answer.err = err; err == nil {
+			out.GetStream().Close() // it is empty
+		}
+		return answer
 	})
-	out, err := s.Client.ConverseStream(ctx, &params, options...)
-	if err != nil {
-		return convo.Reply{}, err
-	}
-	defer out.GetStream().Close() // it is empty
-	stream := bufio.NewReader(answer)
-	var reply convo.Reply
-	if first, failed := stream.Peek(1); failed == nil && first[0] != 0 { // a frame begins with a zero, since it has less than 16 MB
-		reply, err = clients.ReadBody(ctx, f, stream, show)
-	} else {
-		reply, err = clients.Read(ctx, f, (&events{r: stream, decoder: eventstream.NewDecoder()}).next, show)
-	}
 	reply.ParamTools = tools
 	return reply, err
 }
@@ -208,13 +201,11 @@ func withoutThinking(fields json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// taken is the body of an answer, which the SDK does not see.
-type taken struct{ io.ReadCloser }
-
 // A taker takes the body of an answer that is no error, so that the SDK finds an empty one.
 type taker struct {
 	bedrockruntime.HTTPClient
-	to *taken
+	through clients.Middleware
+	to      *events
 }
 
 func (t taker) Do(r *http.Request) (*http.Response, error) {
@@ -226,7 +217,7 @@ func (t taker) Do(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(data)), int64(len(data))
 	}
-	resp, err := t.HTTPClient.Do(r)
+	resp, err := t.through(r, t.HTTPClient.Do)
 	if err == nil && resp.StatusCode < http.StatusMultipleChoices {
 		t.to.Close() // of an attempt before
 		t.to.ReadCloser, resp.Body = resp.Body, http.NoBody
@@ -242,15 +233,32 @@ func (noEvents) DeserializeEventMessage(*smithy.Schema, *smithy.TypeRegistry, io
 	return nil, io.EOF
 }
 
-// events reads the events of a stream.
+// events are the events of the body of an answer, which the SDK does not see.
 type events struct {
-	r       io.Reader
+	io.ReadCloser
 	decoder *eventstream.Decoder
+	event   event
+	err     error
 }
+
+type event []byte
+
+func (e event) RawJSON() string { return string(e) }
+
+// Next implements [clients.Stream], as the other methods do.
+func (e *events) Next() bool {
+	if e.err == nil {
+		e.event, e.err = e.next()
+	}
+	return e.err == nil
+}
+
+func (e *events) Current() event { return e.event }
+func (e *events) Err() error     { return e.err }
 
 // next returns the next event as an object around it, as Converse names it.
 func (e *events) next() ([]byte, error) {
-	m, err := e.decoder.Decode(e.r, nil)
+	m, err := e.decoder.Decode(e.ReadCloser, nil)
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF

@@ -2,6 +2,9 @@ package convoopenai_test
 
 import (
 	"cmp"
+	"errors"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -103,6 +106,21 @@ func TestResponses_Reasoning(t *testing.T) {
 				t.Errorf("the request lacks the reasoning: %s", body)
 			}
 		})
+	}
+}
+
+// The status of a refused request counts, whatever the words of the provider, and the error is
+// still that of the SDK.
+func TestChat_Rate(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"detail":"the prompt is too long: 9 tokens > 5 maximum"}`) // the client may be gone
+	}))
+	t.Cleanup(server.Close)
+	err := clienttest.Do(t, convoopenai.Chat(newClient(server.URL), openai.ChatCompletionNewParams{Model: "gpt-5.5"}, nil), convo.User("q"))
+	const want = "OpenAI API error: 429 Too Many Requests: wire: the provider reports 429: the prompt is too long: 9 tokens > 5 maximum; wait, and send the request again"
+	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != http.StatusTooManyRequests || err.Error() != want || convo.IsOverflow(err) {
+		t.Errorf("the error is %v, want %s", err, want)
 	}
 }
 
