@@ -120,8 +120,8 @@ func TestBody_ToolConfig(t *testing.T) {
 	read := string(req.Tools[len(`{"tools":[`) : len(req.Tools)-len(`]}`)])
 	for own, want := range map[string]string{
 		`{"tools":[{"toolSpec":{"name":"own"}}],"toolChoice":{"auto":{}},"more":{"a":1.0}}`: `{"tools":[{"toolSpec":{"name":"own"}},READ],"more":{"a":1.0},"toolChoice":{"auto":{}}}`,
-		`{"tools":null,"toolChoice":null}`: `{"tools":[READ]}`,
-		`{}`:                               `{"tools":[READ]}`,
+		`{"tools":null,"toolChoice":null}`:                                                  `{"tools":[READ]}`,
+		`{}`:                                                                                `{"tools":[READ]}`,
 	} {
 		body, err := clients.Body(t.Context(), req, json.RawMessage(`{"toolConfig":`+own+`}`))
 		require.NoError(t, err)
