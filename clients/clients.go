@@ -71,10 +71,9 @@ func (e *ParamsError) Error() string {
 // parameters come first, in their order, and then those of req.
 //
 // The raw bytes of req stay as they are. Body first makes the changes, in their order.
-// Parameters that are null are left out. If the
-// parameters hold messages or system text, or name an earlier answer or a conversation that
-// the provider has stored, which would come before the messages, Body returns a
-// [*ParamsError]. So it does for a tool that req has as well, for more than one answer, for
+// Parameters that are null are left out. If the parameters hold messages or system text, or
+// name an earlier answer or a conversation that the provider has stored, which would come
+// before the messages, Body returns a [*ParamsError]. So it does for a tool that req has as well, for more than one answer, for
 // cached content of Gemini next to system text, a tool or a tool choice, and for tools that
 // are no list.
 //
@@ -143,8 +142,8 @@ func marshal(params any) (all map[string]json.RawMessage, err error) {
 	return all, nil
 }
 
-// A Change changes the parameters of one request, as they are marshalled. It reaches also
-// those that an SDK has no types for.
+// A Change changes the parameters of one request, after they are marshalled. So it also changes
+// those for which an SDK has no types.
 type Change func(params map[string]json.RawMessage)
 
 // Set returns a Change that sets the field at a path, such as "model" or

@@ -286,20 +286,18 @@ func useOf(path string) use {
 // request changes the parameters to those of the request for a summary, and returns what the
 // request holds of the conversation.
 func (q *summary) request(req wire.Request, params map[string]json.RawMessage) wire.Request {
-	e := edit{summary: q, rides: true}
+	e := edit{summary: q, rides: q.rides}
 	budget, bounded := e.room(params)
 	most := models.Output(q.model)
 	full := bounded && budget > 0 && most > 0 && most-budget < 2*q.tokens
-	rides := q.rides && !full && !restricts("", params)
-	if !rides {
+	if e.rides = q.rides && !full && !restricts("", params); !e.rides {
 		req = q.bare
 	}
-	e.rides = rides
-	if _, ok := q.format.(wire.OpenAIChat); ok && !rides && string(params["store"]) == "true" {
+	if _, ok := q.format.(wire.OpenAIChat); ok && !e.rides && string(params["store"]) == "true" {
 		delete(params, "metadata") // Chat Completions takes it only with what is stored
 	}
 	e.object("", params)
-	if !rides {
+	if !e.rides {
 		if _, ok := q.format.(wire.OpenAIResponses); ok {
 			params["store"] = json.RawMessage("false") // the default of the API is true
 		}
