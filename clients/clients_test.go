@@ -81,6 +81,20 @@ func TestBody(t *testing.T) {
 	}
 }
 
+// Changes are made before anything else.
+func TestBody_Changes(t *testing.T) {
+	params := map[string]any{"model": "m", "stream_options": nil, "store": false, "text": map[string]any{"a": 1}, "user": "u"}
+	body, err := clients.Body(t.Context(), requestOf(t), params,
+		clients.Set("model", "other"), clients.Set("user", ""), clients.Set("text.b", 2), clients.Default("store", true), clients.Default("stream_options.include_usage", true))
+	require.NoError(t, err)
+	assert.Contains(t, string(body), `{"model":"other","store":false,"stream_options":{"include_usage":true},"text":{"a":1,"b":2},"system":`)
+	assert.Equal(t, "m", clients.ModelOf(params))
+	assert.Empty(t, clients.ModelOf(nil))
+	var wrong *clients.ParamsError
+	_, err = clients.Body(t.Context(), requestOf(t), nil, clients.Set("messages", []int{1}))
+	require.ErrorAs(t, err, &wrong)
+}
+
 // Gemini takes function declarations in one tool only.
 func TestBody_FunctionDeclarations(t *testing.T) {
 	h, err := convo.New(nil)

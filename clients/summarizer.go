@@ -502,8 +502,8 @@ func (e edit) raise(params map[string]json.RawMessage) {
 	}
 	for path, u := range uses {
 		if u == limit {
-			e.raiseLimit(params, path, 2*e.tokens+room, !bounded && room > 0)
-			e.raiseLimit(params, modelFields+path, 2*e.tokens+room, !bounded && room > 0)
+			e.raiseLimit(params, path, 2*e.tokens+room, !bounded)
+			e.raiseLimit(params, modelFields+path, 2*e.tokens+room, !bounded)
 		}
 	}
 }

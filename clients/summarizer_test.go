@@ -1,6 +1,7 @@
 package clients_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -251,18 +252,20 @@ func TestSummarizer_Budget(t *testing.T) {
 		model, params string
 		rides         bool
 		limit         string // in the request
+		tokens        int    // 0: 1,000
 	}{
-		"near the most":    {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30001}}`, false, `"max_tokens":32000`},
-		"room enough":      {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30000}}`, true, `"max_tokens":32000`},
-		"not known":        {wire.Anthropic{}, "mine", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31000}}`, true, `"max_tokens":33000`},
-		"no budget":        {wire.Anthropic{}, "claude-3-opus", `{"max_tokens":1000}`, true, `"max_tokens":2000`},
-		"budget, no limit": {wire.Gemini{}, "gemini-2.5-pro", `{"generationConfig":{"thinkingConfig":{"thinkingBudget":64000}}}`, false, `"thinkingBudget":128`},
-		"Converse":         {wire.Converse{}, "anthropic.claude-opus-4-1-v1:0", `{"inferenceConfig":{"maxTokens":32000},"additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":31000}}}`, false, `"maxTokens":32000`},
-		"a small model":    {wire.Converse{}, "amazon.nova-lite-v1:0", `{"inferenceConfig":{"maxTokens":10}}`, true, `"maxTokens":10000`},
+		"near the most":    {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30001}}`, false, `"max_tokens":32000`, 0},
+		"room enough":      {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30000}}`, true, `"max_tokens":32000`, 0},
+		"not known":        {wire.Anthropic{}, "mine", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31000}}`, true, `"max_tokens":33000`, 0},
+		"no budget":        {wire.Anthropic{}, "claude-3-opus", `{"max_tokens":1000}`, true, `"max_tokens":2000`, 0},
+		"budget, no limit": {wire.Gemini{}, "gemini-2.5-pro", `{"generationConfig":{"thinkingConfig":{"thinkingBudget":64000}}}`, false, `"thinkingBudget":128`, 0},
+		"Converse":         {wire.Converse{}, "anthropic.claude-opus-4-1-v1:0", `{"inferenceConfig":{"maxTokens":32000},"additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":31000}}}`, false, `"maxTokens":32000`, 0},
+		"no thinking":      {wire.Anthropic{}, "claude-3-opus", `{"max_tokens":1000}`, true, `"max_tokens":4096`, 3000},
+		"a small model":    {wire.Converse{}, "amazon.nova-lite-v1:0", `{"inferenceConfig":{"maxTokens":10}}`, true, `"maxTokens":10000`, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, h.SetModel(tt.model, convo.Limits{}))
-			got := body(t, tt.format, tt.model, tt.model, tt.params, convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: 1000, Count: count, Sent: h.Snapshot()})
+			got := body(t, tt.format, tt.model, tt.model, tt.params, convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: cmp.Or(tt.tokens, 1000), Count: count, Sent: h.Snapshot()})
 			assert.Equal(t, tt.rides, strings.Contains(got, "question"), got)
 			assert.Equal(t, tt.rides, !strings.Contains(got, "much to summarise"), got)
 			assert.Contains(t, got, tt.limit)
