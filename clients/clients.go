@@ -20,6 +20,7 @@
 package clients
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -28,7 +29,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -70,28 +70,28 @@ func (e *ParamsError) Error() string {
 // as a JSON object, with what req holds of the conversation. The tools among the
 // parameters come first, in their order, and then those of req.
 //
-// The raw bytes of req stay as they are. Parameters that are null are left out. If the
-// parameters hold messages or system text, or name an earlier answer or a conversation that
-// the provider has stored, which would come before the messages, Body returns a
-// [*ParamsError]. So it does for a tool that req has as well, for more than one answer, and for
-// cached content of Gemini next to system text, a tool or a tool choice.
+// The raw bytes of req stay as they are. Body first makes the changes, in their order.
+// Parameters that are null are left out. If the parameters hold messages or system text, or
+// name an earlier answer or a conversation that the provider has stored, which would come
+// before the messages, Body returns a [*ParamsError]. So it does for a tool that req has as well, for more than one answer, for
+// cached content of Gemini next to system text, a tool or a tool choice, and for tools that
+// are no list.
 //
 // If ctx is that of the request for a summary, the parameters are first changed as [Summarizer]
 // says.
-func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
-	data, err := json.Marshal(params)
+func Body(ctx context.Context, req wire.Request, params any, changes ...Change) ([]byte, error) {
+	all, err := marshal(params)
 	if err != nil {
-		return nil, fmt.Errorf("clients: parameters: %w", err)
-	}
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil {
-		return nil, fmt.Errorf("clients: parameters: %w", err)
+		return nil, err
 	}
 	if all == nil { // there are none
 		all = map[string]json.RawMessage{}
 	}
+	for _, change := range changes {
+		change(all)
+	}
 	for name, value := range all {
-		if isEmpty(value) {
+		if isEmpty(name, value) {
 			delete(all, name)
 		}
 	}
@@ -122,12 +122,46 @@ func Body(ctx context.Context, req wire.Request, params any) ([]byte, error) {
 		delete(all, "tools")
 	}
 	if own, ok := all["toolConfig"]; ok && isConfig(req.Tools) {
-		if req.Tools, err = joinConfigs(own, req.Tools); err != nil {
+		if req.Tools, err = withList(own, "tools", fieldsOf(req.Tools)["tools"]); err != nil {
 			return nil, err
 		}
 		delete(all, "toolConfig")
 	}
 	return req.With(all)
+}
+
+// marshal returns the parameters of an application as a JSON object, or nil if they are null.
+func marshal(params any) (all map[string]json.RawMessage, err error) {
+	data, err := json.Marshal(params)
+	if err == nil {
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("clients: parameters: %w", err)
+	}
+	return all, nil
+}
+
+// A Change changes the parameters of one request, after they are marshalled. So it also changes
+// those for which an SDK has no types.
+type Change func(params map[string]json.RawMessage)
+
+// Set returns a Change that sets the field at a path, such as "model" or
+// "stream_options.include_usage". An empty string removes it.
+func Set(path string, value any) Change {
+	if value == "" {
+		value = nil
+	}
+	return func(params map[string]json.RawMessage) { put(params, path, value) }
+}
+
+// Default returns a Change that sets the field at a path if it is not set.
+func Default(path string, value any) Change {
+	return func(params map[string]json.RawMessage) {
+		if own, ok := get(params, path); !ok || isEmpty("", own) {
+			put(params, path, value)
+		}
+	}
 }
 
 // historyFields are the fields that come from the History.
@@ -145,20 +179,24 @@ var historyFields = []ParamsError{
 // ToolNames returns the names of the tools that the parameters of an application declare, for
 // the ParamTools of a Reply. The parameters are marshalled as a JSON object.
 func ToolNames(params any) []string {
-	data, err := json.Marshal(params)
-	if err != nil {
-		return nil // as Body reports
-	}
-	var all map[string]json.RawMessage
-	_ = json.Unmarshal(data, &all) // Body reports an error
+	all, _ := marshal(params) // Body reports an error
 	return namesIn(all)
+}
+
+// ModelOf returns the model that the parameters of an application name, or "". The parameters
+// are marshalled as a JSON object.
+func ModelOf(params any) (model string) {
+	all, _ := marshal(params) // Body reports an error
+	_ = json.Unmarshal(all["model"], &model)
+	return model
 }
 
 // namesIn returns the names of the tools in the body of a request.
 func namesIn(all map[string]json.RawMessage) (names []string) {
-	for _, field := range []string{"tools", "functions", "toolConfig"} {
+	for _, path := range []string{"tools", "functions", "toolConfig", "additionalModelRequestFields.tools"} {
+		value, _ := get(all, path)
 		var v any
-		_ = json.Unmarshal(all[field], &v)
+		_ = json.Unmarshal(value, &v)
 		names = appendNames(names, v)
 	}
 	return names
@@ -176,7 +214,7 @@ func appendNames(names []string, v any) []string {
 		if name, ok := v["name"].(string); ok {
 			names = append(names, name)
 		}
-		for _, inner := range []string{"function", "custom", "tools", declarations, "toolSpec", "systemTool"} {
+		for _, inner := range []string{"function", "custom", "tools", declarations, snakeDeclarations, "toolSpec", "systemTool"} {
 			names = appendNames(names, v[inner])
 		}
 	}
@@ -207,18 +245,33 @@ func checkChoices(all map[string]json.RawMessage) error {
 	var config map[string]json.RawMessage
 	_ = json.Unmarshal(all["generationConfig"], &config)
 	for name, raw := range map[string]json.RawMessage{"n": all["n"], "candidateCount": config["candidateCount"]} {
-		var count float64
-		if json.Unmarshal(raw, &count) == nil && count > 1 {
+		if count, ok := number(raw); ok && count > 1 {
 			return &ParamsError{Field: name, fault: "a History takes one answer", Use: "1"}
 		}
 	}
 	return nil
 }
 
-// isEmpty reports whether a JSON value is null or an empty list.
-func isEmpty(value json.RawMessage) bool {
-	s := strings.TrimSpace(string(value))
-	return s == "null" || s == "[]"
+// number returns a JSON number, which may be in a string, and whether value is one.
+func number(value json.RawMessage) (n float64, ok bool) {
+	var s json.Number
+	if json.Unmarshal(value, &s) != nil {
+		return 0, false
+	}
+	n, err := s.Float64()
+	return n, err == nil
+}
+
+// isEmpty reports whether a field is null or an empty list. An empty string or object is also
+// empty where it would be refused.
+func isEmpty(name string, value json.RawMessage) bool {
+	switch string(bytes.TrimSpace(value)) {
+	case "null", "[]":
+		return true
+	case `""`, "{}":
+		return name == "cachedContent" || slices.ContainsFunc(historyFields, func(f ParamsError) bool { return f.Field == name })
+	}
+	return false
 }
 
 // join joins two lists of tools. Gemini takes function declarations in one tool only: those
@@ -233,12 +286,12 @@ func join(own, more json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	for _, tool := range rest {
-		i := slices.IndexFunc(tools, declares)
-		if i < 0 || !declares(tool) {
+		i := slices.IndexFunc(tools, func(t json.RawMessage) bool { return declares(t) != "" })
+		if i < 0 || declares(tool) == "" {
 			tools = append(tools, tool)
 			continue
 		}
-		if tools[i], err = withDeclarations(tools[i], tool); err != nil {
+		if tools[i], err = withList(tools[i], declares(tools[i]), fieldsOf(tool)[declarations]); err != nil {
 			return nil, err
 		}
 	}
@@ -248,58 +301,49 @@ func join(own, more json.RawMessage) (json.RawMessage, error) {
 // isConfig reports whether the tools of a request are in an object, the toolConfig of Converse.
 func isConfig(tools json.RawMessage) bool { return len(tools) > 0 && tools[0] == '{' }
 
-// joinConfigs joins two values of toolConfig: the tools of both, and what else own has.
-func joinConfigs(own, more json.RawMessage) (json.RawMessage, error) {
-	type config struct {
-		Tools  []json.RawMessage `json:"tools"`
-		Choice json.RawMessage   `json:"toolChoice"`
-	}
-	var first, last config
-	if err := errors.Join(json.Unmarshal(own, &first), json.Unmarshal(more, &last)); err != nil {
-		return nil, fmt.Errorf("clients: toolConfig: %w", err)
-	}
-	joined := fmt.Appendf(nil, `{"tools":%s`, rawList(append(first.Tools, last.Tools...)))
-	if len(first.Choice) > 0 {
-		joined = fmt.Appendf(joined, `,"toolChoice":%s`, first.Choice)
-	}
-	return append(joined, '}'), nil
-}
-
+// listOf returns the elements of a list of tools.
 func listOf(data json.RawMessage) (list []json.RawMessage, err error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("clients: tools: %w", err)
+	if len(data) > 0 && json.Unmarshal(data, &list) != nil {
+		return nil, &ParamsError{Field: "tools", fault: "they are no list", Use: "a list"}
 	}
 	return list, nil
 }
 
-const declarations = "functionDeclarations"
+// Gemini takes both names.
+const declarations, snakeDeclarations = "functionDeclarations", "function_declarations"
 
-func declares(tool json.RawMessage) bool {
-	var fields map[string]json.RawMessage
-	return json.Unmarshal(tool, &fields) == nil && fields[declarations] != nil
+// declares returns the name under which a tool of Gemini declares functions, or "".
+func declares(tool json.RawMessage) string {
+	fields := fieldsOf(tool)
+	for _, name := range []string{declarations, snakeDeclarations} {
+		if fields[name] != nil {
+			return name
+		}
+	}
+	return ""
 }
 
-// withDeclarations returns a tool with its own function declarations and those of another.
-func withDeclarations(tool, other json.RawMessage) (json.RawMessage, error) {
-	var fields, more map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(tool, &fields), json.Unmarshal(other, &more)); err != nil {
-		return nil, fmt.Errorf("clients: tools: %w", err)
+// withList returns an object whose list has the elements of more after its own. Fields that
+// are null are left out.
+func withList(own json.RawMessage, name string, more json.RawMessage) (json.RawMessage, error) {
+	fields := fieldsOf(own)
+	if fields == nil {
+		return nil, &ParamsError{Field: "toolConfig", fault: "it is no object", Use: "an object"}
 	}
-	list, err := listOf(fields[declarations])
+	list, err := listOf(fields[name])
 	if err != nil {
 		return nil, err
 	}
-	rest, err := listOf(more[declarations])
+	rest, err := listOf(more)
 	if err != nil {
 		return nil, err
 	}
-	joined := fmt.Appendf(nil, "{%q:%s", declarations, rawList(append(list, rest...)))
-	delete(fields, declarations)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		joined = fmt.Appendf(joined, ",%q:%s", name, fields[name])
+	joined := fmt.Appendf(nil, "{%q:%s", name, rawList(append(list, rest...)))
+	delete(fields, name)
+	for _, other := range slices.Sorted(maps.Keys(fields)) {
+		if string(fields[other]) != "null" {
+			joined = fmt.Appendf(joined, ",%q:%s", other, fields[other])
+		}
 	}
 	return append(joined, '}'), nil
 }

@@ -56,6 +56,10 @@ func TestBody(t *testing.T) {
 		"two choices":       {map[string]any{"n": 2}, nil, "", `"n", but`},
 		"two candidates":    {map[string]any{"generationConfig": map[string]any{"candidateCount": 2}}, nil, "", `"candidateCount", but`},
 		"cached content":    {map[string]any{"cachedContent": "c"}, nil, "", `"cachedContent", but`},
+		"no cached content": {map[string]any{"cachedContent": ""}, nil, `"messages"`, ""},
+		"empty":             {map[string]any{"system": "", "previous_response_id": "", "systemInstruction": map[string]any{}, "user": ""}, nil, `{"user":"","system":[`, ""},
+		"two, as text":      {map[string]any{"n": "2"}, nil, "", `"n", but`},
+		"an object":         {map[string]any{"tools": map[string]any{}}, nil, "", `clients: the parameters set "tools", but they are no list`},
 		"no object":         {[]int{1}, nil, "", "parameters"},
 		"not JSON":          {map[string]any{"x": func() {}}, nil, "", "parameters"},
 		"tools not a list":  {map[string]any{"tools": "x"}, nil, "", "tools"},
@@ -65,6 +69,8 @@ func TestBody(t *testing.T) {
 			body, err := clients.Body(t.Context(), requestOf(t, tt.tools...), tt.params)
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
+				var wrong *clients.ParamsError
+				assert.Equal(t, tt.err != "parameters", errors.As(err, &wrong))
 				return
 			}
 			require.NoError(t, err)
@@ -73,6 +79,20 @@ func TestBody(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(string(body), `"messages"`))
 		})
 	}
+}
+
+// Changes are made before anything else.
+func TestBody_Changes(t *testing.T) {
+	params := map[string]any{"model": "m", "stream_options": nil, "store": false, "text": map[string]any{"a": 1}, "user": "u"}
+	body, err := clients.Body(t.Context(), requestOf(t), params,
+		clients.Set("model", "other"), clients.Set("user", ""), clients.Set("text.b", 2), clients.Default("store", true), clients.Default("stream_options.include_usage", true))
+	require.NoError(t, err)
+	assert.Contains(t, string(body), `{"model":"other","store":false,"stream_options":{"include_usage":true},"text":{"a":1,"b":2},"system":`)
+	assert.Equal(t, "m", clients.ModelOf(params))
+	assert.Empty(t, clients.ModelOf(nil))
+	var wrong *clients.ParamsError
+	_, err = clients.Body(t.Context(), requestOf(t), nil, clients.Set("messages", []int{1}))
+	require.ErrorAs(t, err, &wrong)
 }
 
 // Gemini takes function declarations in one tool only.
@@ -88,7 +108,8 @@ func TestBody_FunctionDeclarations(t *testing.T) {
 		`[{"googleSearch":{}}]`:                       `[{"googleSearch":{}},{"functionDeclarations":[READ]}]`,
 		`[{"functionDeclarations":[{"name":"own"}]}]`: `[{"functionDeclarations":[{"name":"own"},READ]}]`,
 		`[{"googleSearch":{}},{"codeExecution":{},"functionDeclarations":[{"name":"own"}],"urlContext":{}},{}]`: `[{"googleSearch":{}},{"functionDeclarations":[{"name":"own"},READ],"codeExecution":{},"urlContext":{}},{}]`,
-		`[{"functionDeclarations":[]}]`: `[{"functionDeclarations":[READ]}]`,
+		`[{"functionDeclarations":[]}]`:                `[{"functionDeclarations":[READ]}]`,
+		`[{"function_declarations":[{"name":"own"}]}]`: `[{"function_declarations":[{"name":"own"},READ]}]`,
 	} {
 		body, err := clients.Body(t.Context(), req, map[string]any{"tools": json.RawMessage(own)})
 		require.NoError(t, err)
@@ -98,7 +119,33 @@ func TestBody_FunctionDeclarations(t *testing.T) {
 		assert.Contains(t, string(body), `"tools":`+strings.ReplaceAll(want, "READ", read))
 	}
 	_, err = clients.Body(t.Context(), req, map[string]any{"tools": json.RawMessage(`[{"functionDeclarations":"x"}]`)})
-	require.ErrorContains(t, err, "clients: tools: ")
+	require.ErrorContains(t, err, `the parameters set "tools", but they are no list`)
+}
+
+// What the parameters have besides the tools in the toolConfig of Converse stays.
+func TestBody_ToolConfig(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("hi"))
+	require.NoError(t, err)
+	require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+	req, err := wire.Converse{}.Encode(h.Snapshot())
+	require.NoError(t, err)
+	read := string(req.Tools[len(`{"tools":[`) : len(req.Tools)-len(`]}`)])
+	for own, want := range map[string]string{
+		`{"tools":[{"toolSpec":{"name":"own"}}],"toolChoice":{"auto":{}},"more":{"a":1.0}}`: `{"tools":[{"toolSpec":{"name":"own"}},READ],"more":{"a":1.0},"toolChoice":{"auto":{}}}`,
+		`{"tools":null,"toolChoice":null}`:                                                  `{"tools":[READ]}`,
+		`{}`:                                                                                `{"tools":[READ]}`,
+	} {
+		body, err := clients.Body(t.Context(), req, json.RawMessage(`{"toolConfig":`+own+`}`))
+		require.NoError(t, err)
+		assert.Contains(t, string(body), `"toolConfig":`+strings.ReplaceAll(want, "READ", read))
+	}
+	for _, own := range []string{`"x"`, `{"tools":{}}`} {
+		var wrong *clients.ParamsError
+		_, err := clients.Body(t.Context(), req, json.RawMessage(`{"toolConfig":`+own+`}`))
+		require.ErrorAs(t, err, &wrong)
+	}
 }
 
 // The names of tools are read from the parameters of all formats.
@@ -108,6 +155,8 @@ func TestToolNames(t *testing.T) {
 		`{"tools":[{"type":"function","function":{"name":"a","parameters":{"name":{}}}}],"functions":[{"name":"b"}]}`: "[a b]",
 		`{"tools":[{"type":"custom","custom":{"name":"a"}},{"type":"namespace","name":"n","tools":[{"name":"b"}]}]}`:  "[a n b]",
 		`{"tools":[{"googleSearch":{}},{"functionDeclarations":[{"name":"a"},{"name":"b"}]}]}`:                        "[a b]",
+		`{"tools":[{"function_declarations":[{"name":"a"}]}]}`:                                                        "[a]",
+		`{"additionalModelRequestFields":{"tools":[{"type":"bash_20250124","name":"bash"}]}}`:                         "[bash]",
 		`{"toolConfig":{"tools":[{"toolSpec":{"name":"a"}},{"cachePoint":{}},{"systemTool":{"name":"b"}}]}}`:          "[a b]",
 		`{"tools":"x"}`: "[]", `{}`: "[]", `[1]`: "[]", `null`: "[]",
 	} {

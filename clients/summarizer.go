@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,13 +29,15 @@ const cachedShare = 10
 // provider's cache costs less than the prompt of what is to be summarised. What the cache
 // holds stays the same, so the tools stay. The other is bare: the prompt alone. It is also
 // the one if the model of the newest answer is not known, an instruction cannot follow the
-// request, or the parameters set a response format or make the model call a tool.
+// request, the parameters set a response format or make the model call a tool, or their
+// budget for thinking leaves no room.
 //
 // Neither has a response format, stop sequences or more than one answer. If the parameters
 // limit the output, or the format needs a limit, it has room for twice
 // SummaryRequest.MaxTokens and for thinking, as far as the model can write so much, and is
 // never below that of the parameters. If the provider finds the request too long, it is made
-// once more without the room for thinking that has no budget. A bare request keeps only some
+// once more without the room for thinking that has no budget. If the model cannot write so much,
+// it is made once more with the limit that the error names, and with that of the parameters. A bare request keeps only some
 // of the parameters, is not stored, and lets the model think as little as it can. The page
 // PARAMETERS.md lists them. [Body] sees to all this.
 func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Context, req wire.Request) (convo.Reply, error)) convo.Summarizer {
@@ -56,8 +59,7 @@ func Summarizer(format wire.Format, model, usual string, ask func(ctx context.Co
 		}
 		ctx = context.WithValue(ctx, summaryKey{}, q)
 		reply, err := ask(ctx, req)
-		if q.thinks && convo.IsOverflow(err) { // a server may count the limit as a part of the request
-			q.tight = true
+		for q.again(err) {
 			reply, err = ask(ctx, req)
 		}
 		paid := convo.Summary{Usage: reply.Usage, Model: model}
@@ -153,9 +155,43 @@ type summary struct {
 	rides   bool // the request is the one that was sent last, with an instruction
 	bare    wire.Request
 
-	thinks bool // a limit of the last request was raised by room for thinking that nothing bounds
-	tight  bool // without such room
+	asked   int  // the largest limit of the last request that was raised; 0: none
+	thinks  bool // one was raised by room for thinking that nothing bounds
+	tight   bool // without such room
+	refused bool // a raised limit was refused
+	named   int  // the limit that the refusal named; 0: none
 }
+
+// again reports whether to make a request once more that has failed, and with which limits.
+func (q *summary) again(err error) bool {
+	switch tooLong := convo.IsOverflow(err); {
+	case err == nil:
+		return false
+	case tooLong && q.thinks && !q.tight: // a server may count the limit as a part of the request
+		q.tight = true
+		return true
+	case tooLong || q.asked == 0 || q.refused && q.named == 0 || !aboutLimit.MatchString(err.Error()):
+		return false
+	case q.refused: // the number was another one
+		q.named = 0
+		return true
+	}
+	for _, m := range numbers.FindAllStringSubmatch(err.Error(), -1) {
+		n, err := strconv.Atoi(strings.NewReplacer(",", "", "_", "").Replace(m[1]))
+		if err == nil && n < q.asked {
+			q.named = max(q.named, n-1) // some name the first that is too large
+		}
+	}
+	q.refused = true
+	return true
+}
+
+// aboutLimit finds the name of a limit of the output in an error. numbers finds addresses and
+// words with digits, such as the names of models, and numbers alone.
+var (
+	aboutLimit = regexp.MustCompile(`(?i)max(?:imum)?[\w ]{0,30}tokens|max_gen_len|num_predict`)
+	numbers    = regexp.MustCompile(`(?i)https?://\S+|[\w.-]*[a-z-][\w.-]*|(\d{1,3}(?:[,_]\d{3})+|\d+)`)
+)
 
 type summaryKey struct{}
 
@@ -184,15 +220,17 @@ var uses = map[string]use{
 	"safetySettings": stays, "labels": stays, "serviceTier": stays, "modelArmorConfig": stays, "guardrailConfig": stays, "requestMetadata": stays,
 
 	"max_tokens": limit, "max_completion_tokens": limit, "max_output_tokens": limit, "generationConfig.maxOutputTokens": limit, "inferenceConfig.maxTokens": limit,
+	"max_new_tokens": limit, "max_gen_len": limit, "num_predict": limit, "options.num_predict": limit, "inferenceConfig.max_new_tokens": limit,
 
 	"temperature": modelOwn, "generationConfig.temperature": modelOwn, "inferenceConfig.temperature": modelOwn,
 
 	"stop": never, "stop_sequences": never, "generationConfig.stopSequences": never, "inferenceConfig.stopSequences": never,
-	"n": never, "best_of": never, "generationConfig.candidateCount": never,
+	"stop_token_ids": never, "stop_strings": never, "stop_regex": never, "options.stop": never, "min_tokens": never, "min_new_tokens": never, "ignore_eos": never,
+	"n": never, "best_of": never, "generationConfig.candidateCount": never, "num_completions": never, "num_generations": never, "num_choices": never,
 
 	"response_format": form, "output_format": form, "output_config.format": form, "outputConfig": form, "text.format": form,
 	"generationConfig.responseMimeType": form, "generationConfig.responseSchema": form, "generationConfig.responseJsonSchema": form,
-	"guided_choice": form, "guided_json": form, "guided_regex": form, "guided_grammar": form, "structured_outputs": form,
+	"regex": form, "ebnf": form, "structural_tag": form,
 
 	"store": stored,
 
@@ -202,7 +240,7 @@ var uses = map[string]use{
 
 	"tools": goes, "tool_choice": choice, "function_call": choice, "toolConfig": choice, "parallel_tool_calls": goes, "max_tool_calls": goes, "functions": goes, "mcp_servers": goes,
 
-	"generationConfig": inside, "inferenceConfig": inside, "output_config": inside, "text": inside, "additionalModelRequestFields": inside,
+	"generationConfig": inside, "inferenceConfig": inside, "output_config": inside, "text": inside, "options": inside, "additionalModelRequestFields": inside,
 
 	"container": goes, "context_management": goes, "speed": goes, "cache_control": goes, "diagnostics": goes, "fallbacks": goes, "compaction": goes, "output_config.task_budget": goes,
 	"top_p": goes, "top_k": goes, "seed": goes, "frequency_penalty": goes, "presence_penalty": goes, "logprobs": goes, "top_logprobs": goes, "logit_bias": goes,
@@ -216,22 +254,31 @@ var uses = map[string]use{
 	"additionalModelResponseFieldPaths": goes, "performanceConfig": goes, "promptVariables": goes, "inferenceConfig.topP": goes, "topK": goes,
 }
 
-// useOf returns the use of the parameter at a path. Those of a model that Converse passes on
-// have the uses that they have elsewhere. The name of a parameter that is not listed says
-// whether it is about tools or the form of the answer.
+// usesOfWords are the uses of parameters that are not listed, by a word of the name.
+var usesOfWords = map[string]use{
+	"tool": goes, "tools": goes, "function": goes, "functions": goes, "plugin": goes, "plugins": goes, "mcp": goes,
+	"format": form, "formats": form, "schema": form, "grammar": form, "guided": form, "structured": form,
+	"candidate": never, "candidates": never,
+}
+
+// words finds the words of a name.
+var words = regexp.MustCompile(`[A-Z]?[a-z]+`)
+
+// modelFields is the field of Converse for the parameters of a model. They have the uses that
+// they have elsewhere.
+const modelFields = "additionalModelRequestFields."
+
+// useOf returns the use of the parameter at a path. If it is not listed, the first word of its
+// name that says so decides.
 func useOf(path string) use {
-	path = strings.TrimPrefix(path, "additionalModelRequestFields.")
+	path = strings.TrimPrefix(path, modelFields)
 	if u, ok := uses[path]; ok {
 		return u
 	}
-	has := func(word string) bool { return strings.Contains(strings.ToLower(path), word) }
-	switch {
-	case slices.ContainsFunc([]string{"tool", "function", "plugin", "mcp"}, has):
-		return goes
-	case slices.ContainsFunc([]string{"format", "schema", "grammar", "guided", "structured"}, has):
-		return form
-	case slices.ContainsFunc([]string{"num_completions", "num_generations", "num_choices", "candidate"}, has):
-		return never
+	for _, word := range words.FindAllString(path, -1) {
+		if u, ok := usesOfWords[strings.ToLower(word)]; ok {
+			return u
+		}
 	}
 	return stays
 }
@@ -239,16 +286,18 @@ func useOf(path string) use {
 // request changes the parameters to those of the request for a summary, and returns what the
 // request holds of the conversation.
 func (q *summary) request(req wire.Request, params map[string]json.RawMessage) wire.Request {
-	rides := q.rides && !restricts("", params)
-	if !rides {
+	e := edit{summary: q, rides: q.rides}
+	budget, bounded := e.room(params)
+	most := models.Output(q.model)
+	full := bounded && budget > 0 && most > 0 && most-budget < 2*q.tokens
+	if e.rides = q.rides && !full && !restricts("", params); !e.rides {
 		req = q.bare
 	}
-	e := edit{summary: q, rides: rides}
-	if _, ok := q.format.(wire.OpenAIChat); ok && !rides && string(params["store"]) == "true" {
+	if _, ok := q.format.(wire.OpenAIChat); ok && !e.rides && string(params["store"]) == "true" {
 		delete(params, "metadata") // Chat Completions takes it only with what is stored
 	}
 	e.object("", params)
-	if !rides {
+	if !e.rides {
 		if _, ok := q.format.(wire.OpenAIResponses); ok {
 			params["store"] = json.RawMessage("false") // the default of the API is true
 		}
@@ -264,7 +313,7 @@ func restricts(prefix string, params map[string]json.RawMessage) bool {
 		path, found := prefix+name, false
 		switch useOf(path) {
 		case form:
-			found = !isText(value)
+			found = !isEmpty("", value) && !isText(value)
 		case choice:
 			found = isForced(value)
 		case inside:
@@ -356,7 +405,7 @@ func (e edit) thinkLess(params map[string]json.RawMessage) {
 	case wire.Anthropic:
 		thinkLessClaude(params, "", least)
 	case wire.Converse:
-		thinkLessClaude(params, "additionalModelRequestFields.", least)
+		thinkLessClaude(params, modelFields, least)
 	case wire.OpenAIChat, wire.OpenAIResponses:
 		path := "reasoning_effort"
 		if _, ok := e.format.(wire.OpenAIResponses); ok {
@@ -366,9 +415,15 @@ func (e edit) thinkLess(params map[string]json.RawMessage) {
 		case models.Unasked:
 			put(params, path, nil)
 		case "none", "minimal", "low":
-			if version == 0 {
-				put(params, path, least)
+			if version > 0 {
+				return
 			}
+			put(params, path, least)
+		default:
+			return
+		}
+		if path == "reasoning_effort" {
+			delete(params, "reasoning") // what gateways have in its place
 		}
 	case wire.Gemini:
 		const path = "generationConfig.thinkingConfig"
@@ -400,9 +455,9 @@ func thinkLessClaude(params map[string]json.RawMessage, path, least string) {
 // noBudget is the room for thinking, in tokens, if nothing bounds it.
 const noBudget = 8_000
 
-// room returns how many tokens the model may think.
-func (e edit) room(params map[string]json.RawMessage) int {
-	for _, name := range []string{"thinking", "additionalModelRequestFields.thinking", "reasoning_config", "additionalModelRequestFields.reasoning_config", "reasoning", "generationConfig.thinkingConfig"} {
+// room returns how many tokens the model may think, and whether anything bounds them.
+func (e edit) room(params map[string]json.RawMessage) (tokens int, bounded bool) {
+	for _, name := range []string{"thinking", modelFields + "thinking", "reasoning_config", modelFields + "reasoning_config", "reasoning", "generationConfig.thinkingConfig"} {
 		var o struct {
 			Type   string
 			Effort string
@@ -411,25 +466,25 @@ func (e edit) room(params map[string]json.RawMessage) int {
 			Gemini *int `json:"thinkingBudget"`
 		}
 		value, ok := get(params, name)
-		if !ok || json.Unmarshal(value, &o) != nil {
+		if !ok || isEmpty("", value) || json.Unmarshal(value, &o) != nil {
 			continue
 		}
 		if budget := cmp.Or(o.Budget, o.Tokens, o.Gemini); budget != nil && *budget >= 0 {
-			return *budget
+			return *budget, true
 		}
 		if o.Type == "disabled" || o.Effort == "none" || o.Type == "between_tools" && !e.rides {
-			return 0
+			return 0, true
 		}
-		return noBudget
+		return noBudget, false
 	}
 	if value, ok := get(params, "reasoning_effort"); ok {
 		if string(value) == `"none"` {
-			return 0
+			return 0, true
 		}
 	} else if models.LeastThinking(e.model) == models.Unasked {
-		return 0
+		return 0, true
 	}
-	return noBudget
+	return noBudget, false
 }
 
 // raise raises the limits of the output.
@@ -437,31 +492,41 @@ func (e edit) raise(params map[string]json.RawMessage) {
 	if e.tokens <= 0 {
 		return
 	}
-	room, most := e.room(params), models.Output(e.model)
-	if room == noBudget && e.tight {
+	room, bounded := e.room(params)
+	if !bounded && e.tight {
 		room = 0
 	}
-	want := 2*e.tokens + room
-	e.thinks = false
+	e.asked, e.thinks = 0, false
 	if _, ok := e.format.(wire.Anthropic); ok && len(params["max_tokens"]) == 0 {
-		params["max_tokens"] = json.RawMessage("0") // the format needs one
+		params["max_tokens"] = encode(2 * e.tokens) // the format needs one
 	}
 	for path, u := range uses {
-		if u != limit {
-			continue
+		if u == limit {
+			e.raiseLimit(params, path, 2*e.tokens+room, !bounded)
+			e.raiseLimit(params, modelFields+path, 2*e.tokens+room, !bounded)
 		}
-		value, ok := get(params, path)
-		own, err := strconv.Atoi(string(value))
-		if !ok || err != nil {
-			continue
-		}
-		n := max(own, want)
-		if most > 0 {
-			n = min(n, most)
-		}
-		e.thinks = e.thinks || n > own && room == noBudget
-		put(params, path, n)
 	}
+}
+
+// raiseLimit raises one limit, if there is one.
+func (e edit) raiseLimit(params map[string]json.RawMessage, path string, want int, thinks bool) {
+	value, _ := get(params, path)
+	given, ok := number(value)
+	own := int(given)
+	if !ok || own < 0 { // no limit
+		return
+	}
+	n := max(own, want)
+	if most := models.Output(e.model); most > 0 {
+		n = min(n, most)
+	}
+	if e.refused {
+		n = max(own, min(n, e.named))
+	}
+	if n > own {
+		e.asked, e.thinks = max(e.asked, n), thinks
+	}
+	put(params, path, n)
 }
 
 // get returns the value at a path, and whether there is one.

@@ -1,10 +1,12 @@
 package clients_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -57,6 +59,8 @@ func TestSummarizer(t *testing.T) {
 		"a short prompt":           {answer("claude-opus-5-5"), "", "p", `{}`, false},
 		"a schema":                 {answer("claude-opus-5-5"), "", long, `{"output_config":{"effort":"high","format":{"type":"json_schema","schema":{}}}}`, false},
 		"a schema of a gateway":    {answer("claude-opus-5-5"), "", long, `{"json_schema":{}}`, false},
+		"no schema":                {answer("claude-opus-5-5"), "", long, `{"output_config":{"effort":"high","format":null}}`, true},
+		"no schema of a gateway":   {answer("claude-opus-5-5"), "", long, `{"output_config":{"information":1},"text":{"format":[]}}`, true},
 		"text":                     {answer("claude-opus-5-5"), "", long, `{"response_format":{"type":"text"}}`, true},
 		"any call":                 {answer("claude-opus-5-5"), "", long, `{"tool_choice":{"type":"any"}}`, false},
 		"a call if it likes":       {answer("claude-opus-5-5"), "", long, `{"tool_choice":{"type":"auto"}}`, true},
@@ -73,7 +77,7 @@ func TestSummarizer(t *testing.T) {
 			for _, part := range []string{"question", `"name":"read"`, "Summarise.", "cache_control"} {
 				assert.Equal(t, tt.rides, strings.Contains(got, part), "%s in %s", part, got)
 			}
-			assert.NotContains(t, got, "format")
+			assert.NotContains(t, got, `"format`)
 			assert.NotContains(t, got, "json_schema")
 			r.Sent = nil
 			assert.NotContains(t, body(t, wire.Anthropic{}, "claude-opus-5-5", "claude-opus-5-5", tt.params, r), "question")
@@ -115,6 +119,13 @@ func TestSummarizer_Params(t *testing.T) {
 		"an effort":               {chat, "mine", "mine", `{"max_completion_tokens":9,"reasoning_effort":"high"}`, `{"max_completion_tokens":10000,"reasoning_effort":"high"}`},
 		"another's effort":        {chat, "mine", "other", `{"reasoning_effort":"high"}`, `{}`},
 		"a budget of a gateway":   {chat, "mine", "mine", `{"max_tokens":9,"reasoning":{"max_tokens":3000}}`, `{"max_tokens":5000,"reasoning":{"max_tokens":3000}}`},
+		"efforts of a gateway":    {chat, "gpt-5.5", "gpt-5.5", `{"max_tokens":9,"reasoning":{"effort":"high","max_tokens":3000},"reasoning_effort":"high"}`, `{"max_tokens":2000,"reasoning_effort":"none"}`},
+		"an effort of a gateway":  {chat, "gpt-4o", "gpt-4o", `{"max_tokens":9,"reasoning":{"effort":"high"}}`, `{"max_tokens":2000}`},
+		"stops of a server":       {chat, "gpt-4o", "gpt-4o", `{"stop_token_ids":[1],"stop_strings":["x"],"stop_regex":"x","min_tokens":5,"min_new_tokens":5,"ignore_eos":true,"options":{"stop":["x"],"num_ctx":5},"n":"2","num_generations":2}`, `{"options":{"num_ctx":5}}`},
+		"limits of a server":      {chat, "gpt-4o", "gpt-4o", `{"max_new_tokens":9,"num_predict":9,"max_gen_len":9,"options":{"num_predict":9},"max_tokens":1e3,"max_completion_tokens":"12"}`, `{"max_new_tokens":2000,"num_predict":2000,"max_gen_len":2000,"options":{"num_predict":2000},"max_tokens":2000,"max_completion_tokens":2000}`},
+		"no limit of a server":    {chat, "gpt-4o", "gpt-4o", `{"num_predict":-1,"max_tokens":2.5e3}`, `{"num_predict":-1,"max_tokens":2500}`},
+		"limits of a model":       {converse, "amazon.nova-lite-v1:0", "", `{"additionalModelRequestFields":{"max_tokens":9,"inferenceConfig":{"max_new_tokens":9}}}`, `{"additionalModelRequestFields":{"max_tokens":10000,"inferenceConfig":{"max_new_tokens":10000}}}`},
+		"words":                   {chat, "gpt-4o", "gpt-4o", `{"information":1,"performatives":1,"answerFormat":1,"json-schema":1,"guided_whitespace_pattern":"x","regex":"x","ebnf":"x","structural_tag":"x","myTools":1,"function_groups":1,"mcpServers":1,"candidates":2}`, `{"information":1,"performatives":1}`},
 		"Responses":               {responses, "gpt-5.5", "gpt-5.5", `{"store":true,"max_output_tokens":9,"text":{"format":{"type":"json_schema"},"verbosity":"low"},"reasoning":{"effort":"high","summary":"auto"},"include":["x"],"prompt":{},"context_management":[],"truncation":"auto"}`, `{"store":false,"max_output_tokens":2000,"reasoning":{"effort":"none"}}`},
 		"Responses, unset":        {responses, "mine", "mine", `{}`, `{"store":false}`},
 		"Gemini":                  {gemini, "gemini-3.8-flash", "gemini-3.8-flash", `{"cachedContent":"c","safetySettings":[1],"generationConfig":{"maxOutputTokens":9,"responseMimeType":"application/json","responseSchema":{},"candidateCount":2,"stopSequences":["x"],"temperature":1,"topP":1,"thinkingConfig":{"includeThoughts":true,"thinkingBudget":500}}}`, `{"safetySettings":[1],"generationConfig":{"maxOutputTokens":10000,"temperature":1,"thinkingConfig":{"thinkingLevel":"MINIMAL"}}}`},
@@ -220,7 +231,6 @@ func TestSummarizer_Paused(t *testing.T) {
 	}
 }
 
-// A request that is too long with the room for thinking is made without it.
 // Without parameters a request for a summary is that of no parameters, and no panic.
 func TestSummarizer_NoParams(t *testing.T) {
 	for _, format := range []wire.Format{wire.Anthropic{}, wire.Converse{}, wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Gemini{}} {
@@ -231,6 +241,93 @@ func TestSummarizer_NoParams(t *testing.T) {
 	}
 }
 
+// A request does not ride if the thinking that the cache depends on leaves no room.
+func TestSummarizer_Budget(t *testing.T) {
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.System("guide"), convo.User("question"))
+	require.NoError(t, err)
+	for name, tt := range map[string]struct {
+		format        wire.Format
+		model, params string
+		rides         bool
+		limit         string // in the request
+		tokens        int    // 0: 1,000
+	}{
+		"near the most":    {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30001}}`, false, `"max_tokens":32000`, 0},
+		"room enough":      {wire.Anthropic{}, "claude-opus-4-1", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":30000}}`, true, `"max_tokens":32000`, 0},
+		"not known":        {wire.Anthropic{}, "mine", `{"max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31000}}`, true, `"max_tokens":33000`, 0},
+		"no budget":        {wire.Anthropic{}, "claude-3-opus", `{"max_tokens":1000}`, true, `"max_tokens":2000`, 0},
+		"budget, no limit": {wire.Gemini{}, "gemini-2.5-pro", `{"generationConfig":{"thinkingConfig":{"thinkingBudget":64000}}}`, false, `"thinkingBudget":128`, 0},
+		"Converse":         {wire.Converse{}, "anthropic.claude-opus-4-1-v1:0", `{"inferenceConfig":{"maxTokens":32000},"additionalModelRequestFields":{"thinking":{"type":"enabled","budget_tokens":31000}}}`, false, `"maxTokens":32000`, 0},
+		"no thinking":      {wire.Anthropic{}, "claude-3-opus", `{"max_tokens":1000}`, true, `"max_tokens":4096`, 3000},
+		"a small model":    {wire.Converse{}, "amazon.nova-lite-v1:0", `{"inferenceConfig":{"maxTokens":10}}`, true, `"maxTokens":10000`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, h.SetModel(tt.model, convo.Limits{}))
+			got := body(t, tt.format, tt.model, tt.model, tt.params, convo.SummaryRequest{Prompt: long, Instruction: "Sum.", MaxTokens: cmp.Or(tt.tokens, 1000), Count: count, Sent: h.Snapshot()})
+			assert.Equal(t, tt.rides, strings.Contains(got, "question"), got)
+			assert.Equal(t, tt.rides, !strings.Contains(got, "much to summarise"), got)
+			assert.Contains(t, got, tt.limit)
+		})
+	}
+}
+
+// A limit of the output that a model refuses is taken back to the one that it names, or to that
+// of the parameters.
+func TestSummarizer_Limit(t *testing.T) {
+	for name, tt := range map[string]struct {
+		format       wire.Format
+		params       string
+		refusal      string
+		first, again string // limits; empty: there is no such request
+		own          string
+	}{
+		"DeepSeek":            {wire.OpenAIChat{}, `{"max_tokens":100}`, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", "10000", "8191", "100"},
+		"Anthropic":           {wire.Anthropic{}, `{"max_tokens":100}`, "max_tokens: 10000 > 8192, which is the maximum allowed number of output tokens for mine-2024-10-22", "10000", "8191", "100"},
+		"OpenAI":              {wire.OpenAIChat{}, `{"max_tokens":100}`, `POST "http://127.0.0.1:9123/v1/chat/completions": 400 Bad Request {"message":"max_tokens is too large: 10000. This model supports at most 4096 completion tokens, whereas you provided 10000."}`, "10000", "4095", "100"},
+		"Bedrock":             {wire.Converse{}, `{"inferenceConfig":{"maxTokens":100}}`, "ValidationException: The maximum tokens you requested exceeds the model limit of 8192. Try again with a maximum tokens value that is lower than 8192.", "10000", "8191", "100"},
+		"Gemini":              {wire.Gemini{}, `{"generationConfig":{"maxOutputTokens":100}}`, "it has a maxOutputTokens value of 10000 but the supported range is from 1 (inclusive) to 8193 (exclusive)", "10000", "8192", "100"},
+		"vLLM":                {wire.OpenAIChat{}, `{"max_tokens":100}`, "'max_tokens' or 'max_completion_tokens' is too large: 10000. This model's maximum context length is 8192 tokens and your request has 500 input tokens (10000 > 8192 - 500).", "10000", "8191", "100"},
+		"Groq":                {wire.OpenAIChat{}, `{"max_tokens":100}`, "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model", "10000", "8191", "100"},
+		"no number":           {wire.OpenAIChat{}, `{"max_completion_tokens":100}`, "max_completion_tokens is too large", "10000", "100", ""},
+		"no useful number":    {wire.OpenAIChat{}, `{"max_tokens":3000}`, "max_tokens must be at most 2,048", "10000", "3000", ""},
+		"a server":            {wire.OpenAIChat{}, `{"max_new_tokens":100}`, "`max_new_tokens` must be <= 4_096", "10000", "4095", "100"},
+		"no limit of its own": {wire.Anthropic{}, `{}`, "max_tokens: too large", "10000", "2000", ""},
+		"another error":       {wire.OpenAIChat{}, `{"max_tokens":100}`, "invalid request: 8192", "10000", "", ""},
+		"its own limit":       {wire.OpenAIChat{}, `{"max_tokens":50000}`, "max_tokens is too large: at most 8192", "50000", "", ""},
+		"no limit":            {wire.OpenAIChat{}, `{}`, "max_tokens is too large: at most 8192", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var limits []string
+			refused := errors.New(tt.refusal)
+			s := clients.Summarizer(tt.format, "mine", "mine", func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+				body, err := clients.Body(ctx, req, json.RawMessage(tt.params))
+				require.NoError(t, err)
+				if m := limitIn.FindSubmatch(body); m != nil {
+					limits = append(limits, string(m[1]))
+				} else {
+					limits = append(limits, "")
+				}
+				return convo.Reply{}, refused
+			})
+			_, err := s.Summarize(t.Context(), convo.SummaryRequest{Prompt: "P", MaxTokens: 1000, Count: count})
+			require.ErrorIs(t, err, refused)
+			want := []string{tt.first}
+			if tt.again != "" {
+				want = append(want, tt.again)
+			}
+			if tt.own != "" {
+				want = append(want, tt.own)
+			}
+			assert.Equal(t, want, limits)
+		})
+	}
+}
+
+var limitIn = regexp.MustCompile(`"max\w*[tT]okens":(\d+)`)
+
+// A request that is too long with the room for thinking is made without it.
 func TestSummarizer_Overflow(t *testing.T) {
 	overflow := errors.New("This model's maximum context length is 32768 tokens. However, you requested 34000 tokens (24000 in the messages, 10000 in the completion).")
 	for name, tt := range map[string]struct {
@@ -241,6 +338,7 @@ func TestSummarizer_Overflow(t *testing.T) {
 		"its own limit": {`{"max_tokens":9000}`, []string{"10000", "9000"}},
 		"a large limit": {`{"max_tokens":90000}`, []string{"90000"}},
 		"a budget":      {`{"max_tokens":9,"reasoning":{"max_tokens":3000}}`, []string{"5000"}},
+		"8,000":         {`{"max_tokens":9,"reasoning":{"max_tokens":8000}}`, []string{"10000"}},
 		"no limit":      {`{}`, []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo"
@@ -120,7 +124,11 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x.tools = ToolNames(raw(written))
-	body, err := Body(r.Context(), x.req, raw(written))
+	var changes []Change
+	if _, ok := x.format.(wire.Gemini); ok {
+		changes = []Change{inCamelCase}
+	}
+	body, err := Body(r.Context(), x.req, raw(written), changes...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +140,31 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return x.middleware(r, t.base.RoundTrip)
 }
+
+// inCamelCase gives fields of Gemini in snake_case, which it takes too, their usual names. It
+// leaves objects whose fields an application names, such as schemas.
+func inCamelCase(all map[string]json.RawMessage) {
+	for name, value := range all {
+		usual := snake.ReplaceAllStringFunc(name, func(s string) string { return s[:1] + strings.ToUpper(s[2:]) })
+		if usual == name {
+			continue
+		}
+		delete(all, name)
+		if fields := fieldsOf(all[usual]); fields != nil {
+			maps.Copy(fields, fieldsOf(value))
+			value = encode(fields)
+		}
+		all[usual] = value
+	}
+	for _, name := range []string{"generationConfig", "thinkingConfig", "toolConfig", "functionCallingConfig"} {
+		if fields := fieldsOf(all[name]); len(fields) > 0 {
+			inCamelCase(fields)
+			all[name] = encode(fields)
+		}
+	}
+}
+
+var snake = regexp.MustCompile(`[a-z]_[a-z]`)
 
 func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {

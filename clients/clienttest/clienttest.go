@@ -46,6 +46,10 @@ type Client struct {
 	// lifetimes. Nil: the parameters of the SDK have no cache marks.
 	Marked func(url string, lifetimes []time.Duration) Sender
 
+	// Extra returns a sender whose parameters have fields for which the SDK has no types, or
+	// with override, are one JSON object of these fields. Nil: the SDK has no such fields.
+	Extra func(url string, fields map[string]any, override bool) Sender
+
 	Small string // another model than that of the parameters
 
 	Signs bool // its answers have signed reasoning
@@ -93,6 +97,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnToolInRun", func(t *testing.T) { testOwnToolInRun(t, c) })
 	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
+	t.Run("Extra", func(t *testing.T) { testExtra(t, c) })
 	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
 	t.Run("Refused", func(t *testing.T) { testRefused(t, c) })
 	t.Run("Framings", func(t *testing.T) { testFramings(t, c) })

@@ -73,7 +73,7 @@ func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, err
 // own.
 func (s *Sender) Summarizer(model string) convo.Summarizer {
 	f := s.format(model)
-	return clients.Summarizer(f, f.Model, string(s.Params.Model), func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	return clients.Summarizer(f, f.Model, clients.ModelOf(s.Params), func(ctx context.Context, req wire.Request) (convo.Reply, error) {
 		return s.send(ctx, f, req, nil)
 	})
 }
@@ -84,17 +84,18 @@ func (s *Sender) format(model string) wire.Anthropic {
 	if s.Format != nil {
 		f = *s.Format
 	}
-	f.Model = cmp.Or(model, string(s.Params.Model))
-	return f.WithParams(map[string]any{"tools": s.Params.Tools, "cache_control": s.Params.CacheControl})
+	f.Model = cmp.Or(model, clients.ModelOf(s.Params))
+	return f.WithParams(s.Params)
 }
 
 func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
 	params := s.Params
 	params.Model = anthropic.Model(f.Model)
+	changes := []clients.Change{clients.Set("model", f.Model)}
 	if req.NoThinking {
-		params.Thinking = anthropic.ThinkingConfigParamUnion{OfDisabled: &anthropic.ThinkingConfigDisabledParam{}}
+		changes = append(changes, clients.Set("thinking", anthropic.ThinkingConfigDisabledParam{Type: "disabled"}))
 	}
-	body, err := clients.Body(ctx, req, params)
+	body, err := clients.Body(ctx, req, params, changes...)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -106,6 +107,6 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 		options[1] = option.WithMiddleware(m)
 		return s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
 	})
-	reply.ParamTools = clients.ToolNames(map[string]any{"tools": s.Params.Tools})
+	reply.ParamTools = clients.ToolNames(s.Params)
 	return reply, err
 }

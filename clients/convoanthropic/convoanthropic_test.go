@@ -8,6 +8,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
@@ -39,6 +40,15 @@ func Test(t *testing.T) {
 					mark.TTL = anthropic.CacheControlEphemeralTTLTTL1h
 				}
 				params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{Name: fmt.Sprint("tool", i), InputSchema: anthropic.ToolInputSchemaParam{Properties: map[string]any{}}, CacheControl: mark}})
+			}
+			return &convoanthropic.Sender{Client: newClient(url), Params: params}
+		},
+		Extra: func(url string, fields map[string]any, override bool) clienttest.Sender {
+			params := params
+			if override {
+				params = param.Override[anthropic.MessageNewParams](fields)
+			} else {
+				params.SetExtraFields(fields)
 			}
 			return &convoanthropic.Sender{Client: newClient(url), Params: params}
 		},

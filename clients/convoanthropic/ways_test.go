@@ -63,6 +63,9 @@ func TestSender_NoThinking(t *testing.T) {
 	call := convo.ToolCall{ID: "c", Name: "n", Arguments: "{}"}
 	require.Error(t, clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
 	server.Check("thinking without its signature", []string{`"thinking":{"type":"disabled"}`}, []string{"enabled"})
+	send = convoanthropic.Send(newClient(server.URL), param.Override[anthropic.MessageNewParams](json.RawMessage(`{"model":"m","thinking":{"type":"enabled"}}`)), nil)
+	require.Error(t, clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
+	server.Check("thinking without its signature, overridden", []string{`"thinking":{"type":"disabled"}`}, []string{"enabled"})
 }
 
 // The headers that a request needs are sent along with those of the application.

@@ -92,16 +92,28 @@ func (s *Sender) format(model string) wire.Converse {
 		f = *s.Format
 	}
 	f.Model = model
-	if s.Params == nil || s.Params.ToolConfig == nil {
+	if s.Params == nil {
 		return f
 	}
-	var marks []map[string]any
-	for _, tool := range s.Params.ToolConfig.Tools {
-		if mark, ok := tool.(*types.ToolMemberCachePoint); ok {
-			marks = append(marks, map[string]any{"cachePoint": map[string]any{"ttl": mark.Value.Ttl}})
+	var all map[string]any // what has marks
+	if fields := s.Params.AdditionalModelRequestFields; fields != nil {
+		if data, err := fields.MarshalSmithyDocument(); err == nil { // the SDK reports an error
+			_ = json.Unmarshal(data, &all)
 		}
 	}
-	return f.WithParams(map[string]any{"toolConfig": map[string]any{"tools": marks}})
+	if all == nil {
+		all = map[string]any{}
+	}
+	if s.Params.ToolConfig != nil {
+		var marks []map[string]any
+		for _, tool := range s.Params.ToolConfig.Tools {
+			if mark, ok := tool.(*types.ToolMemberCachePoint); ok {
+				marks = append(marks, map[string]any{"cachePoint": map[string]any{"ttl": mark.Value.Ttl}})
+			}
+		}
+		all["toolConfig"] = map[string]any{"tools": marks}
+	}
+	return f.WithParams(all)
 }
 
 func (s *Sender) model() string {

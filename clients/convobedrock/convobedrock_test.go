@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convobedrock"
+	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -75,6 +78,40 @@ func Test(t *testing.T) {
 			}}}
 		},
 	})
+}
+
+// Tools of a model that Converse passes on are tools of the parameters, and their cache marks
+// are counted.
+func TestModelTools(t *testing.T) {
+	var tools []any
+	for i := range 3 {
+		tools = append(tools, map[string]any{"type": "bash_20250124", "name": fmt.Sprint("own", i), "cache_control": map[string]any{"type": "ephemeral"}})
+	}
+	own := *params
+	own.ToolConfig = &types.ToolConfiguration{}
+	own.AdditionalModelRequestFields = document.NewLazyDocument(nil)
+	_ = clienttest.Do(t, convobedrock.Send(newClient(clienttest.Record(t).URL), &own, nil), convo.User("no panic"))
+	own = *params
+	own.AdditionalModelRequestFields = document.NewLazyDocument(map[string]any{"tools": tools})
+	p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Call{Name: "own1", Arguments: "{}"}}}
+	}})
+	server := httptest.NewServer(p)
+	defer server.Close()
+	h, err := convo.New(nil)
+	if err == nil {
+		_, err = h.Append(convo.System("guide"), convo.User("q"), convo.Assistant("a"), convo.User("q"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := h.Run(t.Context(), convobedrock.Send(newClient(server.URL), &own, nil), convo.RunOptions{})
+	if err != nil || len(reply.OpenCalls()) != 1 {
+		t.Errorf("%v, %v, want the call of the tool left open", reply, err)
+	}
+	if n := strings.Count(string(p.Requests()[0].Body), "cachePoint"); n != 1 {
+		t.Errorf("%d cache points besides three marks, want 1", n)
+	}
 }
 
 // With a key in the environment, the sender talks to the real service.

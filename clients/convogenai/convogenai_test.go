@@ -3,6 +3,7 @@ package convogenai_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -83,12 +84,37 @@ func TestSend_VertexAI(t *testing.T) {
 func TestParams(t *testing.T) {
 	for field, config := range map[string]*genai.GenerateContentConfig{
 		"systemInstruction": {SystemInstruction: genai.NewContentFromText("x", "user")},
+		"candidateCount":    {HTTPOptions: &genai.HTTPOptions{ExtraBody: map[string]any{"generation_config": map[string]any{"candidate_count": 2}}}},
 		"contents":          {HTTPOptions: &genai.HTTPOptions{ExtraBody: map[string]any{"contents": []any{"x"}}}},
 	} {
 		clienttest.Refuses(t, field, func(url string) convo.Send {
 			return convogenai.Send(newClient(url, withTransport()), model, config, nil)
 		})
 	}
+}
+
+// Gemini takes its fields in snake_case, too.
+func TestSnakeCase(t *testing.T) {
+	clienttest.Refuses(t, "systemInstruction", func(url string) convo.Send {
+		return convogenai.Send(newClient(url, withTransport()), model, extraBody(`{"system_instruction":{"parts":[{"text":"x"}]}}`), nil)
+	})
+	r := clienttest.Record(t)
+	config := extraBody(`{"safety_settings":[{"category":"c"}],"tools":[{"function_declarations":[{"name":"own"}]}],"tool_config":{"function_calling_config":{"mode":"ANY"}},
+		"generation_config":{"max_output_tokens":9,"response_mime_type":"application/json","response_schema":{"properties":{"a_b":{}}},"stop_sequences":["x"],"thinking_config":{"thinking_budget":500},"top_p":1}}`)
+	config.StopSequences = []string{"y"}
+	s := &convogenai.Sender{Client: newClient(r.URL, withTransport()), Model: "mine", Config: config}
+	_ = clienttest.Do(t, s.Send, convo.User("q"))
+	r.Check("a request", []string{`"maxOutputTokens":9`, `"thinkingBudget":500`, `"a_b"`, `"function_declarations"`, `"safetySettings"`, `"stopSequences":["x"]`}, []string{`"max_output_tokens"`})
+	_, _ = s.Summarizer("").Summarize(t.Context(), convo.SummaryRequest{Prompt: "P", MaxTokens: 1000})
+	r.Check("a summary", []string{`{"generationConfig":{"maxOutputTokens":2500,"thinkingConfig":{"thinkingBudget":500}},"safetySettings":[{"category":"c"}],"contents":`}, nil)
+}
+
+func extraBody(fields string) *genai.GenerateContentConfig {
+	var body map[string]any
+	if err := json.Unmarshal([]byte(fields), &body); err != nil {
+		panic(err)
+	}
+	return &genai.GenerateContentConfig{HTTPOptions: &genai.HTTPOptions{ExtraBody: body}}
 }
 
 // Cached content holds the system text and the tools, and a request with it may have none.

@@ -15,6 +15,7 @@ package convoopenai
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -68,7 +69,7 @@ type ChatSender struct {
 // with the cause [clients.ErrStop], what has come is the answer.
 func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
-	f.Model = cmp.Or(at.Model(), s.Params.Model)
+	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
 	req, err := f.Encode(at)
 	if err != nil {
 		return convo.Reply{}, err
@@ -82,26 +83,22 @@ func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply,
 // own.
 func (s *ChatSender) Summarizer(model string) convo.Summarizer {
 	f := s.Format
-	f.Model = cmp.Or(model, s.Params.Model)
-	return clients.Summarizer(f, f.Model, s.Params.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	usual := clients.ModelOf(s.Params)
+	f.Model = cmp.Or(model, usual)
+	return clients.Summarizer(f, f.Model, usual, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
 		return s.send(ctx, f, req, nil)
 	})
 }
 
 func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
-	params := s.Params
-	params.Model = f.Model
-	if !params.StreamOptions.IncludeUsage.Valid() {
-		params.StreamOptions.IncludeUsage = openai.Bool(true)
-	}
-	body, err := clients.Body(ctx, req, params)
+	body, err := clients.Body(ctx, req, s.Params, clients.Set("model", f.Model), clients.Default("stream_options.include_usage", true))
 	if err != nil {
 		return convo.Reply{}, err
 	}
 	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[openai.ChatCompletionChunk] {
-		return s.Client.Chat.Completions.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+		return s.Client.Chat.Completions.NewStreaming(ctx, s.Params, options(req, body, m, s.Options)...)
 	})
-	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools, "functions": params.Functions})
+	reply.ParamTools = clients.ToolNames(s.Params)
 	return reply, err
 }
 
@@ -131,7 +128,7 @@ type ResponsesSender struct {
 // does.
 func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
-	f.Model = cmp.Or(at.Model(), s.Params.Model)
+	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
 	req, err := f.Encode(at)
 	if err != nil {
 		return convo.Reply{}, err
@@ -142,30 +139,32 @@ func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.R
 // Summarizer returns a summarizer that asks a model, as [ChatSender.Summarizer] does.
 func (s *ResponsesSender) Summarizer(model string) convo.Summarizer {
 	f := s.Format
-	f.Model = cmp.Or(model, s.Params.Model)
-	return clients.Summarizer(f, f.Model, s.Params.Model, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
+	usual := clients.ModelOf(s.Params)
+	f.Model = cmp.Or(model, usual)
+	return clients.Summarizer(f, f.Model, usual, func(ctx context.Context, req wire.Request) (convo.Reply, error) {
 		return s.send(ctx, f, req, nil)
 	})
 }
 
 func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
-	params := s.Params
-	params.Model = f.Model
-	if !params.Store.Valid() {
-		params.Store = openai.Bool(false)
-	}
-	if encrypted := responses.ResponseIncludableReasoningEncryptedContent; !slices.Contains(params.Include, encrypted) {
-		params.Include = append(slices.Clone(params.Include), encrypted)
-	}
-	body, err := clients.Body(ctx, req, params)
+	body, err := clients.Body(ctx, req, s.Params, clients.Set("model", f.Model), clients.Default("store", false), includeReasoning)
 	if err != nil {
 		return convo.Reply{}, err
 	}
 	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[responses.ResponseStreamEventUnion] {
-		return s.Client.Responses.NewStreaming(ctx, params, options(req, body, m, s.Options)...)
+		return s.Client.Responses.NewStreaming(ctx, s.Params, options(req, body, m, s.Options)...)
 	})
-	reply.ParamTools = clients.ToolNames(map[string]any{"tools": params.Tools})
+	reply.ParamTools = clients.ToolNames(s.Params)
 	return reply, err
+}
+
+// includeReasoning has the answer include its reasoning in encrypted form.
+func includeReasoning(params map[string]json.RawMessage) {
+	const encrypted = responses.ResponseIncludableReasoningEncryptedContent
+	var include []responses.ResponseIncludable
+	if err := json.Unmarshal(params["include"], &include); (err == nil || params["include"] == nil) && !slices.Contains(include, encrypted) {
+		clients.Set("include", append(include, encrypted))(params)
+	}
 }
 
 // options returns the options of a request with a body.

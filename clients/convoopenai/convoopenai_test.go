@@ -2,6 +2,7 @@ package convoopenai_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -37,6 +38,15 @@ func TestChat(t *testing.T) {
 			}
 			return &convoopenai.ChatSender{Client: newClient(url), Params: params, Show: show}
 		},
+		Extra: func(url string, fields map[string]any, override bool) clienttest.Sender {
+			params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
+			if override {
+				params = param.Override[openai.ChatCompletionNewParams](fields)
+			} else {
+				params.SetExtraFields(fields)
+			}
+			return &convoopenai.ChatSender{Client: newClient(url), Params: params}
+		},
 		Strict: func(url string, schema bool) clienttest.Sender {
 			params := openai.ChatCompletionNewParams{
 				Model: "gpt-5.5", MaxCompletionTokens: openai.Int(1024), N: openai.Int(1), Store: openai.Bool(true),
@@ -64,6 +74,15 @@ func TestResponses(t *testing.T) {
 				params.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: own, Description: openai.String("of the parameters"), Parameters: map[string]any{"type": "object"}}}}
 			}
 			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params, Show: show}
+		},
+		Extra: func(url string, fields map[string]any, override bool) clienttest.Sender {
+			params := responses.ResponseNewParams{Model: "gpt-5.5"}
+			if override {
+				params = param.Override[responses.ResponseNewParams](fields)
+			} else {
+				params.SetExtraFields(fields)
+			}
+			return &convoopenai.ResponsesSender{Client: newClient(url), Params: params}
 		},
 		Strict: func(url string, schema bool) clienttest.Sender {
 			params := responses.ResponseNewParams{Model: "gpt-5.5", MaxOutputTokens: openai.Int(1024), Store: openai.Bool(true)}
@@ -122,6 +141,21 @@ func TestChat_Rate(t *testing.T) {
 	if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != http.StatusTooManyRequests || err.Error() != want || convo.IsOverflow(err) {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
+}
+
+// What the sender asks for by default is also asked for if the parameters are one JSON object.
+func TestOverride(t *testing.T) {
+	r := clienttest.Record(t)
+	raw := json.RawMessage(`{"model":"m","stream_options":{"include_obfuscation":false},"include":["x"]}`)
+	clienttest.Do(t, convoopenai.Chat(newClient(r.URL), param.Override[openai.ChatCompletionNewParams](raw), nil), convo.User("q"))
+	r.Check("Chat Completions", []string{`"include_usage":true`, `"include_obfuscation":false`}, nil)
+	clienttest.Do(t, convoopenai.Responses(newClient(r.URL), param.Override[responses.ResponseNewParams](raw), nil), convo.User("q"))
+	r.Check("Responses", []string{`"store":false`, `"include":["x","reasoning.encrypted_content"]`}, nil)
+	raw = json.RawMessage(`{"model":"m","stream_options":{"include_usage":false},"store":true}`)
+	clienttest.Do(t, convoopenai.Chat(newClient(r.URL), param.Override[openai.ChatCompletionNewParams](raw), nil), convo.User("q"))
+	r.Check("Chat Completions, their own", []string{`"include_usage":false`}, nil)
+	clienttest.Do(t, convoopenai.Responses(newClient(r.URL), param.Override[responses.ResponseNewParams](raw), nil), convo.User("q"))
+	r.Check("Responses, their own", []string{`"store":true`, `"include":["reasoning.encrypted_content"]`}, nil)
 }
 
 // With a key in the environment, the senders talk to the real service.

@@ -160,6 +160,7 @@ var outputs = [...]struct {
 	{"o1", 100_000}, {"o3", 100_000}, {"o4", 100_000},
 	{"gemini-1", 8_192}, {"gemini-2-0", 8_192}, {"gemini-1-5", 8_192}, {"gemini-2-5", 65_535}, {"gemini-3", 65_535},
 	{"nova-micro", 10_000}, {"nova-lite", 10_000}, {"nova-pro", 10_000},
+	{"deepseek-chat", 8_192}, {"qwen-max", 8_192}, {"command-r", 4_000},
 }
 
 // LeastThinking returns how little a model can think, in the words of its provider: an

@@ -46,7 +46,8 @@ func TestOutput(t *testing.T) {
 		"claude-3-opus-20240229": 4_096, "claude-3-5-sonnet": 8_192, "claude-3-7-sonnet": 64_000, "claude-opus-4-1": 32_000, "claude-sonnet-4": 64_000,
 		"us.anthropic.claude-haiku-4-5-20251001-v1:0": 64_000, "claude-opus-5-5": 128_000,
 		"gpt-4": 8_192, "gpt-4.1-mini": 32_768, "openai/gpt-4o-2024-08-06": 16_384, "gpt-5.5": 128_000, "o3-mini": 100_000,
-		"models/gemini-2.0-flash": 8_192, "gemini-3.8-flash": 65_535, "amazon.nova-lite-v1:0": 10_000, "amazon.nova-2-lite-v1:0": 0, "": 0, "mine": 0,
+		"models/gemini-2.0-flash": 8_192, "gemini-3.8-flash": 65_535, "amazon.nova-lite-v1:0": 10_000, "amazon.nova-2-lite-v1:0": 0,
+		"deepseek-chat": 8_192, "qwen-max-2025-01-25": 8_192, "qwen3-max": 0, "cohere.command-r-plus-v1:0": 4_000, "command-r7b-12-2024": 0, "": 0, "mine": 0,
 	} {
 		if got := Output(model); got != want {
 			t.Errorf("%s: %d, want %d", model, got, want)
