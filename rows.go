@@ -127,22 +127,19 @@ func sameJSON(s string) string {
 // rowSums computes what rows are compared by: what the model reads of each entry, and which
 // calls its results answer.
 type rowSums struct {
-	calls []Part // of the newest message that is no result
+	calls []ToolCall // of the newest message that is no result
 }
 
 // of returns the sum of the next entry.
 func (r *rowSums) of(e *entry) fingerprint.Sum {
 	sum := fingerprint.Sum(e.msg.Sum())
 	if e.msg.Role != RoleTool {
-		r.calls = e.msg.Parts
+		r.calls = e.msg.ToolCalls()
 		return sum
 	}
 	for _, p := range e.msg.Parts {
 		result, ok := p.(ToolResult)
-		sum = sum.Uint64(uint64(slices.IndexFunc(r.calls, func(p Part) bool {
-			c, isCall := p.(ToolCall)
-			return ok && isCall && c.ID == result.CallID
-		})))
+		sum = sum.Uint64(uint64(slices.IndexFunc(r.calls, func(c ToolCall) bool { return ok && c.ID == result.CallID })))
 	}
 	return sum
 }

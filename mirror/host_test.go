@@ -346,8 +346,8 @@ func (o *host) act() {
 		o.reports = o.reports[:len(o.reports)-1]
 		if o.h.Undo(r) == nil {
 			o.note("undo")
-			for _, id := range r.Dropped {
-				delete(o.dropped, id)
+			for _, e := range o.entries() {
+				delete(o.dropped, e.ID)
 			}
 		}
 		o.sync()

@@ -229,7 +229,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 			if u.host != "" && m.isTaken(u.host, rows) {
 				return &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
 			}
-			u.isOwn = true
+			u.isOwn, u.at = true, -1 // meet finds out which call it answers
 		}
 		rows = append(rows, r)
 	}

@@ -125,6 +125,10 @@ func (m *Mirror[M]) join(p *plan[M], i, ended int) *unit[M] {
 		case !u.same(it):
 		case u.host != "" && u.host == it.host:
 			return u
+		case m.filled: // it stands behind what was found so far
+			if at := slices.Index(m.view, u); !slices.ContainsFunc(m.view[at+1:], func(o *unit[M]) bool { return p.joined[o] }) {
+				return u
+			}
 		case ended > u.behind || i < u.behind && slices.ContainsFunc(p.items[i+1:min(u.behind, len(p.items))], func(o *unit[M]) bool { return o.isEnd }):
 		default:
 			return u
@@ -226,7 +230,9 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	for _, u := range m.view {
 		if i, ok := index[u]; ok {
 			before = max(before, i+1)
-		} else if !u.listed && !slices.Contains(p.wrong, u) {
+		} else if slices.Contains(p.wrong, u) {
+			before = len(p.list)
+		} else if !u.listed {
 			loose = append(loose, placed{u, max(before, min(u.behind, p.behind))})
 		}
 	}
@@ -267,7 +273,7 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 		p.from, p.append = 0, slices.Clone(p.list) // anew
 		for _, u := range m.loose {
 			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
-				p.append = append(p.append, u)
+				p.append, u.behind = append(p.append, u), len(p.list)
 			}
 		}
 	case p.from >= 0 && p.from <= newest:
@@ -353,16 +359,16 @@ func (m *Mirror[M]) takeValues(p *plan[M]) {
 		}
 		isDone[r] = true
 		was := now[it].row
-		isSame, isEqual := was != nil && was != r && len(was.units) == len(r.units), true
-		for i := range r.units {
-			if isSame = isSame && was.units[i] == now[r.units[i]]; isSame {
-				isEqual = isEqual && was.units[i].exact == r.units[i].exact && slices.Equal(was.units[i].calls, r.units[i].calls)
-			}
+		isSame, isEqual := was != nil && was != r && len(was.units) == len(r.units), true // the same units; of the same bytes
+		for i, it := range r.units {
+			u := now[it]
+			isSame = isSame && was.units[i] == u
+			isEqual = isEqual && u.exact == it.exact && slices.Equal(u.calls, it.calls)
 		}
-		if isSame && was.held && !isEqual {
+		switch {
+		case isSame && was.held && !isEqual:
 			continue
-		}
-		if isSame {
+		case isSame:
 			was.value, was.held = r.value, true
 		}
 		for i, it := range r.units {
@@ -371,7 +377,7 @@ func (m *Mirror[M]) takeValues(p *plan[M]) {
 			case u == it:
 			case isSame:
 				u.exact, u.calls = it.exact, it.calls
-			case u.row == nil || !u.row.held || u.exact == it.exact && slices.Equal(u.calls, it.calls):
+			case isEqual || u.row == nil || !u.row.held:
 				u.row, u.exact, u.calls = r, it.exact, it.calls
 				r.units[i] = u
 			}

@@ -277,6 +277,9 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			m.register(u)
 			others = append(others, u)
 		}
+		if u.isOwn && u.role == convo.RoleTool && u.at < 0 {
+			u.answers(slices.Index(calls, callsOf(&msg)[0]))
+		}
 		if u.id, u.stand = e.ID, inView; u.listed {
 			for _, o := range others {
 				o.behind = u.place
