@@ -113,8 +113,9 @@ func (m *Mirror[M]) whole(shown []sight[M]) *row[M] {
 	if r == nil || !r.held || len(r.units) > len(shown) {
 		return nil
 	}
-	for i, u := range r.units {
-		if v := &shown[i]; v.unit != u || v.sum != u.exact || !u.hasCalls(&v.msg) {
+	for _, u := range r.units { // results may have another order in the value
+		at := slices.IndexFunc(shown[:len(r.units)], func(v sight[M]) bool { return v.unit == u })
+		if at < 0 || shown[at].sum != u.exact || !u.hasCalls(&shown[at].msg) {
 			return nil
 		}
 	}
@@ -133,16 +134,23 @@ func (u *unit[M]) hasCalls(msg *convo.Message) bool {
 }
 
 // build returns what Encode makes of the first message of shown, and of how many it is made:
-// results that stand in one value stay together.
+// results of one value stay together, in the order that they have there.
 func (m *Mirror[M]) build(shown []sight[M]) (v M, n int, err error) {
 	msg, r := shown[0].msg, shown[0].row()
 	if n = 1; r == nil {
 		v, err = m.codec.Encode(msg, nil)
 		return v, n, err
 	}
-	msg.Parts = slices.Clone(msg.Parts)
-	for ; n < len(shown) && msg.Role == convo.RoleTool && shown[n].row() == r && shown[n].msg.Role == convo.RoleTool; n++ {
-		msg.Parts = append(msg.Parts, shown[n].msg.Parts...)
+	for n < len(shown) && msg.Role == convo.RoleTool && shown[n].row() == r && shown[n].msg.Role == convo.RoleTool {
+		n++
+	}
+	msg.Parts = nil
+	together := slices.Clone(shown[:n])
+	slices.SortStableFunc(together, func(a, b sight[M]) int {
+		return slices.Index(r.units, a.unit) - slices.Index(r.units, b.unit)
+	})
+	for _, s := range together {
+		msg.Parts = append(msg.Parts, s.msg.Parts...)
 	}
 	var was *M
 	if r.held {
