@@ -26,9 +26,15 @@ import (
 // It is safe for concurrent use, but the conversation has one run at a time.
 type Agent struct {
 	// Next is the host's own PrepareStep; nil: none. It is called first, with the
-	// messages of fantasy. Messages that it adds after these are given to Add, and so
-	// stay in every later request. Its System replaces the system message.
+	// messages of fantasy. What it inserts, replaces or removes among these is part of the
+	// list; it must do the same at each step, since the list of fantasy does not change.
+	// Messages that it adds after all of them are given to Add, and so stay in every later
+	// request. Its System replaces the system message.
 	Next fantasy.PrepareStepFunction
+
+	// OnFollow is called by PrepareStep when the messages do not continue those of the last
+	// step, such as after an edit, and entries were taken back; nil: not called.
+	OnFollow func(mirror.Followed)
 
 	mirror *mirror.Mirror[fantasy.Message]
 
@@ -46,12 +52,14 @@ type Agent struct {
 func New(m *mirror.Mirror[fantasy.Message]) *Agent { return &Agent{mirror: m} }
 
 // PrepareStep is for fantasy.WithPrepareStep, or the field of that name in a call. It
-// returns the messages that fit, and Model of the model. Its error is a
-// [*mirror.PastError] if the messages do not continue those of the last step, or that of
+// returns the messages that fit, and Model of the model. It follows a list that has changed,
+// as Follow of the Mirror does, and calls OnFollow. Its error is that of Follow, which is a
+// [*mirror.PastError] if the list is that of another conversation, or that of
 // History.Prepare.
 func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
 	r := fantasy.PrepareStepResult{Messages: o.Messages, Model: o.Model}
 	list := o.Messages
+	var typed []fantasy.Message
 	if a.Next != nil {
 		next, own, err := a.Next(ctx, o)
 		if err != nil {
@@ -62,18 +70,22 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 			r.Model = o.Model
 		}
 		if r.Messages != nil {
-			var typed []fantasy.Message
 			list, typed = split(o.Messages, r.Messages)
-			if err := a.mirror.Sync(withSystem(list, r.System)); err != nil {
-				return ctx, r, err
-			}
-			if err := a.mirror.Add(typed...); err != nil {
-				return ctx, r, err
-			}
 		}
 	}
+	list = withSystem(list, r.System)
+	done, err := a.mirror.Follow(list)
+	if err != nil {
+		return ctx, r, err
+	}
+	if done.Past != nil && a.OnFollow != nil {
+		a.OnFollow(done)
+	}
+	if err := a.mirror.Add(typed...); err != nil {
+		return ctx, r, err
+	}
 	a.uses(r.Model)
-	view, s, err := a.mirror.Prepare(ctx, withSystem(list, r.System))
+	view, s, err := a.mirror.Prepare(ctx, list)
 	if err != nil {
 		return ctx, r, err
 	}
@@ -83,14 +95,63 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 	return ctx, r, nil
 }
 
-// split returns the part of a list that fantasy has given, with the system messages that
-// the host has put in front, and what the host has put behind it.
+// split returns the part of list that has the messages that fantasy has given, as Next has
+// changed them, and what Next has put after all of them.
 func split(given, list []fantasy.Message) (kept, typed []fantasy.Message) {
-	n := len(list) - front(list) - (len(given) - front(given))
-	if n <= 0 {
-		return list, nil
+	was, now := signsOf(given), signsOf(list)
+	for len(was) > 0 && len(now) > 0 && was[0] == now[0] {
+		was, now = was[1:], now[1:]
 	}
-	return list[:len(list)-n], list[len(list)-n:]
+	best := make([]int, len(now)+1) // how well the messages of was so far and now[:i] can be aligned
+	for _, w := range was {
+		before := 0 // best[i] without w
+		for i, n := range now {
+			without := best[i+1]
+			best[i+1] = max(without, best[i], before+w.likeness(n))
+			before = without
+		}
+	}
+	end := len(list) - len(now) + slices.Index(best, best[len(now)])
+	return list[:end], list[end:]
+}
+
+// A sign is what split compares of a message.
+type sign struct {
+	role  fantasy.MessageRole
+	calls string // IDs of its calls, or of those that it answers
+	sum   uint64 // of what the model reads
+}
+
+// signsOf returns the signs of list after its system messages.
+func signsOf(list []fantasy.Message) (signs []sign) {
+	for _, m := range list[front(list):] {
+		s := sign{role: m.Role}
+		msgs, _ := decode(m)
+		for _, msg := range msgs {
+			s.sum = s.sum*31 + msg.Sum()
+			for _, c := range msg.ToolCalls() {
+				s.calls += c.ID + " "
+			}
+			for _, r := range msg.ToolResults() {
+				s.calls += r.CallID + " "
+			}
+		}
+		signs = append(signs, s)
+	}
+	return signs
+}
+
+// likeness returns how likely it is that a message is b, or b was put in its place.
+func (a sign) likeness(b sign) int {
+	switch {
+	case a == b:
+		return 4
+	case a.role != b.role || a.calls != b.calls:
+		return 0
+	case a.calls != "":
+		return 3
+	}
+	return 1
 }
 
 func front(list []fantasy.Message) int {
