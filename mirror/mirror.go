@@ -84,6 +84,7 @@ type Mirror[M any] struct {
 	byID    map[convo.ID]*unit[M] // of the others
 	tail    []M                   // what stands at the end of the list for one request
 	waiting []*row[M]             // given to Add, and not appended yet
+	added   uint64                // how often Add was called
 }
 
 // New returns a Mirror that fills h. The History may hold entries already, such as one
@@ -113,6 +114,13 @@ func empty[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
 
 // History returns the History that m fills.
 func (m *Mirror[M]) History() *convo.History { return m.h }
+
+// version returns what differs when Decisions needs to be stored again.
+func (m *Mirror[M]) version() [2]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return [2]uint64{m.h.Status().Decisions, m.added}
+}
 
 // A PastError says that a list does not begin with what Sync has seen of it before. Sync
 // has changed nothing. [Mirror.Follow] goes back with the list instead.
@@ -234,6 +242,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 		rows = append(rows, r)
 	}
 	m.waiting = append(m.waiting, rows...)
+	m.added++
 	if err := m.deliver(); err != nil {
 		m.waiting = slices.DeleteFunc(m.waiting, func(r *row[M]) bool { return slices.Contains(rows, r) })
 		return err
