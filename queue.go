@@ -10,14 +10,15 @@ import "context"
 //
 // If the conversation is empty, ends with an assistant message without open calls, and
 // not with an answer that is paused, or with a message whose request has failed, the
-// messages are appended at once. Otherwise an answer is due, and the messages are delivered by the next Append, AppendReply,
-// AnswerOpenCalls, Do, Rollback, Rewind or Restore that makes it possible. While Do waits
-// for an answer, nothing is delivered between the request and that answer.
+// messages are appended at once. Otherwise an answer is due, and the next Append,
+// AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that can delivers them.
+// While Do waits for an answer, nothing is delivered between the request and that answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
 // counts, and are not affected by rollbacks. Status.Queued is their number,
-// Snapshot.Queued returns them, and Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
-// conversation; [History.Reload] merges them with the queue of another writer.
+// Snapshot.Queued returns them, and Unqueue removes them. They are part of the JSON of a
+// snapshot and are saved with the conversation; [History.Reload] merges them with the
+// queue of another writer.
 //
 // Messages are copied, checked and counted as by [History.Append]. If a message is
 // invalid or not a user message, Queue queues none and returns a [*MessageError].

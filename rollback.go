@@ -21,9 +21,16 @@ const maxTakenBack = 100
 
 // isTakenBack reports whether a rollback took back the entry with the ID. Where there never
 // was an entry, it reports whether one of that time would have been.
-func (s *state) isTakenBack(id ID) bool {
+func (s *state) isTakenBack(id ID) bool { return s.takenBackUpTo(id) != 0 }
+
+// takenBackUpTo returns the newest ID that was taken back together with the entry with the ID,
+// or 0 if that was not taken back.
+func (s *state) takenBackUpTo(id ID) ID {
 	i := sort.Search(len(s.takenBack), func(i int) bool { return s.takenBack[i].Last >= id })
-	return i < len(s.takenBack) && s.takenBack[i].First <= id && s.find(id) == nil
+	if i == len(s.takenBack) || s.takenBack[i].First > id || s.find(id) != nil {
+		return 0
+	}
+	return s.takenBack[i].Last
 }
 
 // cameBack notes that the entries of a list are in the view again.
@@ -203,10 +210,16 @@ func (h *History) rewindTo(id, last ID) error {
 	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
 		queued = nil // the caller has named one of them
 	}
-	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) {
+	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) || len(queued) == 0 && (id > last && h.find(id) == nil || h.hasDropped(last)) {
 		h.rewindLocked(n, last, queued)
 	}
 	return nil
+}
+
+// hasDropped reports whether edits in place have dropped an entry newer than last that was not
+// taken back since. The view has no newer one.
+func (s *state) hasDropped(last ID) bool {
+	return len(s.edits) > 0 && s.edits[0].newest > last && s.takenBackUpTo(last+1) < s.edits[0].newest
 }
 
 // wayBackLocked says how to take back what is newer than last, although the summary stands

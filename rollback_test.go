@@ -843,6 +843,27 @@ func TestRewindTo_CameBack(t *testing.T) {
 	require.NoError(t, h.RewindTo(4))
 }
 
+// What an edit has dropped is taken back also if the view has nothing newer.
+func TestRewindTo_Dropped(t *testing.T) {
+	for name, rewind := range map[string]func(*convo.History) error{
+		"before": func(h *convo.History) error { return h.RewindBefore(2) },
+		"to":     func(h *convo.History) error { return h.RewindTo(1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := historyOf(t, nil, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+			r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3}})
+			require.NoError(t, h.RewindTo(3))
+			require.NoError(t, rewind(h))
+			unchanged(t, h, func() {
+				require.ErrorIs(t, h.RewindBefore(2), convo.ErrStale)
+				require.NoError(t, h.RewindTo(1))
+			})
+			require.NoError(t, h.Undo(r))
+			assert.Equal(t, []convo.ID{1}, idsOf(h.Snapshot()))
+		})
+	}
+}
+
 // A message that a Do has delivered from the queue is taken back if it is named.
 func TestRewindBefore_Delivered(t *testing.T) {
 	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", callOf("c")))

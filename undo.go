@@ -25,8 +25,11 @@ func (h *History) Undo(r Report) error {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.putBackLocked(d)
-	h.unsummarisedLocked(d.was.summary)
-	h.edits, h.summary, h.touched = d.was.edits, d.was.summary, d.was.touched
+	if s := d.was.summary; !h.tookBackSince(d, s.newestCovered()) {
+		h.unsummarisedLocked(s)
+		h.summary = s
+	}
+	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
 	h.undidLocked(d.was.version + 1)
@@ -43,9 +46,19 @@ func (h *History) Undo(r Report) error {
 	return nil
 }
 
-// putBackLocked restores the entries recorded in d to their positions. An entry that the
-// edit changed, and that a rollback has since taken back, is not restored.
+// tookBackSince reports whether a rollback has taken back the entry with the ID since the edit
+// recorded in d.
+func (s *state) tookBackSince(d *departure, id ID) bool {
+	return s.takenBackUpTo(id) >= max(d.was.last, 1)
+}
+
+// putBackLocked restores the entries recorded in d to their positions, except exchanges of
+// which a rollback has since taken back an entry.
 func (h *History) putBackLocked(d *departure) {
+	gone := make(map[ID]bool) // heads
+	for _, back := range d.gone {
+		gone[back.was.head] = gone[back.was.head] || h.tookBackSince(d, back.was.id)
+	}
 	list := make([]*entry, 0, len(h.list)+len(d.gone))
 	originals := make([]*original, 0, len(h.originals)+len(d.gone))
 	add := func(e *entry, o *original) {
@@ -65,7 +78,7 @@ func (h *History) putBackLocked(d *departure) {
 			originals, kept = append(originals, kept[0]), kept[1:]
 		}
 		switch {
-		case back.now == nil:
+		case back.now == nil && !gone[back.was.head]:
 			add(back.was, back.original)
 		case len(rest) > 0 && rest[0] == back.now:
 			if answered && back.now.marks.has(bare) && !back.was.marks.has(bare) {

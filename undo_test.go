@@ -45,6 +45,54 @@ func TestUndo(t *testing.T) {
 	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(first), convo.ErrStale) })
 }
 
+// Undo brings back nothing that a rewind has taken back since the edit.
+func TestUndo_AfterRewind(t *testing.T) {
+	call := convo.ToolCall{ID: "a", Name: "run", Arguments: "{}"}
+	newHistory := func() *convo.History {
+		return historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("", call), convo.Result(call, "5"), convo.Assistant("6"), convo.User("7"))
+	}
+	h := newHistory()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}})
+	require.NoError(t, h.RewindTo(3))
+	mustAppend(t, h, convo.Assistant("8"))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 8}, idsOf(h.Snapshot()))
+	require.ErrorIs(t, h.RewindTo(6), convo.ErrStale)
+
+	// A call whose result was taken back stays away with it.
+	h = newHistory()
+	r = apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
+	require.NoError(t, h.RewindTo(4))
+	mustAppend(t, h, convo.Assistant("8"))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 8}, idsOf(h.Snapshot()))
+
+	// So does a summary that stands for what was taken back.
+	h = newHistory()
+	apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "s"}})
+	r = apply(t, h, convo.Edit{Summary: &convo.Summary{}})
+	require.NoError(t, h.RewindTo(1))
+	require.NoError(t, h.Undo(r))
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+	assert.Equal(t, []convo.ID{1}, idsOf(h.Snapshot()))
+
+	// What left between two rewinds comes back, however many rewinds there were.
+	h = newHistory()
+	for range 101 {
+		mustAppend(t, h, convo.Assistant("a"), convo.User("u"), convo.Assistant("b"))
+		ids := idsOf(h.Snapshot())
+		require.NoError(t, h.RewindTo(ids[len(ids)-2]))
+	}
+	before := idsOf(h.Snapshot())
+	r = apply(t, h, convo.Edit{Drop: before[1 : len(before)-1]})
+	mustAppend(t, h, convo.Assistant("a"))
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, before[:len(before)-1], idsOf(h.Snapshot()))
+}
+
 func TestUndo_Refuses(t *testing.T) {
 	h := tour(t, nil)
 	at := h.Snapshot()

@@ -772,6 +772,9 @@ func (m *model) rewind(most int) (taken int) {
 		m.list = whole
 		return 0
 	}
+	for id := whole[len(m.list)].id; id <= m.last; id++ {
+		m.takenBack[id] = true // also what an edit has dropped
+	}
 	var back []message
 	for _, e := range whole[len(whole)-kept:] {
 		m.takenBack[e.id] = true
@@ -797,9 +800,14 @@ func (m *model) undo() {
 		}
 		list = append(list, x)
 	}
+	gone := map[convo.ID]bool{} // heads of exchanges that were taken back
 	for _, id := range e.touched {
 		x, _ := e.before.find(id)
-		if e.dropped(id) {
+		gone[x.head] = gone[x.head] || m.takenBack[id]
+	}
+	for _, id := range e.touched {
+		x, _ := e.before.find(id)
+		if e.dropped(id) && !gone[x.head] {
 			list = append(list, x)
 		}
 	}
