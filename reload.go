@@ -185,6 +185,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if h.id.key != t.id.key {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
+	takenBack := h.takenBack
 	h.last, h.touched, h.appended, h.released, h.takenBack = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack
 	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
@@ -221,6 +222,12 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumMeasured(true)
 
 	l.adoptLocked(r, m.storedLocked(saved), h.last)
+	for _, r := range takenBack {
+		if r.Last > h.last { // these IDs name nothing else later
+			h.takenBack = append(slices.Clip(h.takenBack), Range{max(r.First, t.last+1), r.Last})
+			h.last, h.snap = r.Last, nil
+		}
+	}
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}

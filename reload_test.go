@@ -233,10 +233,27 @@ func TestReload_EditsAndRollbacks(t *testing.T) {
 	mustAppend(t, a, convo.User("a3"))
 	save(t, a)
 	takeOver(t, b)
-	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "4 b3", "5 b4", "6 b6"}, linesOf(b))
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "6 b3", "7 b4", "8 b6"}, linesOf(b), "5 was taken back")
 	_, ok := b.Snapshot().Summary()
 	assert.False(t, ok)
 	assert.ErrorIs(t, b.Undo(r), convo.ErrStale)
+}
+
+// The IDs of messages that were taken back before they were saved name nothing else later.
+func TestReload_TakenBack(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, convoRelaxed(), convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, b, convo.User("gone"), convo.Assistant("gone"))
+	require.NoError(t, b.RewindTo(2))
+	mustAppend(t, a, convo.User("a3"))
+	save(t, a)
+	takeOver(t, b)
+	require.ErrorIs(t, b.RewindTo(4), convo.ErrStale)
+	mustAppend(t, b, convo.User("b5"))
+	assert.Equal(t, []string{"1 1", "2 2", "3 a3", "5 b5"}, linesOf(b))
+	require.ErrorIs(t, b.RewindTo(4), convo.ErrStale)
+	save(t, b)
+	assert.Equal(t, linesOf(b), linesOf(open(t, s, "k", nil)))
 }
 
 func convoRelaxed() *convo.Options { return &convo.Options{Roles: convo.Relaxed()} }
