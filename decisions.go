@@ -199,9 +199,10 @@ func (in *stateJSON) rewind(last ID) {
 
 // Resume returns a [History] as it was when [History.Decisions] returned d. rows are the
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
-// were appended, without those that a Rollback took back or that were never appended.
-// Those that came after the decisions are appended again, as by [History.Append], with
-// Options.Pin and Options.MaxResult. A nil rows yields nothing.
+// were appended, without those that a Rollback took back or that were never appended:
+// Resume cannot tell these from new ones. Those that came after the decisions are
+// appended again, as by [History.Append], with Options.Pin and Options.MaxResult. A nil
+// rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
 // have set again what they had set: these are not part of [Decisions], and a system
