@@ -190,9 +190,10 @@ func (in *stateJSON) rewind(last ID) {
 		return
 	}
 	in.rows.cut(last)
-	s := state{list: slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last }), last: in.last, takenBack: orNil(in.back)}
+	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
-	in.entries, in.back = s.list, &s.takenBack
+	in.back = &s.takenBack
+	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }

@@ -344,7 +344,12 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 			return done, err
 		}
 	}
-	if err := m.commit(p); err != nil {
+	err = m.commit(p)
+	if errors.As(err, new(*convo.RoleError)) && p.from > 0 && len(p.wrong) == 0 {
+		p.keepOrder() // as where the view would begin with an answer
+		err = m.commit(p)
+	}
+	if err != nil {
 		if front > 0 || len(m.system) > 0 {
 			err = errors.Join(err, m.h.SetSystem(was...))
 		}

@@ -277,14 +277,18 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 			}
 		}
 	case p.from >= 0 && p.from <= newest:
-		// The summary stands for newer entries, so the order stays as it is.
-		p.from = -1
-		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { return u.stand == inView })
+		p.keepOrder() // the summary stands for newer entries
 	case p.from >= 0:
 		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { // the results that the History has made are made again
 			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
 		})
 	}
+}
+
+// keepOrder leaves what is in the view where it is.
+func (p *plan[M]) keepOrder() {
+	p.from = -1
+	p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { return u.stand == inView })
 }
 
 // commit does what p says.
