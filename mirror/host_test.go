@@ -164,6 +164,7 @@ func (o *host) check() {
 		_, isShown := place[text]
 		behind = behind || isShown
 	}
+	var order []int // places in the view, from the end of the list on
 	system := true
 	front := 0
 	for _, l := range o.list {
@@ -179,18 +180,20 @@ func (o *host) check() {
 			case isShown:
 				o.true(!isCovered(text), "%q is in the view and in the summary", text)
 				behind = true
-				if i > last && o.stored[text] { // where the view would begin with an answer, it stays
-					o.count["kept"]++
-					continue
+				order = append(order, i)
+				if !o.stored[text] {
+					o.true(i < last, "%q is not where the list has it", text)
+					last = i
 				}
-				o.true(i < last, "%q is not where the list has it", text)
-				last = i
 			case isCovered(text):
 				behind = true
 			default:
 				o.true(behind && hasLeft(text), "%q of the list is in no request", text)
 			}
 		}
+	}
+	if !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
+		o.count["kept"]++ // what was stored elsewhere stays, since the view would begin with an answer
 	}
 	for _, l := range o.added {
 		for _, text := range units(l) {
