@@ -41,8 +41,12 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 	ended := 0 // how many items there are up to the newest answer that ended a turn
 	for i, it := range items {
 		var u *unit[M]
-		if common < len(known) && known[common].same(it) {
-			u, common = known[common], common+1
+		at := common
+		for at < len(known) && known[at].stand == isNew && !known[at].same(it) {
+			at++ // it was taken back, and the list need not hold it
+		}
+		if at < len(known) && known[at].same(it) {
+			u, common = known[at], at+1
 		} else if u = m.join(p, i, ended); u != nil {
 			p.joined[u] = true
 		}
@@ -258,7 +262,7 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 		newest = sum.Covers[len(sum.Covers)-1].Last
 	}
 	for _, u := range p.gone { // what has left the view must not come back by Undo
-		if u.id > newest && (p.from < 0 || u.id < p.from) {
+		if u.stand != isNew && u.id > newest && (p.from < 0 || u.id < p.from) {
 			p.from = u.id
 		}
 	}
