@@ -220,7 +220,7 @@ func (o *host) values() {
 	}
 	for _, l := range o.list {
 		all := units(l)
-		if l.from != nil || len(all) == 0 || l.Role == convo.RoleSystem || slices.ContainsFunc(all, func(t string) bool { return !whole[t] }) {
+		if l.from != nil || len(all) == 0 || o.stored[all[0]] || l.Role == convo.RoleSystem || slices.ContainsFunc(all, func(t string) bool { return !whole[t] }) {
 			continue
 		}
 		o.true(slices.Contains(view, l), "%q is not the value of the list", all)

@@ -266,11 +266,11 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 			p.from = u.id
 		}
 	}
-	for n > 0 && p.from >= 0 && m.view[n-1].id > p.from {
+	for n > 0 && p.from >= 0 && m.ids[n-1] > p.from {
 		n--
 	}
-	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.view[n].id < p.from) {
-		p.from = m.view[n].id
+	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.ids[n] < p.from) {
+		p.from = m.ids[n]
 	}
 	switch {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:

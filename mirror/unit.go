@@ -251,7 +251,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	for _, u := range m.loose {
 		stand(u)
 	}
-	m.view = m.view[:0]
+	m.view, m.ids = m.view[:0], m.ids[:0]
 	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
 	var calls []string    // of the newest entry that is no result
 	for i := m.front(s); i < s.Len(); i++ {
@@ -286,7 +286,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			}
 			others = nil
 		}
-		m.view = append(m.view, u)
+		m.view, m.ids = append(m.view, u), append(m.ids, e.ID)
 	}
 	rest := 0
 	for _, u := range m.list {
