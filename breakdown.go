@@ -14,7 +14,7 @@ import (
 // Window. The raw tokens of entries and exchanges add up to Snapshot.Tokens instead.
 type Breakdown struct {
 	System    int // system messages
-	Tools     int // the tools of SetTools, and Limits.Tools, or what usage reports have shown to be sent besides
+	Tools     int // the tools of SetTools, and Limits.Tools, or what usage reports have shown to be sent besides, if that may be a tool
 	Summary   int // the summary
 	User      int // user messages, except media
 	Assistant int // assistant messages, except reasoning, calls and media
@@ -90,7 +90,12 @@ func (s *Snapshot) Breakdown() Breakdown {
 		scale.Overhead = s.setting.tools
 	}
 	var b Breakdown
-	rest, whole := scale.Tokens()-scale.Overhead, s.raw()
+	whole := s.raw()
+	overhead := scale.Overhead
+	if scale.Known != nil && whole > 0 && overhead < leastTool && s.tools.tokens() == 0 {
+		overhead = 0 // it is a part of the messages
+	}
+	rest := scale.Tokens() - overhead
 	// Rounding the sums, and not the shares, keeps the total.
 	sum, shared := int64(0), int64(0)
 	to := b.kinds()
@@ -100,7 +105,7 @@ func (s *Snapshot) Breakdown() Breakdown {
 		*to[i] = clampInt(share - shared)
 		shared = share
 	}
-	b.Tools = clampInt(int64(b.Tools) + scale.Overhead)
+	b.Tools = clampInt(int64(b.Tools) + overhead)
 	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
 	b.High, b.Low, b.Soft = clampInt(s.setting.high), clampInt(s.setting.low), clampInt(s.setting.soft)
 	if w := s.setting.window; w > 0 {
@@ -109,6 +114,9 @@ func (s *Snapshot) Breakdown() Breakdown {
 	}
 	return b
 }
+
+// leastTool is fewer tokens than any definition of a tool takes up in a request.
+const leastTool = 16
 
 // portion returns n * part / whole, or 0 if whole is 0. No argument is negative,
 // and part is at most whole.

@@ -131,6 +131,25 @@ func TestBreakdown_AddsUp(t *testing.T) {
 	}
 }
 
+// A few unexpected tokens are not tools, unless there are some.
+func TestBreakdown_NoTools(t *testing.T) {
+	one := []convo.Tool{{Name: "t"}}
+	for _, tt := range []struct {
+		tools      []convo.Tool
+		more, want int
+	}{{nil, 4, 0}, {nil, 40, 40}, {one, 4, 1 + 4}} {
+		h := historyOf(t, windowOf(1000, nil), convo.User("how far is it"), convo.Assistant("a mile"), convo.User("let us go"))
+		require.NoError(t, h.SetTools(tt.tools...))
+		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Tokens().Tokens + tt.more}))
+		b := h.Snapshot().Breakdown()
+		assert.Equal(t, tt.want, b.Tools)
+		addUp(t, b, h.Tokens().Tokens)
+	}
+	h := historyOf(t, nil)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 4}))
+	addUp(t, h.Snapshot().Breakdown(), 4)
+}
+
 // A tokenizer that panics does not reach the caller.
 func TestBreakdown_Panic(t *testing.T) {
 	panics := false

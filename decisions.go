@@ -190,18 +190,20 @@ func (in *stateJSON) rewind(last ID) {
 		return
 	}
 	in.rows.cut(last)
-	s := state{list: slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last }), last: in.last, takenBack: orNil(in.back)}
+	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
-	in.entries, in.back = s.list, &s.takenBack
+	in.back = &s.takenBack
+	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }
 
 // Resume returns a [History] as it was when [History.Decisions] returned d. rows are the
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
-// were appended, without those that a Rollback took back or that were never appended.
-// Those that came after the decisions are appended again, as by [History.Append], with
-// Options.Pin and Options.MaxResult. A nil rows yields nothing.
+// were appended, without those that a Rollback took back or that were never appended:
+// Resume cannot tell these from new ones. Those that came after the decisions are
+// appended again, as by [History.Append], with Options.Pin and Options.MaxResult. A nil
+// rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
 // have set again what they had set: these are not part of [Decisions], and a system

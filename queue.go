@@ -10,9 +10,10 @@ import "context"
 //
 // If the conversation is empty, ends with an assistant message without open calls, and
 // not with an answer that is paused, or with a message whose request has failed, the
-// messages are appended at once. Otherwise an answer is due, and the next Append,
-// AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that can delivers them.
-// While Do waits for an answer, nothing is delivered between the request and that answer.
+// messages are appended at once. Otherwise an answer is due, and they are delivered by
+// the next Append, AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
+// makes it possible; while Do waits for an answer, not between the request and that
+// answer.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
 // counts, and are not affected by rollbacks. Status.Queued is their number,

@@ -25,7 +25,7 @@ type Reply struct {
 
 	Usage      Usage    // zero: not reported
 	Stop       Stop     // why the answer ended; StopDone also if no reason was given
-	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open
+	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open, but not in another process: answer them there before Run
 
 	// Do and AppendReply set the following, and ignore what they are given here.
 

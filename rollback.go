@@ -320,8 +320,8 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	}
 	rest := &History{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens, state: h.state, failed: h.failed}
 	rest.maxResult.Store(h.maxResult.Load())
-	rest.list = h.list[:n:n]
-	rest.turn, rest.calls = max(rest.touched, newestTurn(rest.list)), callsOf(rest.list)
+	rest.cutTail(n, true)
+	rest.calls = callsOf(rest.list)
 	return rest, nil
 }
 

@@ -937,6 +937,14 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 		apply(t, h, convo.Edit{Drop: ids[:len(ids)-2], Summary: &convo.Summary{Text: "sum"}})
 	}
 	save := func(h *convo.History) { require.NoError(t, h.Save(t.Context())) }
+	compactTwice := func(h *convo.History) {
+		compact(h)
+		save(h)
+		mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"))
+		save(h)
+		compact(h)
+		save(h)
+	}
 	for name, tt := range map[string]struct {
 		change func(s convo.Store, h *convo.History) *convo.History // after 1 to 6, in two records
 		id     convo.ID
@@ -949,15 +957,7 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 			save(h)
 			return open(t, s, "a", nil)
 		}, 3, "record 2"},
-		"two compactions, the second question": {func(_ convo.Store, h *convo.History) *convo.History {
-			compact(h)
-			save(h)
-			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"))
-			save(h)
-			compact(h)
-			save(h)
-			return h
-		}, 5, "record 4"},
+		"two compactions, the second question": {func(_ convo.Store, h *convo.History) *convo.History { compactTwice(h); return h }, 5, "record 4"},
 		"two compactions, the first question": {func(_ convo.Store, h *convo.History) *convo.History {
 			compact(h)
 			save(h)
@@ -967,12 +967,7 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 			return h
 		}, 1, "record 2"},
 		"opened after two compactions": {func(s convo.Store, h *convo.History) *convo.History {
-			compact(h)
-			save(h)
-			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"))
-			save(h)
-			compact(h)
-			save(h)
+			compactTwice(h)
 			return open(t, s, "a", nil)
 		}, 5, "record 4"},
 		"pruned up to the record": {func(_ convo.Store, h *convo.History) *convo.History {

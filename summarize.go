@@ -597,7 +597,9 @@ func cloneAll(msgs []Message) []Message {
 }
 
 // Handoff returns a summary of the whole view, without Covers, for an [Edit] of another
-// agent's History. It does not change h, and does not wait for a running compaction.
+// agent's History, whose own summary it replaces. It does not have the pinned messages
+// word for word: append and pin them there, and then the question, without which no
+// answer is awaited. h does not change. Handoff does not wait for a running compaction.
 //
 // The summarizer with writes the summary; nil means [Extract]. The focus is what the
 // summary should concentrate on, and may be empty. The part of a tool result shown to a

@@ -283,3 +283,18 @@ func TestUndo_OfWhatRewindTookBack(t *testing.T) {
 	mustAppend(t, h, convo.User("5"))
 	assert.Equal(t, []string{"1", "2", "5"}, textsOf(h.Snapshot()))
 }
+
+// Reasoning that an Undo brings back stays bound if nothing was answered without it.
+func TestUndo_Bound(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	for _, text := range []string{"a", "b"} {
+		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{signed(text)}})
+		require.NoError(t, err)
+		mustAppend(t, h, convo.User("next"))
+	}
+	r := apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 2, Parts: []convo.Part{convo.Text("a")}}}})
+	require.True(t, h.Snapshot().Bound(4))
+	require.NoError(t, h.Undo(r))
+	assert.True(t, h.Snapshot().Bound(2))
+	assert.True(t, h.Snapshot().Bound(4))
+}

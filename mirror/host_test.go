@@ -39,6 +39,7 @@ type host struct {
 	dropped map[convo.ID]bool
 	reports []convo.Report
 	count   map[string]int
+	stored  map[string]bool // what the list holds after it came by Add
 	since   map[*line]*line // the end of the list when a message was given to Add
 }
 
@@ -163,6 +164,7 @@ func (o *host) check() {
 		_, isShown := place[text]
 		behind = behind || isShown
 	}
+	var order []int // places in the view, from the end of the list on
 	system := true
 	front := 0
 	for _, l := range o.list {
@@ -177,14 +179,21 @@ func (o *host) check() {
 			switch {
 			case isShown:
 				o.true(!isCovered(text), "%q is in the view and in the summary", text)
-				o.true(i < last, "%q is not where the list has it", text)
-				last, behind = i, true
+				behind = true
+				order = append(order, i)
+				if !o.stored[text] {
+					o.true(i < last, "%q is not where the list has it", text)
+					last = i
+				}
 			case isCovered(text):
 				behind = true
 			default:
 				o.true(behind && hasLeft(text), "%q of the list is in no request", text)
 			}
 		}
+	}
+	if !slices.IsSortedFunc(order, func(a, b int) int { return b - a }) {
+		o.count["kept"]++ // what was stored elsewhere stays, since the view would begin with an answer
 	}
 	for _, l := range o.added {
 		for _, text := range units(l) {
@@ -211,7 +220,7 @@ func (o *host) values() {
 	}
 	for _, l := range o.list {
 		all := units(l)
-		if l.from != nil || len(all) == 0 || l.Role == convo.RoleSystem || slices.ContainsFunc(all, func(t string) bool { return !whole[t] }) {
+		if l.from != nil || len(all) == 0 || o.stored[all[0]] || l.Role == convo.RoleSystem || slices.ContainsFunc(all, func(t string) bool { return !whole[t] }) {
 			continue
 		}
 		o.true(slices.Contains(view, l), "%q is not the value of the list", all)
@@ -329,6 +338,7 @@ func (o *host) act() {
 			at--
 		}
 		o.note("store %s at %d", l.ID, at)
+		o.stored[units(l)[0]] = true
 		o.list = slices.Insert(o.list, at, l)
 		if err := o.m.Sync(o.list); err != nil {
 			o.true(errors.As(err, new(*mirror.PastError)), "%v", err)
@@ -518,7 +528,7 @@ func TestMirror_Host(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 47))
 		o := &host{
 			T: t, seed: seed, r: r, codec: byPlace, store: &convotest.MemStore{}, own: map[string]bool{},
-			texts: map[string]string{}, ids: map[string][]convo.ID{}, dropped: map[convo.ID]bool{}, count: count, since: map[*line]*line{},
+			texts: map[string]string{}, ids: map[string][]convo.ID{}, dropped: map[convo.ID]bool{}, count: count, since: map[*line]*line{}, stored: map[string]bool{},
 		}
 		if seed%2 == 0 {
 			o.codec = byKey
@@ -545,6 +555,7 @@ func TestMirror_Host(t *testing.T) {
 		o.h.Close()
 	}
 	t.Log(count)
+	require.Less(t, count["kept"], count["store"])
 	for _, what := range []string{"add", "results", "note", "store", "compact", "undo", "rewind", "edit", "reword", "resume", "open", "reload"} {
 		require.Positive(t, count[what], what)
 	}

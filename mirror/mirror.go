@@ -80,6 +80,7 @@ type Mirror[M any] struct {
 	seen    []uint64              // what the model reads of each message of the newest list
 	loose   []*unit[M]            // what the list does not hold: messages of Add, and of the History itself
 	view    []*unit[M]            // what is in the view, in order; see meet
+	ids     []convo.ID            // of the entries of view; an Undo may bring back another entry of a unit
 	byKey   map[string]*unit[M]   // of the units that have an entry with a key
 	byID    map[convo.ID]*unit[M] // of the others
 	tail    []M                   // what stands at the end of the list for one request
@@ -353,7 +354,12 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 			return done, err
 		}
 	}
-	if err := m.commit(p); err != nil {
+	err = m.commit(p)
+	if errors.As(err, new(*convo.RoleError)) && p.from > 0 && len(p.wrong) == 0 {
+		p.keepOrder() // as where the view would begin with an answer
+		err = m.commit(p)
+	}
+	if err != nil {
 		if front > 0 || len(m.system) > 0 {
 			err = errors.Join(err, m.h.SetSystem(was...))
 		}
@@ -362,13 +368,13 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	m.system, m.tail = units[:front], tail
 	if p.past != nil {
 		done = Followed{Past: p.past, Entries: len(m.view), Anew: p.from == 0}
-		for _, u := range m.view {
-			if !done.Anew && (p.from < 0 || u.id < p.from) {
+		for _, id := range m.ids {
+			if !done.Anew && (p.from < 0 || id < p.from) {
 				done.Entries--
 			}
 		}
 	}
-	m.view = nil
+	m.view, m.ids = nil, nil
 	for _, r := range m.waiting {
 		for _, it := range p.items {
 			if slices.ContainsFunc(r.units, func(u *unit[M]) bool { return u.same(it) }) {

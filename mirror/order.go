@@ -41,8 +41,12 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 	ended := 0 // how many items there are up to the newest answer that ended a turn
 	for i, it := range items {
 		var u *unit[M]
-		if common < len(known) && known[common].same(it) {
-			u, common = known[common], common+1
+		at := common
+		for at < len(known) && known[at].stand == isNew && !known[at].same(it) {
+			at++ // it was taken back, and the list need not hold it
+		}
+		if at < len(known) && known[at].same(it) {
+			u, common = known[at], at+1
 		} else if u = m.join(p, i, ended); u != nil {
 			p.joined[u] = true
 		}
@@ -258,15 +262,15 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 		newest = sum.Covers[len(sum.Covers)-1].Last
 	}
 	for _, u := range p.gone { // what has left the view must not come back by Undo
-		if u.id > newest && (p.from < 0 || u.id < p.from) {
+		if u.stand != isNew && u.id > newest && (p.from < 0 || u.id < p.from) {
 			p.from = u.id
 		}
 	}
-	for n > 0 && p.from >= 0 && m.view[n-1].id > p.from {
+	for n > 0 && p.from >= 0 && m.ids[n-1] > p.from {
 		n--
 	}
-	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.view[n].id < p.from) {
-		p.from = m.view[n].id
+	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.ids[n] < p.from) {
+		p.from = m.ids[n]
 	}
 	switch {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
@@ -277,14 +281,18 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 			}
 		}
 	case p.from >= 0 && p.from <= newest:
-		// The summary stands for newer entries, so the order stays as it is.
-		p.from = -1
-		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { return u.stand == inView })
+		p.keepOrder() // the summary stands for newer entries
 	case p.from >= 0:
 		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { // the results that the History has made are made again
 			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
 		})
 	}
+}
+
+// keepOrder leaves what is in the view where it is.
+func (p *plan[M]) keepOrder() {
+	p.from = -1
+	p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { return u.stand == inView })
 }
 
 // commit does what p says.

@@ -14,7 +14,7 @@ type saved struct {
 	Version   int               `json:"version"`
 	Named     int               `json:"named,omitempty"` // the last key of the Mirror's own
 	List      []run             `json:"list,omitempty"`
-	Gone      []uint64          `json:"gone,omitempty"` // what the list held behind it when it was synced
+	Gone      []uint64          `json:"gone,omitempty"` // what is read of units behind these that were taken back
 	Loose     []loose           `json:"loose,omitempty"`
 	Waiting   [][]convo.Message `json:"waiting,omitempty"` // what Add could not append yet
 	Decisions json.RawMessage   `json:"decisions"`         // of the History
@@ -27,6 +27,7 @@ type run struct {
 	Own   int      `json:"own,omitempty"` // the number in its key; 0: the keys are those of the framework
 	Key   string   `json:"key,omitempty"` // of the only entry, if it is neither
 	Early bool     `json:"early,omitempty"`
+	Gone  bool     `json:"gone,omitempty"` // they were taken back
 	Sums  string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
 }
 
@@ -68,7 +69,11 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 	}
 	m.meet(m.h.Snapshot())
 	out := saved{Version: savedVersion, Named: m.named, Decisions: d}
-	for _, u := range m.list {
+	list := m.list
+	for len(list) > 0 && list[len(list)-1].stand == isNew {
+		list = list[:len(list)-1]
+	}
+	for _, u := range list {
 		own, key := 0, ""
 		switch {
 		case isOwnKey(u.key):
@@ -81,10 +86,10 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if continues {
 			r := &out.List[n-1]
 			next := func(first, n int) bool { return first == 0 && n == 0 || first > 0 && n == first+r.N }
-			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView) && r.Early == u.early
+			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView) && r.Early == u.early && r.Gone == (u.stand == isNew)
 		}
 		if !continues {
-			out.List = append(out.List, run{ID: u.id, Own: own, Key: key, Early: u.early})
+			out.List = append(out.List, run{ID: u.id, Own: own, Key: key, Early: u.early, Gone: u.stand == isNew})
 			n++
 		}
 		r := &out.List[n-1]
@@ -92,7 +97,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 			r.Sums += shortSum(u.read)
 		}
 	}
-	out.Gone = m.seen[min(len(m.list), len(m.seen)):]
+	out.Gone = m.seen[min(len(list), len(m.seen)):]
 	for _, u := range m.loose {
 		if u.key == "" {
 			continue // the History has it whole
@@ -254,6 +259,9 @@ runs:
 				u.key = r.Key
 			}
 			u.stand, u.early, u.listed, u.place = hasLeft, r.Early, true, place
+			if r.Gone {
+				u.stand = isNew
+			}
 			if r.Sums != "" {
 				u.stand = inView
 				shown++

@@ -227,8 +227,8 @@ func (m *Mirror[M]) front(s *convo.Snapshot) int {
 	return s.Len()
 }
 
-// meet notes where the entries of all units are, forgets those that were taken back, and takes
-// note of entries that it has not seen yet.
+// meet notes where the entries of all units are, forgets those that were taken back and that the
+// list does not hold, and takes note of entries that it has not seen yet.
 func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	sum, _ := s.Summary()
 	stand := func(u *unit[M]) {
@@ -251,7 +251,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	for _, u := range m.loose {
 		stand(u)
 	}
-	m.view = m.view[:0]
+	m.view, m.ids = m.view[:0], m.ids[:0]
 	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
 	var calls []string    // of the newest entry that is no result
 	for i := m.front(s); i < s.Len(); i++ {
@@ -286,7 +286,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			}
 			others = nil
 		}
-		m.view = append(m.view, u)
+		m.view, m.ids = append(m.view, u), append(m.ids, e.ID)
 	}
 	rest := 0
 	for _, u := range m.list {
@@ -299,15 +299,12 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			u.rest = max(u.rest, rest)
 		}
 	}
-	gone := func(u *unit[M]) bool {
-		if u.stand != isNew {
-			return false
+	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool {
+		if u.stand == isNew {
+			m.unregister(u)
 		}
-		m.unregister(u)
-		return true
-	}
-	m.list = slices.DeleteFunc(m.list, gone)
-	m.loose = slices.DeleteFunc(m.loose, gone)
+		return u.stand == isNew
+	})
 }
 
 func (m *Mirror[M]) register(u *unit[M]) {

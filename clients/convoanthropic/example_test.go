@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/convoanthropic"
@@ -153,4 +155,37 @@ func ExampleSend_list() {
 	// 3 tool: result of weather(sunny, 21 °C)
 	// 4 user: And tomorrow?
 	// 5 assistant: Rain.
+}
+
+// Faults of a provider, for tests: an overload, a connection that ends, and a slow stream.
+func Example_faults() {
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 200_000}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show := func(d wire.Delta) { fmt.Print(d.Text, "|") } // with it the request asks for a stream
+
+	s := provider.New(provider.Options{Window: 200_000})
+	server := httptest.NewServer(s)
+	defer server.Close()
+	client := anthropic.NewClient(option.WithBaseURL(server.URL), option.WithAPIKey("none"), option.WithMaxRetries(0))
+	params := anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 1024}
+	send := convoanthropic.Send(client, params, show)
+	story := []provider.Block{provider.Text("Once upon a time.")}
+	s.Script(
+		provider.Answer{Fault: &provider.Fault{Status: 529, RetryAfter: time.Second}},
+		provider.Answer{Blocks: story, Fault: &provider.Fault{CutAfter: 3}}, // events
+		provider.Answer{Blocks: story, Fault: &provider.Fault{Wait: 20 * time.Millisecond, Pause: 5 * time.Millisecond}},
+	)
+	for range 3 {
+		_, _ = h.Append(convo.User("Tell me a story.")) // after an error the user types again
+		_, err := h.Run(context.Background(), send, convo.RunOptions{})
+		fmt.Println("failed:", err != nil)
+	}
+	fmt.Println(len(s.Requests()), "requests,", len(s.Refused()), "refused")
+	// Output:
+	// failed: true
+	// failed: true
+	// Once upo|n a time|.|failed: false
+	// 3 requests, 0 refused
 }

@@ -24,6 +24,10 @@ type Fault struct {
 	// Wait is the time before the first byte. It ends early if the client goes away.
 	Wait time.Duration
 
+	// Pause is the time between two events of a stream, such as those of a slow model. It ends
+	// early if the client goes away.
+	Pause time.Duration
+
 	// CutAfter ends the connection of a stream after so many events. 0: the stream is whole.
 	// It needs the server of package net/http, whose connection it is.
 	CutAfter int
@@ -41,14 +45,8 @@ func (c *call) fail(r *http.Request) (answers bool) {
 	if f == nil {
 		return true
 	}
-	if f.Wait > 0 {
-		timer := time.NewTimer(f.Wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.Context().Done():
-		}
-	}
+	c.gone = r.Context().Done()
+	c.sleep(f.Wait)
 	if f.Status == 0 {
 		return true
 	}
@@ -59,6 +57,19 @@ func (c *call) fail(r *http.Request) (answers bool) {
 	c.s.record(c.req)
 	c.send(f.Status, c.f.fault(c, outage(c.req.Format, f.Status)))
 	return false
+}
+
+// sleep returns after d, or when the client goes away.
+func (c *call) sleep(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.gone:
+	}
 }
 
 // outage returns the error of a provider that does not answer.
@@ -128,5 +139,7 @@ func (c *call) afterEvent(write func(name string, data json.RawMessage)) {
 		var named struct{ Type string }
 		_ = json.Unmarshal(data, &named) // it may be anything
 		write(named.Type, data)
+		return // with its pause
 	}
+	c.sleep(f.Pause)
 }

@@ -142,3 +142,21 @@ func TestFault_Wait(t *testing.T) {
 	_, err = http.DefaultClient.Do(r)
 	assert.True(t, errors.Is(err, context.Canceled), err)
 }
+
+// The events of a slow stream come one after the other.
+func TestFault_Pause(t *testing.T) {
+	for _, tt := range formatTests() {
+		if !tt.client.stream {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			s := provider.New(provider.Options{})
+			s.Script(provider.Answer{Blocks: []provider.Block{provider.Text("one and two")}, Fault: &provider.Fault{Pause: 5 * time.Millisecond}})
+			start := time.Now()
+			reply, err := once(t, serve(t, s, tt))
+			require.NoError(t, err)
+			assert.Equal(t, "one and two", reply.Text())
+			assert.GreaterOrEqual(t, time.Since(start), 10*time.Millisecond)
+		})
+	}
+}

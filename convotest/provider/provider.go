@@ -134,9 +134,10 @@ type call struct {
 	all map[string]any // the body
 	id  int            // number of the request
 
-	fault   *Fault // of the answer
-	events  int    // of a stream, that were sent
-	foreign bool   // the event that no client knows was sent
+	fault   *Fault          // of the answer
+	gone    <-chan struct{} // closed when the client goes away; nil without a fault
+	events  int             // of a stream, that were sent
+	foreign bool            // the event that no client knows was sent
 }
 
 // maxBody is how many bytes a request may have.

@@ -100,6 +100,40 @@ func TestServer_SecondQuestion(t *testing.T) {
 	}
 }
 
+// A stop before the first piece keeps the question, and the next message joins it.
+func TestServer_StopBeforeTheFirstPiece(t *testing.T) {
+	asked, requests := make(chan struct{}), 0
+	s := recipes.Server{Send: func(show func(wire.Delta)) convo.Send {
+		return func(ctx context.Context, snap *convo.Snapshot) (convo.Reply, error) {
+			if requests++; requests > 1 {
+				show(wire.Delta{Text: fmt.Sprint(snap.Len(), " messages")})
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("Hello")}}, nil
+			}
+			close(asked)
+			<-ctx.Done()
+			return convo.Reply{}, context.Cause(ctx)
+		}
+	}}
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	post := func(do, body string) string {
+		resp, err := http.Post(server.URL+"/anna/"+do, "application/json", strings.NewReader(body))
+		if !assert.NoError(t, err) {
+			return ""
+		}
+		defer resp.Body.Close()
+		data, err := io.ReadAll(resp.Body)
+		assert.NoError(t, err)
+		return string(data)
+	}
+	go func() {
+		<-asked
+		post("stop", "")
+	}()
+	assert.Equal(t, "data: {\"question\":1}\n\ndata: {\"done\":true}\n\n", post("message", `{"text":"Flights?"}`))
+	assert.Contains(t, post("message", `{"text":"To Rome."}`), "2 messages")
+}
+
 // echo stands for a model. It streams "You said: " and what the user has said, and if that is
 // "Wait.", it never ends by itself.
 func echo(show func(wire.Delta)) convo.Send {

@@ -3,8 +3,12 @@ package recipes_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -31,6 +35,9 @@ func subagent(send convo.Send, tools ...convo.Handler) convo.Handler {
 				return nil, err
 			}
 			reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools, MaxRequests: 20})
+			if errors.As(err, new(*convo.MaxRequestsError)) {
+				return nil, errors.New("no answer was found in 20 steps; ask for a part of it")
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -66,6 +73,15 @@ func Example_subagent() {
 	// 2 assistant: call research({"question":"How many Go files are there?"})
 	// 3 tool: result of research(There are two.)
 	// 4 assistant: You have two Go files.
+}
+
+// If the subagent gives up, the agent reads what to do.
+func TestSubagent_GivesUp(t *testing.T) {
+	small := func(context.Context, *convo.Snapshot) (convo.Reply, error) { // calls a tool again and again
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", convo.ToolCall{Name: "list", Arguments: `{}`})}}, nil
+	}
+	_, err := subagent(small).Run(t.Context(), convo.ToolCall{Arguments: `{"question":"Which file is the best?"}`})
+	assert.EqualError(t, err, "no answer was found in 20 steps; ask for a part of it")
 }
 
 // script stands for a model, which gives these answers.

@@ -37,7 +37,7 @@ var entryMakers = map[string]string{
 	"entry.setContent":              "to append, replace and bindLocked, before a view has it",
 	"entry.setTools":                "to Count, place and replace, as copies",
 	"entry.setNote":                 "to place, newEphemeral and newSnapshot",
-	"History.answerOpenCallsLocked": "to append",
+	"History.answerOpen": "to append",
 	"History.SetSystem":             "to replace",
 	"calls.pairByID":                "to append, or to the list of a loader",
 	"calls.take":                    "to append, or to the list of a loader",

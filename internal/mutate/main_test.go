@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,22 @@ func TestTouched(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"C", "D"}, names)
+}
+
+// Children that a test has started end with it.
+func TestTests_EndChildren(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("not on this system")
+	}
+	binary := filepath.Join(t.TempDir(), "test")
+	require.NoError(t, os.WriteFile(binary, []byte("#!/bin/sh\nsleep 600 &\necho $!\nexit 3\n"), 0o700))
+	out, err := (&tests{binary: binary, dir: t.TempDir()}).run(1, time.Minute)
+	require.ErrorContains(t, err, "exit status 3")
+	stat := filepath.Join("/proc", strings.TrimSpace(out), "stat")
+	assert.Eventually(t, func() bool {
+		data, err := os.ReadFile(stat)
+		return err != nil || strings.Contains(string(data), ") Z ")
+	}, 10*time.Second, 10*time.Millisecond, "it is killed")
 }
 
 func TestErrors(t *testing.T) {

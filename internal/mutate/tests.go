@@ -122,9 +122,22 @@ func (t *tests) run(n int, limit time.Duration, args ...string) (out string, err
 	}
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), "CONVO_LONG=", "MUTANT="+strconv.Itoa(n))
-	data, err := cmd.CombinedOutput()
+	output, err := os.CreateTemp("", "mutate")
+	if err != nil {
+		panic(err)
+	}
+	defer os.Remove(output.Name())
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output // not a pipe, which children of a test may keep open
+	end := endGroup(cmd)
+	err = cmd.Run()
+	end()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		panic(err) // the binary cannot be run at all
+	}
+	data, readErr := os.ReadFile(output.Name())
+	if readErr != nil {
+		panic(readErr)
 	}
 	return string(data), err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -759,17 +758,16 @@ func longSession(n, compaction int) (s *session.Session, size int) {
 	return s, size
 }
 
-// TestRun_Memory bounds the memory that a replay takes besides the session to one and a half
-// times the text and 3 MB.
+// TestRun_Memory bounds the memory that a replay takes besides the session to two thirds of the
+// text and 5 MB. Garbage is not counted, which depends on the load of the machine.
 func TestRun_Memory(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(25)) // as the command does
 	for _, compaction := range []int{0, 250} {
 		s, size := longSession(long.Or(2500, 10_000), compaction)
-		peak := heaptest.Peak(func() {
+		peak := heaptest.Live(func() {
 			_ = mustRun(t, s, Options{Window: 100_000})
 		})
 		t.Logf("a compaction after each %d exchanges: %.1f MB of text, peak %.2f times that", compaction, float64(size)/1e6, float64(peak)/float64(size))
-		assert.Less(t, peak, uint64(size*3/2+3<<20), "a compaction after each %d exchanges", compaction)
+		assert.Less(t, peak, uint64(size*2/3+5<<20), "a compaction after each %d exchanges", compaction)
 	}
 }
 
