@@ -91,7 +91,7 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 	}
 	a.send(s)
 	// fantasy would overwrite the first message with another System, whatever it is.
-	r.Messages, r.System, r.Model = view, nil, a.Model(r.Model)
+	r.Messages, r.System, r.Model = ordered(view), nil, a.Model(r.Model)
 	return ctx, r, nil
 }
 
@@ -310,7 +310,7 @@ func (a *Agent) show(call fantasy.Call, s *convo.Snapshot) (fantasy.Call, error)
 		return call, err
 	}
 	a.send(s)
-	call.Prompt = view
+	call.Prompt = ordered(view)
 	return call, nil
 }
 

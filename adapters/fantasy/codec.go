@@ -205,6 +205,28 @@ func encode(msg convo.Message, was *fantasy.Message) (fantasy.Message, error) {
 	return m, nil
 }
 
+// ordered returns view with reasoning before the text of each answer, where the model has
+// written it. Hosts that store them in two fields put the text first, which providers refuse.
+func ordered(view []fantasy.Message) []fantasy.Message {
+	rank := func(p fantasy.MessagePart) int {
+		switch p.GetType() {
+		case fantasy.ContentTypeReasoning:
+			return 0
+		case fantasy.ContentTypeText:
+			return 1
+		}
+		return 2
+	}
+	for i, m := range view {
+		from := slices.IndexFunc(m.Content, func(p fantasy.MessagePart) bool { return rank(p) != 1 })
+		if m.Role == fantasy.MessageRoleAssistant && from > 0 && rank(m.Content[from]) == 0 {
+			view[i].Content = slices.Clone(m.Content)
+			slices.SortStableFunc(view[i].Content, func(a, b fantasy.MessagePart) int { return rank(a) - rank(b) })
+		}
+	}
+	return view
+}
+
 // outputOf returns the content of a result. fantasy has one text and one file in it.
 func outputOf(r convo.ToolResult) fantasy.ToolResultOutputContent {
 	if r.IsError {
