@@ -92,6 +92,7 @@ type pendingEntry struct {
 	before   []*entry  // results that answer the calls that it interrupts
 	goesOn   bool      // an answer that may follow a paused one, whatever the policy
 	row      bool      // the application had it already; see AppendRows
+	bound    bool      // what its reasoning is bound to is known, or that it is not
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -370,7 +371,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 
 // bindLocked sets what the entries of a batch are bound to, right before they are appended.
 func (h *History) bindLocked(batch []pendingEntry) {
-	sent := h.answers
+	sent, first, alone := h.answers, h.answers.known, true // the first answer is for what was sent, which had nothing of the batch
 	for i := range batch {
 		e := batch[i].entry
 		if e.isSystem() {
@@ -378,11 +379,14 @@ func (h *History) bindLocked(batch []pendingEntry) {
 		}
 		e.setContent()
 		for _, r := range batch[i].before {
-			if r.setContent(); sent.known {
+			if r.setContent(); sent.known && !first {
 				sent.prefix.add(r)
 			}
 		}
 		if e.msg.Role == RoleAssistant {
+			h.answers = sentView{}
+		}
+		if e.msg.Role == RoleAssistant && !batch[i].bound {
 			if !sent.known {
 				sent = sentView{known: true, prefix: h.whole()}
 				f := h.frame()
@@ -402,9 +406,12 @@ func (h *History) bindLocked(batch []pendingEntry) {
 			if !batch[i].again && !sent.open && e.msg.isSigned() {
 				e.setMade(sent.prefix.sum())
 			}
-			h.answers = sentView{}
+			if first && !alone {
+				sent = sentView{} // what the next one was made of is not known
+			}
+			first = false
 		}
-		if sent.known {
+		if alone = false; sent.known && !first {
 			sent.prefix.add(e)
 		}
 	}

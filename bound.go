@@ -62,6 +62,16 @@ func (m *Message) isSigned() bool {
 	})
 }
 
+// seals returns what providers have signed of m with, or the empty string.
+func (m *Message) seals() (all string) {
+	for _, p := range m.Parts {
+		if r, ok := p.(Reasoning); ok && m.Role == RoleAssistant {
+			all += r.Signature + r.Encrypted
+		}
+	}
+	return all
+}
+
 // A prefix is what fingerprints of a part of a view are made of.
 type prefix struct {
 	heads     fingerprint.Sum  // of the tools, the system entries and the summary

@@ -44,6 +44,16 @@ func TestBound(t *testing.T) {
 			mustAppend(t, h, convo.User("three"), signed("3"), convo.User("four"))
 			return id
 		}, true},
+		"after a message that was not sent": {func(t *testing.T, h *convo.History) convo.ID {
+			_, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			return mustAppend(t, h, convo.User("not sent"), signed("2"))
+		}, false},
+		"after such an answer": {func(t *testing.T, h *convo.History) convo.ID {
+			_, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			return mustAppend(t, h, convo.User("not sent"), signed("2"), convo.User("three"), signed("3"))
+		}, true},
 		"an edit before it": {func(t *testing.T, h *convo.History) convo.ID {
 			id := answer(t, h)
 			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}})

@@ -260,3 +260,22 @@ func TestDecisions_RewindTo(t *testing.T) {
 	require.NoError(t, d.RewindTo(2))
 	require.ErrorAs(t, new(convo.Decisions).RewindTo(1), new(*convo.ValueError))
 }
+
+// Reasoning stays bound to what it was made of, whatever stands before it by now.
+func TestHistory_ReplaceRowsKeepsBonds(t *testing.T) {
+	row := func(key string, m convo.Message) convo.Message {
+		m.Key = key
+		return m
+	}
+	h := historyOf(t, nil, row("a", convo.User("a")), row("b", signed("b")), row("c", convo.User("c")), row("d", signed("d")), row("e", convo.User("e")))
+	require.Empty(t, h.Snapshot().Unbound())
+	_, err := h.ReplaceRows(3, row("c", convo.User("c")), row("d", signed("d")), row("new", convo.User("new")))
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Unbound(), "the same stands before d")
+	_, err = h.ReplaceRows(6, row("c", convo.User("c, edited")), row("d", signed("d")))
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{10}, h.Snapshot().Unbound(), "something else stands before d")
+	_, err = h.ReplaceRows(0, row("x", convo.User("x")), row("b", signed("b")), row("y", convo.User("y")), row("z", signed("z")))
+	require.NoError(t, err)
+	assert.Len(t, h.Snapshot().Unbound(), 2)
+}

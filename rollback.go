@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sort"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
 // A reversal undid edits, in a rollback or an Undo. It identifies the earlier snapshots that
@@ -233,7 +235,9 @@ func (h *History) mayRewindLocked(id, last ID) error {
 // ReplaceRows takes back the entry with the ID and every newer one, and appends rows in
 // their place as [History.AppendRows] does, in one step: no other goroutine sees one without
 // the other. It returns the ID of the last one. A row keeps the pin of an entry that was
-// taken back and had its key. ReplaceRows(0) replaces all entries, and the summary with them.
+// taken back and had its key. Signed reasoning that was taken back stays bound to what it was
+// made of; see [Snapshot.Bound]. ReplaceRows(0) replaces all entries, and the summary with
+// them; other signed reasoning is then not bound.
 //
 // Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While
 // a Do waits for an answer, the error is a [*StaleError].
@@ -276,13 +280,21 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	}
 	n := len(rest.list)
 	pinned := make(map[string]bool)
+	made := make(map[string]fingerprint.Sum) // by what is signed
 	for _, e := range h.list[n:] {
 		if key := e.msg.Key; key != "" && h.isPinned(e.head) {
 			pinned[key] = true
 		}
+		if e.msg.isSigned() {
+			made[e.msg.seals()] = e.made()
+		}
 	}
 	for i := range batch {
 		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
+		view, known := made[batch[i].msg.seals()]
+		if batch[i].bound = known || id == 0; known {
+			batch[i].setMade(view)
+		}
 	}
 	switch {
 	case id == 0:

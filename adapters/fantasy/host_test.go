@@ -451,10 +451,11 @@ func TestHost(t *testing.T) {
 }
 
 // Next inserts, replaces and removes in the middle of the list, and the user types. From one
-// step on, it also inserts where it has not before, which the Mirror follows.
+// step on, it also inserts where it has not before: after the eighth exchange, which the Mirror
+// follows, or after the eleventh, where the list was about to grow.
 func TestAgent_NextChangesTheList(t *testing.T) {
-	for _, late := range []bool{false, true} {
-		t.Run(fmt.Sprint("late ", late), func(t *testing.T) {
+	for _, where := range []int{0, 8, 11} {
+		t.Run(fmt.Sprint("late ", where), func(t *testing.T) {
 			p, h := reader(t, 20)
 			history := newHistory(t, h.options())
 			a := convofantasy.New(mirror.New(history, convofantasy.Codec()))
@@ -482,8 +483,8 @@ func TestAgent_NextChangesTheList(t *testing.T) {
 					if m.Role == fantasy.MessageRoleTool && exchanges == 3 {
 						list = append(list, fantasy.NewUserMessage("Mind the third page."))
 					}
-					if late && steps > 12 && m.Role == fantasy.MessageRoleTool && exchanges == 11 {
-						list = append(list, fantasy.NewUserMessage("Mind the eleventh page."))
+					if where > 0 && steps > 12 && m.Role == fantasy.MessageRoleTool && exchanges == where {
+						list = append(list, fantasy.NewUserMessage("Mind another page."))
 					}
 				}
 				return ctx, fantasy.PrepareStepResult{Messages: list}, nil
@@ -503,9 +504,9 @@ func TestAgent_NextChangesTheList(t *testing.T) {
 				assert.Zero(t, shows("Step 2."), "removed, request %d", step)
 				assert.Equal(t, step >= 4, shows("Mind the third") == 1, "inserted, request %d", step)
 				assert.Equal(t, step >= 10, shows("Skip the appendix.") == 1, "typed, request %d", step)
-				assert.Equal(t, late && step >= 13, shows("Mind the eleventh") == 1, "inserted late, request %d", step)
+				assert.Equal(t, where > 0 && step >= 13, shows("Mind another") == 1, "inserted late, request %d", step)
 			}
-			if late {
+			if where == 8 {
 				require.Len(t, followed, 1)
 				assert.False(t, followed[0].Anew)
 				return
