@@ -5,7 +5,6 @@ package adaptertest
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -260,11 +259,7 @@ func Untouched[M any](t *testing.T, codec mirror.Codec[M], list []M, same func(w
 // takeBack takes back what a turn has added that failed, so that the question can be asked
 // again.
 func takeBack[M any](t *testing.T, m *mirror.Mirror[M], list []M) {
-	err := m.Sync(list)
-	if past := (*mirror.PastError)(nil); errors.As(err, &past) {
-		err = m.History().RewindTo(past.Last)
-	}
-	if err != nil {
+	if _, err := m.Follow(list); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"iter"
 
 	"google.golang.org/adk/v2/model"
@@ -29,6 +28,12 @@ import (
 // provider has reported usage. Until then, set Limits.Tools for them.
 type Model struct {
 	model.LLM
+
+	// OnFollow is called when the contents do not continue those of the last request, such
+	// as where ADK has moved the results of a tool that runs long, and entries were taken
+	// back; nil: not called. Set it before the first request.
+	OnFollow func(mirror.Followed)
+
 	mirror *mirror.Mirror[*genai.Content]
 }
 
@@ -42,22 +47,23 @@ func New(m *mirror.Mirror[*genai.Content], beneath model.LLM) *Model {
 	if h := m.History(); h.Snapshot().Model() == "" {
 		_ = h.SetModel(beneath.Name(), convo.Limits{}) // the limits stay as they are
 	}
-	return &Model{beneath, m}
+	return &Model{LLM: beneath, mirror: m}
 }
 
-// GenerateContent implements model.LLM. Where ADK has moved the results of a tool that
-// runs long, the History takes back what followed, and goes on from there.
+// GenerateContent implements model.LLM. It follows contents that have changed, as Follow of
+// the Mirror does, and calls OnFollow.
 func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		var past *mirror.PastError
-		if err := m.mirror.Sync(req.Contents); errors.As(err, &past) {
-			if err = m.mirror.History().RewindTo(past.Last); err != nil {
-				yield(nil, errors.Join(past, err))
-				return
-			}
+		done, err := m.mirror.Follow(req.Contents)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if done.Past != nil && m.OnFollow != nil {
+			m.OnFollow(done)
 		}
 		shown, stopped := false, false
-		_, err := mirror.Send(ctx, m.mirror, req.Contents, func(view []*genai.Content, s *convo.Snapshot) (any, error) {
+		_, err = mirror.Send(ctx, m.mirror, req.Contents, func(view []*genai.Content, s *convo.Snapshot) (any, error) {
 			r := *req
 			r.Contents = view
 			for answer, err := range m.LLM.GenerateContent(ctx, &r, stream) {

@@ -197,6 +197,8 @@ func TestModel_MovedResults(t *testing.T) {
 	f := &fake{window: 8000}
 	h := newHistory(t, nil)
 	m := convoadk.New(mirror.New(h, convoadk.Codec()), f)
+	var followed []mirror.Followed
+	m.OnFollow = func(f mirror.Followed) { followed = append(followed, f) }
 	waiting := []*genai.Content{text("Go.", genai.RoleUser), call, result("pending"), text("It runs.", genai.RoleModel),
 		text("Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed.", genai.RoleUser)}
 	done := []*genai.Content{waiting[0], call, result("done")}
@@ -209,6 +211,8 @@ func TestModel_MovedResults(t *testing.T) {
 			assert.Same(t, list[i], c)
 		}
 	}
+	require.Len(t, followed, 1)
+	assert.False(t, followed[0].Anew)
 }
 
 func TestModel_Errors(t *testing.T) {
