@@ -159,7 +159,7 @@ func (a *Agent) begin(o fantasy.PrepareStepFunctionOptions) {
 	}
 	a.mu.Unlock()
 	if logs {
-		a.Logger.Warn("convo: the usage of two steps of fantasy in a row was not recorded; if there is a ModelProvider, let it return what Agent.Model returns")
+		a.Logger.Warn("convo: two steps in a row were not recorded: let ModelProvider return what Agent.Model returns")
 	}
 }
 

@@ -307,7 +307,7 @@ func TestAgent_NextRun(t *testing.T) {
 // If the host's own model is called, as with a ModelProvider, Logger gets one line. Steps
 // that failed, and the last one of a run, do not count.
 func TestAgent_LogsStepsThatAreNotRecorded(t *testing.T) {
-	const line = "level=WARN msg=\"convo: the usage of two steps of fantasy in a row was not recorded; if there is a ModelProvider, let it return what Agent.Model returns\"\n"
+	const line = "level=WARN msg=\"convo: two steps in a row were not recorded: let ModelProvider return what Agent.Model returns\"\n"
 	for _, c := range []struct {
 		name string
 		host bool // the host's own model is called
