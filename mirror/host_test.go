@@ -466,7 +466,9 @@ func (o *host) reword() {
 
 func (o *host) restart() {
 	opts := o.opts
-	if o.r.IntN(3) > 0 || o.codec.Key == nil {
+	shown := o.shown() // New finds a list by what of it is in the view
+	isFound := slices.ContainsFunc(o.list, func(l *line) bool { return l.Role != convo.RoleSystem && slices.Contains(shown, units(l)[0]) })
+	if o.r.IntN(3) > 0 || o.codec.Key == nil || !isFound {
 		data, err := o.m.Decisions()
 		o.ok(err)
 		o.h.Close()
