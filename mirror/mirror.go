@@ -365,16 +365,17 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 			}
 		}
 	}
-	m.view, m.ids = nil, nil
-	for _, r := range m.waiting {
-		for _, it := range p.items {
-			if slices.ContainsFunc(r.units, func(u *unit[M]) bool { return u.same(it) }) {
-				m.waiting = slices.DeleteFunc(slices.Clone(m.waiting), func(w *row[M]) bool { return w == r })
+	for i, it := range p.items { // what is new in the list need not wait any more
+		if p.list[i] == it {
+			if at := slices.IndexFunc(m.waiting, func(r *row[M]) bool { return len(r.units) > 0 && r.units[0].same(it) }); at >= 0 {
+				m.waiting = slices.Delete(m.waiting, at, at+1)
 			}
 		}
 	}
-	err = m.deliver()
-	m.meet(m.h.Snapshot())
+	waited := len(m.waiting)
+	if err = m.deliver(); len(p.append) > 0 || p.from >= 0 || len(m.waiting) < waited {
+		m.meet(m.h.Snapshot())
+	}
 	m.warn(done)
 	return done, err
 }

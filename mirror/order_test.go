@@ -453,6 +453,20 @@ func TestAdd_ResultOfAnOpenCall(t *testing.T) {
 	})
 }
 
+// What waits is another message than one that the list has held for long.
+func TestAdd_SaidBefore(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := append([]*line{newLine(convo.RoleUser, "yes"), newLine(convo.RoleAssistant, "done")}, append([]*line{newLine(convo.RoleUser, "Go on.")}, step("looking", 1, 1)...)...)
+		require.NoError(t, m.Sync(list[:4]))
+		again := newLine(convo.RoleUser, "yes")
+		require.NoError(t, m.Add(again), "it waits")
+		require.NoError(t, m.Sync(list[:4]))
+		require.NoError(t, m.Sync(list))
+		same(t, append(slices.Clone(list), again), look(t, h, m))
+	})
+}
+
 // A message for one request must not follow a call without a result.
 func TestPrepare_OpenCallBeforeTheTail(t *testing.T) {
 	_, m := newMirror(t, nil, byKey)
