@@ -267,6 +267,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	for _, u := range m.loose {
 		stand(u)
 	}
+	clear(m.view)
 	m.view, m.ids = m.view[:0], m.ids[:0]
 	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
 	var calls []string    // of the newest entry that is no result
