@@ -243,6 +243,20 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 	return nil
 }
 
+// checkWaiting returns the error for the first message that waits and that can never be appended,
+// such as after a restart with other options, and drops it.
+func (m *Mirror[M]) checkWaiting() error {
+	for i, r := range m.waiting {
+		for _, u := range r.units {
+			if _, err := m.h.Count(u.msg); err != nil {
+				m.waiting = slices.Delete(m.waiting, i, i+1)
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // isTaken reports whether a message has the key, or one of rows, or one that waits.
 func (m *Mirror[M]) isTaken(host string, rows []*row[M]) bool {
 	has := func(u *unit[M]) bool { return u.host == host }
@@ -337,6 +351,9 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	}
 	p, err := m.compare(s, units[front:], follow)
 	if err != nil {
+		return done, err
+	}
+	if err := m.checkWaiting(); err != nil {
 		return done, err
 	}
 	was := m.systemOf(s)

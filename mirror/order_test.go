@@ -453,6 +453,31 @@ func TestAdd_ResultOfAnOpenCall(t *testing.T) {
 	})
 }
 
+// A message that waited, and can't be appended any more, is an error once, and takes nothing of
+// the list with it.
+func TestSync_BadMessageWaits(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			m := mirror.New(newHistory(t, &convo.Options{Roles: convo.Relaxed(), TagKey: "restart"}), codec)
+			list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
+			require.NoError(t, m.Sync(list[:2]))
+			good := newLine(convo.RoleUser, "typed")
+			require.NoError(t, m.Add(newLine(convo.RoleUser, ""), good))
+			data, err := m.Decisions()
+			require.NoError(t, err)
+			again, _, err := mirror.Resume(data, list, codec, &convo.Options{TagKey: "restart"})
+			require.NoError(t, err)
+			h := again.History()
+			defer h.Close()
+			before := h.Snapshot().Version()
+			require.ErrorAs(t, again.Sync(list), new(*convo.MessageError))
+			assert.Equal(t, before, h.Snapshot().Version())
+			require.NoError(t, again.Sync(list))
+			assert.Equal(t, append(texts(list), "typed"), texts(look(t, h, again)))
+		})
+	}
+}
+
 // What waits is another message than one that the list has held for long.
 func TestAdd_SaidBefore(t *testing.T) {
 	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
