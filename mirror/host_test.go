@@ -526,7 +526,7 @@ func (o *host) reload() {
 
 func TestMirror_Host(t *testing.T) {
 	count := map[string]int{}
-	for seed := range long.Or[uint64](300, 10_000) {
+	for seed := range long.Or[uint64](200, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 47))
 		o := &host{
 			T: t, seed: seed, r: r, codec: byPlace, store: &convotest.MemStore{}, own: map[string]bool{},
