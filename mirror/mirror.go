@@ -35,7 +35,7 @@ import (
 type Codec[M any] struct {
 	// Decode returns what m says to the model. Most often that is one message; two, if m
 	// holds what convo keeps in two roles, such as results and text; none, if the model
-	// does not see m. A message that depends on more than what convo has a field for need
+	// does not see m. Each result becomes an entry of its own. A message that depends on more than what convo has a field for need
 	// not be decoded in full, since View returns m itself as long as nothing in it was
 	// changed.
 	Decode func(m M) ([]convo.Message, error)
@@ -48,8 +48,10 @@ type Codec[M any] struct {
 	Encode func(msg convo.Message, was *M) (M, error)
 
 	// Key returns the name that the framework gave to m, which is the same at each step and
-	// differs from that of every other message. It becomes the Key of the entry. Nil: a
-	// message is known by its place in the list.
+	// differs from that of every other message. It becomes the Key of the entry, with each
+	// "#" doubled; the further messages of a value get "#" and a number behind it. Where it is
+	// empty, the entry gets "#" and a number as its key, and the message is known by its place
+	// among the others. Nil: all are.
 	Key func(m M) string
 
 	// Once reports whether m is for one request only, such as a line that the framework
@@ -87,9 +89,9 @@ type Mirror[M any] struct {
 	waiting []*row[M]             // given to Add, and not appended yet
 }
 
-// New returns a Mirror that fills h. The History may hold entries already, such as one
-// that was loaded, if the codec has keys and the entries have those of the framework's
-// messages.
+// New returns a Mirror that fills h. The History may hold entries already, such as one that
+// was loaded, if the codec has keys and some entries have those of the framework's messages.
+// What the first list holds before these, and the view does not show, was compacted.
 func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
 	m := empty(h, codec)
 	s := h.Snapshot()
