@@ -35,9 +35,9 @@ import (
 type Codec[M any] struct {
 	// Decode returns what m says to the model. Most often that is one message; two, if m
 	// holds what convo keeps in two roles, such as results and text; none, if the model
-	// does not see m. Each result becomes an entry of its own. A message that depends on more than what convo has a field for need
-	// not be decoded in full, since View returns m itself as long as nothing in it was
-	// changed.
+	// does not see m. Each result becomes an entry of its own. A message that depends on more
+	// than what convo has a field for need not be decoded in full, since View returns m itself
+	// as long as nothing in it was changed.
 	Decode func(m M) ([]convo.Message, error)
 
 	// Encode returns a value that says what msg does. was is the value that msg was decoded
