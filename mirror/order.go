@@ -261,8 +261,8 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	if sum, ok := s.Summary(); ok && len(sum.Covers) > 0 {
 		newest = sum.Covers[len(sum.Covers)-1].Last
 	}
-	for _, u := range p.gone { // what has left the view must not come back by Undo
-		if u.stand != isNew && u.id > newest && (p.from < 0 || u.id < p.from) {
+	for _, u := range slices.Concat(p.gone, want[n:]) { // what has left the view must not come back by Undo
+		if u.stand == hasLeft && u.id > newest && (p.from < 0 || u.id < p.from) {
 			p.from = u.id
 		}
 	}
