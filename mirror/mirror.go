@@ -365,8 +365,12 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 		}
 	}
 	err = m.commit(p)
-	if errors.As(err, new(*convo.RoleError)) && p.from > 0 && len(p.wrong) == 0 {
-		p.keepOrder() // as where the view would begin with an answer
+	if errors.As(err, new(*convo.RoleError)) && p.from > 0 { // as where the view would begin with an answer
+		if len(p.wrong) == 0 {
+			p.keepOrder()
+		} else {
+			m.beginAnew(p)
+		}
 		err = m.commit(p)
 	}
 	if err != nil {

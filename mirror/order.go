@@ -274,18 +274,23 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	}
 	switch {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
-		p.from, p.append = 0, slices.Clone(p.list) // anew
-		for _, u := range m.loose {
-			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
-				p.append, u.behind = append(p.append, u), len(p.list)
-			}
-		}
+		m.beginAnew(p)
 	case p.from >= 0 && p.from <= newest:
 		p.keepOrder() // the summary stands for newer entries
 	case p.from >= 0:
 		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { // the results that the History has made are made again
 			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
 		})
+	}
+}
+
+// beginAnew makes p append the whole list, and what it does not hold behind it.
+func (m *Mirror[M]) beginAnew(p *plan[M]) {
+	p.from, p.append = 0, slices.Clone(p.list)
+	for _, u := range m.loose {
+		if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
+			p.append, u.behind = append(p.append, u), len(p.list)
+		}
 	}
 }
 

@@ -182,7 +182,7 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 		done.Anew = err != nil
 	}
 	if done.Anew {
-		if err = m.beginAnew(&in, opts); err == nil {
+		if err = m.resumeAnew(&in, opts); err == nil {
 			m.warn(done)
 		}
 		return m, done, err
@@ -330,8 +330,8 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	}
 }
 
-// beginAnew makes a new History for the whole list, with what Add gave.
-func (m *Mirror[M]) beginAnew(in *saved, opts *convo.Options) (err error) {
+// resumeAnew makes a new History for the whole list, with what Add gave.
+func (m *Mirror[M]) resumeAnew(in *saved, opts *convo.Options) (err error) {
 	m.list, m.seen = nil, nil
 	clear(m.byKey)
 	m.resumeLoose(in, 0)
