@@ -597,6 +597,21 @@ func TestFollow_GoesBack(t *testing.T) {
 	})
 }
 
+// What was typed in the part that was taken back stays, behind the list.
+func TestFollow_KeepsWhatWasTyped(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := talk(3)
+		require.NoError(t, m.Sync(list))
+		typed := newLine(convo.RoleUser, "typed")
+		require.NoError(t, m.Add(typed))
+		list = append(list[:3], newLine(convo.RoleUser, "edited"), newLine(convo.RoleAssistant, "answer"))
+		_, err := m.Follow(list)
+		require.NoError(t, err)
+		same(t, append(slices.Clone(list), typed), look(t, h, m))
+	})
+}
+
 // While a Do waits for its answer, nothing is taken back under it.
 func TestFollow_WhileDoWaits(t *testing.T) {
 	h, m := newMirror(t, nil, byKey)
