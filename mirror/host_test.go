@@ -493,7 +493,6 @@ func (o *host) restart() {
 		o.added = slices.DeleteFunc(o.added, func(l *line) bool { return !slices.Contains(shown, units(l)[0]) })
 	}
 	o.reports = nil
-	o.Cleanup(func() { o.h.Close() })
 	o.sync()
 }
 
