@@ -16,11 +16,12 @@ import (
 // No lock is held while a function in it runs, so it may call back into the History,
 // except that no function may call Do or Run, which may be waiting for it. Tokenizer,
 // Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, since
-// a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin, AfterCompaction and
-// Due of a [Trigger] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover
-// or Wait, since a compaction may be waiting for them. They get no ctx, so such a call is
-// not recognised: it waits until its own ctx ends. If a function panics, the panic
-// becomes a [*PanicError], unless the field says otherwise.
+// a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin, AfterCompaction,
+// Redact, Due of a [Trigger] and Same of [ClearToolResults] must not call Prepare,
+// CompactIfNeeded, Compact, MakeRoom, Recover or Wait, since a compaction may be waiting
+// for them. They get no ctx, so such a call is not recognised: it waits until its own ctx
+// ends. If a function panics, the panic becomes a [*PanicError], unless the field says
+// otherwise.
 type Options struct {
 	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
 	Roles     RolePolicy // which role may follow which; zero: the same as Strict()

@@ -40,6 +40,7 @@ type loose struct {
 	Behind  int            `json:"behind,omitempty"`
 	Rest    int            `json:"rest,omitempty"`
 	Read    uint64         `json:"read"`
+	At      int            `json:"at,omitempty"`
 	End     bool           `json:"end,omitempty"`
 	Shown   bool           `json:"shown,omitempty"` // it is in the view
 	Message *convo.Message `json:"message,omitempty"`
@@ -94,7 +95,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		}
 		r := &out.List[n-1]
 		if r.N++; u.stand == inView {
-			r.Sums += shortSum(u.read)
+			r.Sums += shortSum(u.read())
 		}
 	}
 	out.Gone = m.seen[min(len(list), len(m.seen)):]
@@ -102,7 +103,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.read, End: u.isEnd, Shown: u.stand == inView}
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView}
 		if u.msg.Role != "" {
 			l.Message = &u.msg
 		}
@@ -181,7 +182,7 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 		done.Anew = err != nil
 	}
 	if done.Anew {
-		if err = m.beginAnew(&in, opts); err == nil {
+		if err = m.resumeAnew(&in, opts); err == nil {
 			m.warn(done)
 		}
 		return m, done, err
@@ -234,7 +235,7 @@ runs:
 			switch {
 			case place == len(items):
 				reason = "is missing"
-			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read):
+			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read()):
 				reason = "has different content than before"
 			case r.Own == 0 && r.Key == "" && items[place].host == "":
 				reason = "has no key"
@@ -268,7 +269,7 @@ runs:
 			}
 			m.list = append(m.list, u)
 			m.register(u)
-			m.seen = append(m.seen, u.read)
+			m.seen = append(m.seen, u.read())
 			place++
 		}
 	}
@@ -301,7 +302,7 @@ runs:
 // waits again; -1: nothing did.
 func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, l := range in.Loose {
-		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, read: l.Read, isEnd: l.End, isOwn: true, stand: hasLeft}
+		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, sum: l.Read, at: l.At, isEnd: l.End, isOwn: true, stand: hasLeft}
 		if l.Message != nil {
 			u.msg, u.role, u.calls = *l.Message, l.Message.Role, callsOf(l.Message)
 		}
@@ -321,7 +322,7 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, msgs := range in.Waiting {
 		r := &row[M]{}
 		for i, msg := range msgs {
-			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, read: msg.Sum(), calls: callsOf(&msg), msg: msg, isOwn: true}
+			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, calls: callsOf(&msg), msg: msg, isOwn: true, at: -1}
 			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 			r.units = append(r.units, u)
 		}
@@ -329,8 +330,8 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	}
 }
 
-// beginAnew makes a new History for the whole list, with what Add gave.
-func (m *Mirror[M]) beginAnew(in *saved, opts *convo.Options) (err error) {
+// resumeAnew makes a new History for the whole list, with what Add gave.
+func (m *Mirror[M]) resumeAnew(in *saved, opts *convo.Options) (err error) {
 	m.list, m.seen = nil, nil
 	clear(m.byKey)
 	m.resumeLoose(in, 0)
