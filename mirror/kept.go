@@ -10,22 +10,48 @@ import (
 
 // Kept is for Encode: it returns, for each part of now, the index in was of the part that
 // it is, or -1 for one that was changed. was are the parts that Decode made of a value, and
-// now are those of the entry; the parts that are the same keep their order. So a codec
-// whose parts are those of convo, one for one, keeps the framework's own where it can. Of a
-// result, the content is compared; what Append fills in is not.
+// now are those of the entry; results may have another order. So a codec whose parts are those
+// of convo, one for one, keeps the framework's own where it can. Of a result, the content is
+// compared; what Append fills in is not.
 func Kept(was, now []convo.Part) []int {
 	kept := make([]int, len(now))
-	next := 0
+	isTaken := make([]bool, len(was))
+	next := 0 // other parts keep their order
 	for i, p := range now {
 		kept[i] = -1
-		for at := next; at < len(was); at++ {
-			if samePart(was[at], p) {
-				kept[i], next = at, at+1
+		from := next
+		if _, ok := p.(convo.ToolResult); ok {
+			from = 0
+		}
+		for at := from; at < len(was); at++ {
+			if !isTaken[at] && samePart(was[at], p) {
+				kept[i], isTaken[at], next = at, true, max(next, at+1)
 				break
 			}
 		}
 	}
 	return kept
+}
+
+// Changed is for Encode: it returns the index in was of the part that now[i] was made of, if
+// Kept has -1 for it and it is a result: that for the same call, or the one in the same place.
+// Without one, it is -1.
+func Changed(was, now []convo.Part, i int) int {
+	r, isResult := now[i].(convo.ToolResult)
+	if !isResult {
+		return -1
+	}
+	for at, p := range was {
+		if old, ok := p.(convo.ToolResult); ok && old.CallID == r.CallID {
+			return at
+		}
+	}
+	if i < len(was) {
+		if old, ok := was[i].(convo.ToolResult); ok && old.CallID == "" {
+			return i
+		}
+	}
+	return -1
 }
 
 func samePart(a, b convo.Part) bool {

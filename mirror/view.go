@@ -13,7 +13,8 @@ import (
 // View returns the messages of a request that shows s: the system messages, the summary,
 // and the entries in order, with the ephemeral messages in their place. A message of which
 // nothing was cleared, cut, rewritten or masked is the value that Sync or Add has last been
-// given for it. All others are made by Encode. The slice is the caller's.
+// given for it, unless it has results in another order than the calls. All others are made by
+// Encode. The slice is the caller's.
 //
 // s must be a snapshot of the History, most often the one that Prepare or Recover has left; nil is a
 // [*convo.ValueError]. View does not notice a snapshot of another History, such as a fork:
@@ -113,9 +114,8 @@ func (m *Mirror[M]) whole(shown []sight[M]) *row[M] {
 	if r == nil || !r.held || len(r.units) > len(shown) {
 		return nil
 	}
-	for _, u := range r.units { // results may have another order in the value
-		at := slices.IndexFunc(shown[:len(r.units)], func(v sight[M]) bool { return v.unit == u })
-		if at < 0 || shown[at].sum != u.exact || !u.hasCalls(&shown[at].msg) {
+	for i, u := range r.units { // with results in the order of the calls, however the list is made
+		if v := &shown[i]; v.unit != u || v.sum != u.exact || !u.hasCalls(&v.msg) {
 			return nil
 		}
 	}
@@ -134,23 +134,16 @@ func (u *unit[M]) hasCalls(msg *convo.Message) bool {
 }
 
 // build returns what Encode makes of the first message of shown, and of how many it is made:
-// results of one value stay together, in the order that they have there.
+// results of one value stay together, in the order of the calls.
 func (m *Mirror[M]) build(shown []sight[M]) (v M, n int, err error) {
 	msg, r := shown[0].msg, shown[0].row()
 	if n = 1; r == nil {
 		v, err = m.codec.Encode(msg, nil)
 		return v, n, err
 	}
-	for n < len(shown) && msg.Role == convo.RoleTool && shown[n].row() == r && shown[n].msg.Role == convo.RoleTool {
-		n++
-	}
-	msg.Parts = nil
-	together := slices.Clone(shown[:n])
-	slices.SortStableFunc(together, func(a, b sight[M]) int {
-		return slices.Index(r.units, a.unit) - slices.Index(r.units, b.unit)
-	})
-	for _, s := range together {
-		msg.Parts = append(msg.Parts, s.msg.Parts...)
+	msg.Parts = slices.Clone(msg.Parts)
+	for ; n < len(shown) && msg.Role == convo.RoleTool && shown[n].row() == r && shown[n].msg.Role == convo.RoleTool; n++ {
+		msg.Parts = append(msg.Parts, shown[n].msg.Parts...)
 	}
 	var was *M
 	if r.held {

@@ -194,8 +194,8 @@ func encode(msg convo.Message, was **genai.Content) (*genai.Content, error) {
 		if err != nil {
 			return nil, err
 		}
-		if part != nil && part.FunctionResponse != nil && i < len(theirs) { // a result stands where it stood
-			same, response := *theirs[i], *theirs[i].FunctionResponse
+		if at := mirror.Changed(old, msg.Parts, i); at >= 0 {
+			same, response := *theirs[at], *theirs[at].FunctionResponse
 			response.Response, response.Parts, same.FunctionResponse = part.FunctionResponse.Response, nil, &response
 			part = &same
 		}

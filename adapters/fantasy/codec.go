@@ -193,8 +193,9 @@ func encode(msg convo.Message, was *fantasy.Message) (fantasy.Message, error) {
 		if err != nil {
 			return m, err
 		}
-		if r, ok := part.(fantasy.ToolResultPart); ok && i < len(old) { // a result stands where it stood
-			is, _ := fantasy.AsMessagePart[fantasy.ToolResultPart](old[i])
+		if at := mirror.Changed(theirs, msg.Parts, i); at >= 0 {
+			r := part.(fantasy.ToolResultPart)
+			is, _ := fantasy.AsMessagePart[fantasy.ToolResultPart](old[at])
 			is.ToolCallID, is.Output = r.ToolCallID, r.Output
 			part = is
 		}

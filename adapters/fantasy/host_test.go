@@ -299,8 +299,12 @@ func (h *host) turn(prompt string, p plan) {
 			return nil
 		}
 		_, err = agent.Stream(ctx, fantasy.AgentStreamCall{
-			Messages: list, Prompt: prompt, PrepareStep: a.PrepareStep,
-			ModelProvider: func() fantasy.LanguageModel { return a.Model(model) },
+			Messages: list, Prompt: prompt,
+			PrepareStep: func(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
+				ctx, r, err := a.PrepareStep(ctx, o)
+				r.Model = a.Model(model) // as a ModelProvider of later versions does
+				return ctx, r, err
+			},
 			OnStepStart: func(int) error {
 				at = h.write(row{Role: fantasy.MessageRoleAssistant})
 				return nil
@@ -400,7 +404,7 @@ func check(t *testing.T, p *provider.Server) {
 }
 
 // A host of the kind of crush: its rows differ from what fantasy held, it puts images in the
-// middle of the list, and has a ModelProvider. The user stops every second turn, and types
+// middle of the list, and has the model from elsewhere. The user stops every second turn, and types
 // while the agent works. The process starts again, or is killed before the decisions are
 // stored or in the middle of a run.
 func TestHost(t *testing.T) {

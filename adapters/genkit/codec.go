@@ -126,8 +126,8 @@ func encode(msg convo.Message, was **ai.Message) (*ai.Message, error) {
 			m.Content = append(m.Content, ai.NewToolRequestPart(&ai.ToolRequest{Ref: p.ID, Name: p.Name, Input: json.RawMessage(p.Arguments)}))
 		case convo.ToolResult:
 			part := ai.NewToolResponsePart(&ai.ToolResponse{Ref: p.CallID, Name: p.Name, Output: p.Text()})
-			if i < len(theirs) && theirs[i].IsToolResponse() { // a result stands where it stood
-				part.ToolResponse.Ref, part.Metadata = theirs[i].ToolResponse.Ref, theirs[i].Metadata
+			if at := mirror.Changed(old, msg.Parts, i); at >= 0 {
+				part.ToolResponse.Ref, part.Metadata = theirs[at].ToolResponse.Ref, theirs[at].Metadata
 			}
 			for _, more := range p.Parts {
 				if f, ok := more.(convo.Media); ok {
