@@ -178,9 +178,7 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 		return nil, err
 	}
 	next := s.state.clipped()
-	if next.id == nil {
-		next.id = newIdentity(newCounter(nil, Overheads{}), nil, "")
-	}
+	next.id = next.identity()
 	p := next.id.prepare(&s.state, checked, nil)
 	if _, err := next.perform(checked, p); err != nil {
 		return nil, err

@@ -286,11 +286,7 @@ func (h *History) Len() int {
 func (h *History) Find(id ID) (Entry, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.find(id)
-	if e == nil {
-		return Entry{}, false
-	}
-	return e.export(h.pins, new(partRoom)), true
+	return h.exported(id)
 }
 
 // String describes h in a few words, without any text of the conversation.

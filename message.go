@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -170,19 +171,31 @@ func (Opaque) part()     {}
 // texts yields the texts in m, the arguments of calls and those in results included,
 // with its role.
 func (m *Message) texts(yield func(Role, string) bool) {
-	for _, p := range m.Parts {
+	for p := range m.allParts {
+		text := ""
 		switch p := p.(type) {
 		case Text:
-			if !yield(m.Role, string(p)) {
-				return
-			}
+			text = string(p)
 		case ToolCall:
-			if !yield(m.Role, p.Arguments) {
-				return
-			}
-		case ToolResult:
-			for _, in := range p.Parts {
-				if t, ok := in.(Text); ok && !yield(m.Role, string(t)) {
+			text = p.Arguments
+		default:
+			continue
+		}
+		if !yield(m.Role, text) {
+			return
+		}
+	}
+}
+
+// allParts yields the parts of m and, after each result, the parts in it.
+func (m *Message) allParts(yield func(Part) bool) {
+	for _, p := range m.Parts {
+		if !yield(p) {
+			return
+		}
+		if r, ok := p.(ToolResult); ok {
+			for _, in := range r.Parts {
+				if !yield(in) {
 					return
 				}
 			}
@@ -192,18 +205,9 @@ func (m *Message) texts(yield func(Role, string) bool) {
 
 // allMedia yields the media of m, those in results included.
 func (m *Message) allMedia(yield func(Media) bool) {
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case Media:
-			if !yield(p) {
-				return
-			}
-		case ToolResult:
-			for _, in := range p.Parts {
-				if in, ok := in.(Media); ok && !yield(in) {
-					return
-				}
-			}
+	for p := range m.allParts {
+		if p, ok := p.(Media); ok && !yield(p) {
+			return
 		}
 	}
 }
@@ -310,8 +314,8 @@ func (m Message) Text() string {
 // Reasoning returns the text of the reasoning parts of m, joined by newlines.
 func (m Message) Reasoning() string {
 	var texts []string
-	for _, p := range m.Parts {
-		if r, ok := p.(Reasoning); ok && r.Text != "" {
+	for r := range eachOf[Reasoning](m.Parts) {
+		if r.Text != "" {
 			texts = append(texts, r.Text)
 		}
 	}
@@ -324,29 +328,28 @@ func (m Message) ToolCalls() []ToolCall { return partsOf[ToolCall](m.Parts) }
 // ToolResults returns the tool results of m, in order.
 func (m Message) ToolResults() []ToolResult { return partsOf[ToolResult](m.Parts) }
 
-func partsOf[P Part](parts []Part) []P {
-	n := 0
-	for _, p := range parts {
-		if _, ok := p.(P); ok {
-			n++
+// partsOf returns the parts of one type, in order.
+func partsOf[P Part](parts []Part) []P { return slices.Collect(eachOf[P](parts)) }
+
+// eachOf yields the parts of one type, in order.
+func eachOf[P Part](parts []Part) iter.Seq[P] {
+	return func(yield func(P) bool) {
+		for _, p := range parts {
+			if p, ok := p.(P); ok && !yield(p) {
+				return
+			}
 		}
 	}
-	found := slices.Grow([]P(nil), n) // nil if there are none
-	for _, p := range parts {
-		if p, ok := p.(P); ok {
-			found = append(found, p)
-		}
-	}
-	return found
 }
+
+// isA reports whether a part is of one type.
+func isA[P Part](p Part) bool { _, ok := p.(P); return ok }
 
 // Text returns the text parts of r, joined by newlines.
 func (r ToolResult) Text() string {
 	var texts []string
-	for _, p := range r.Parts {
-		if t, ok := p.(Text); ok {
-			texts = append(texts, string(t))
-		}
+	for t := range eachOf[Text](r.Parts) {
+		texts = append(texts, string(t))
 	}
 	return strings.Join(texts, "\n")
 }
@@ -408,10 +411,8 @@ func (m Message) isEmpty() bool {
 
 func textSize(parts []Part) int {
 	n := 0
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			n += len(t)
-		}
+	for t := range eachOf[Text](parts) {
+		n += len(t)
 	}
 	return n
 }

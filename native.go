@@ -144,10 +144,8 @@ func (s *Snapshot) sealedFrom(from int) (tokens int64) {
 		if !bound || i < from {
 			continue
 		}
-		for _, p := range s.list[i].msg.Parts {
-			if r, ok := p.(Reasoning); ok {
-				tokens += counter.parts([]Part{r})
-			}
+		for r := range eachOf[Reasoning](s.list[i].msg.Parts) {
+			tokens += counter.parts([]Part{r})
 		}
 	}
 	return tokens

@@ -382,14 +382,6 @@ func (r *reading) picture(count bool) (*picture, error) {
 	return p, nil
 }
 
-// orNil returns what p points to, or the zero value if p is nil.
-func orNil[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 // knowledgeOf returns the knowledge from usage reports for s, a state with the entries
 // of r. counted is the raw tokens of the view of r as s counts. If mended is true, entries
 // of s may differ from those of r. If the log was counted in another way, the figures are

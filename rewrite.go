@@ -145,10 +145,8 @@ func (e *entry) withParts(parts []Part) (Message, error) {
 func (m *Message) cloned() Message {
 	own := m.clone()
 	cloneTexts(own.Parts)
-	for _, p := range own.Parts {
-		if r, ok := p.(ToolResult); ok {
-			cloneTexts(r.Parts)
-		}
+	for r := range eachOf[ToolResult](own.Parts) {
+		cloneTexts(r.Parts)
 	}
 	return own
 }
@@ -221,8 +219,7 @@ func (m *Message) keepSeals(was *Message) *EditError {
 // keepResults fills in the calls that the results in m answer. They must match results,
 // the results of the entry. If there is only one, m may also be its content.
 func (m *Message) keepResults(results []ToolResult) *EditError {
-	isResult := func(p Part) bool { _, ok := p.(ToolResult); return ok }
-	if !slices.ContainsFunc(m.Parts, isResult) {
+	if !slices.ContainsFunc(m.Parts, isA[ToolResult]) {
 		if len(results) != 1 {
 			return &EditError{Rule: fmt.Sprintf("does not say which of the %d results it rewrites; name all of them as ToolResult parts", len(results))}
 		}
@@ -301,9 +298,7 @@ func (o *original) keepRead(from, to *entry, old *original) {
 	}
 }
 
-func isReasoningPart(p Part) bool { _, ok := p.(Reasoning); return ok }
-
 // withoutReasoning returns parts without reasoning.
 func withoutReasoning(parts []Part) []Part {
-	return slices.DeleteFunc(slices.Clone(parts), isReasoningPart)
+	return slices.DeleteFunc(slices.Clone(parts), isA[Reasoning])
 }

@@ -69,7 +69,9 @@ func (s *Snapshot) All() iter.Seq2[int, Entry] {
 }
 
 // Find returns the entry with the ID, and whether the view has one.
-func (s *Snapshot) Find(id ID) (Entry, bool) {
+func (s *Snapshot) Find(id ID) (Entry, bool) { return s.exported(id) }
+
+func (s *state) exported(id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {
 		return Entry{}, false
@@ -139,10 +141,7 @@ func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 // SummaryTokens returns how many raw tokens a summary with this text would have in the
 // view, with the tags that mark it for the model and Options.SummaryHint.
 func (s *Snapshot) SummaryTokens(text string) int {
-	if s.id == nil {
-		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
-	}
-	return clampInt(s.id.summaryTokens(text))
+	return clampInt(s.identity().summaryTokens(text))
 }
 
 // Version returns the version of the view. It grows with each change of the view, the
@@ -180,13 +179,7 @@ type Exchange struct {
 }
 
 // IDs returns the IDs of all entries of x, as [Edit].Drop needs them.
-func (x Exchange) IDs() []ID {
-	ids := make([]ID, len(x.entries))
-	for i, e := range x.entries {
-		ids[i] = e.id
-	}
-	return ids
-}
+func (x Exchange) IDs() []ID { return idsOf(x.entries) }
 
 // String returns the IDs, the raw tokens and the turn.
 func (x Exchange) String() string {
@@ -465,10 +458,8 @@ func (s *state) shownParts(from int) int {
 	n := 0
 	count := func(m *Message) {
 		n += len(m.Parts)
-		for _, p := range m.Parts {
-			if r, ok := p.(ToolResult); ok {
-				n += len(r.Parts)
-			}
+		for r := range eachOf[ToolResult](m.Parts) {
+			n += len(r.Parts)
 		}
 		if m.isTagged() {
 			n += 2
