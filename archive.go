@@ -346,8 +346,11 @@ func minus(ranges, others []Range) []Range {
 // merge returns the entries of two ascending lists in order. If both have an
 // entry with the same ID, it takes the one in a.
 func merge(a, b []*entry) []*entry {
-	if len(a) == 0 {
+	switch {
+	case len(a) == 0:
 		return b
+	case len(b) == 0:
+		return a
 	}
 	out := make([]*entry, 0, len(a)+len(b))
 	for len(a) > 0 || len(b) > 0 {

@@ -63,10 +63,6 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if g.NoClear != nil {
 		return Edit{}, g.NoClear
 	}
-	keep := c.KeepLast
-	if keep == 0 {
-		keep = 3
-	}
 	var toolExchanges []listExchange // those with tool calls
 	for w := walk(&s.state); ; {
 		a, ok := w.next()
@@ -92,17 +88,14 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			freed += e.clearIn(result, least, counter, done, only)
 		}
 	}
-	least := int64(max(c.MinFree, 1))
-	if c.MinFree == 0 {
-		least = int64(max(g.MinFree, 1))
-	}
+	least := int64(max(cmp.Or(c.MinFree, g.MinFree), 1))
 	r := g.room(s)
 	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
 
 	for i, old := range c.superseded(s, toolExchanges) {
 		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
 	}
-	old := max(len(toolExchanges)-max(keep, 0), 0)
+	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
 	if freed == 0 || !reached() {
 		for _, a := range toolExchanges[:old] {
 			clear(a, int64(c.MinResult), nil)

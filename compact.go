@@ -13,19 +13,14 @@ import (
 // the snapshot and appends the answer.
 func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
 	defer func() { h.setFailed(err) }()
-	for range maxRounds - 1 {
-		r, err := h.CompactIfNeeded(ctx)
-		s, tooLong := h.snapshotToSend(&r)
-		if err != nil || tooLong == nil {
-			return s, r, err
+	var tooLong error
+	for range maxRounds {
+		r, err = h.CompactIfNeeded(ctx)
+		if at, tooLong = h.snapshotToSend(&r); err != nil || tooLong == nil {
+			return at, r, err
 		}
 	}
-	r, err = h.CompactIfNeeded(ctx)
-	s, tooLong := h.snapshotToSend(&r)
-	if err == nil && tooLong != nil {
-		err = tooLong
-	}
-	return s, r, err
+	return at, r, tooLong
 }
 
 // snapshotToSend returns the current snapshot. It also returns an error, and

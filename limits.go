@@ -111,23 +111,21 @@ func Threshold(window int, share float64, most int) Limits {
 
 // faults returns a *ValueError for each ratio that is out of range.
 func (r ratios) faults() (faults []error) {
+	check := func(ok bool, name string, value any, want string) {
+		if !ok {
+			faults = append(faults, &ValueError{Name: name, Value: value, Want: want})
+		}
+	}
+	isShare := func(n float64) bool { return 0 < n && n <= 1 }
 	if r.isShare {
-		if !(0 < r.high && r.high <= 1) {
-			faults = append(faults, &ValueError{Name: "share of Threshold", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
-		}
-		if r.most < 0 {
-			faults = append(faults, &ValueError{Name: "most of Threshold", Value: r.most, Want: "0 or more, in tokens"})
-		}
+		check(isShare(r.high), "share of Threshold", r.high, "more than 0 and at most 1, a share of the window")
+		check(r.most >= 0, "most of Threshold", r.most, "0 or more, in tokens")
 		return faults
 	}
-	if !(0 < r.high && r.high <= 1) {
-		faults = append(faults, &ValueError{Name: "high of Ratios", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
-	}
-	if !(0 < r.soft && r.soft <= 1) {
-		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: "more than 0 and less than high, a share of the window"})
-	}
-	if len(faults) == 0 && r.soft >= r.high {
-		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: fmt.Sprintf("less than high, which is %v", r.high)})
+	check(isShare(r.high), "high of Ratios", r.high, "more than 0 and at most 1, a share of the window")
+	check(isShare(r.soft), "soft of Ratios", r.soft, "more than 0 and less than high, a share of the window")
+	if len(faults) == 0 {
+		check(r.soft < r.high, "soft of Ratios", r.soft, fmt.Sprintf("less than high, which is %v", r.high))
 	}
 	return faults
 }

@@ -45,8 +45,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return false, r, err
 	}
 	if _, err := h.compacting.enter(ctx); err != nil {
-		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
-		return false, r, errorf("%w; the provider said: %w", ErrReentrant, cause)
+		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
 	if IsSealBroken(cause) {
 		return h.recoverSeal(at, cause)
@@ -54,8 +53,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	overflow, err := h.isOverflow(cause)
 	switch {
 	case err != nil:
-		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonOverflow, err, cause)
 	case !overflow:
 		r := h.notNeededReport()
 		r.Reason = ReasonOverflow
@@ -65,8 +63,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	err = h.ownsLocked(at)
 	h.mu.Unlock()
 	if err != nil {
-		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonOverflow, err, cause)
 	}
 	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
 		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
@@ -104,6 +101,12 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	return false, report, errorf("%w; the provider said: %w", err, cause)
 }
 
+// notRecovered returns what Recover returns for an err before any compaction.
+func (h *History) notRecovered(reason Reason, err, cause error) (retry bool, r Report, _ error) {
+	r, _ = h.notStarted(reason, err)
+	return false, r, errorf("%w; the provider said: %w", err, cause)
+}
+
 // recoverSeal is Recover for a provider that has refused signed reasoning.
 func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, err error) {
 	r = h.notNeededReport()
@@ -122,8 +125,7 @@ func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, 
 	h.mu.Unlock()
 	switch {
 	case err != nil:
-		r, _ := h.notStarted(ReasonSeal, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonSeal, err, cause)
 	case r.Released == 0:
 		return false, r, cause
 	}

@@ -256,18 +256,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 
 // recogniseLocked makes the views that usage was reported for refer to the entries of h
 // after the Reload.
-func (m *merger) recogniseLocked() {
-	k := m.knew
-	k.cal, k.learned = m.recognise(k.cal), slices.Clone(k.learned)
-	for i, c := range k.learned {
-		if c == m.knew.cal {
-			k.learned[i] = k.cal
-		} else {
-			k.learned[i] = m.recognise(c)
-		}
-	}
-	m.h.knowledge = &k
-}
+func (m *merger) recogniseLocked() { m.h.knowledge = m.knew.with(m.recognise) }
 
 // recognise returns a copy of c whose view refers to the current entries of h.
 func (m *merger) recognise(c *calibration) *calibration {

@@ -442,18 +442,21 @@ func sortRanges(ranges []Range) {
 // within returns the IDs that are in any of the ranges. ids ascend, and ranges are sorted
 // by First.
 func within(ids []ID, ranges []Range) []ID {
-	var in []ID
-	last := ID(0) // the largest Last of the ranges that begin at or before id
-	for _, id := range ids {
+	in := inRanges(ranges)
+	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return !in(id) })
+}
+
+// inRanges returns a function that reports whether an ID is in one of the ranges, which are
+// sorted by First. The function must be called with ascending IDs.
+func inRanges(ranges []Range) func(ID) bool {
+	last := ID(0) // the largest Last of the ranges that begin at or before the ID
+	return func(id ID) bool {
 		for len(ranges) > 0 && ranges[0].First <= id {
 			last = max(last, ranges[0].Last)
 			ranges = ranges[1:]
 		}
-		if id <= last {
-			in = append(in, id)
-		}
+		return id <= last
 	}
-	return in
 }
 
 // without returns the ranges without the given IDs. ids ascend, and ranges are sorted by
