@@ -59,20 +59,8 @@ func (e *Edit) print(ids bool) string {
 		}
 	}
 	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
-	add("clear", len(e.Clear), func() string {
-		texts := make([]string, len(e.Clear))
-		for i, c := range e.Clear {
-			texts[i] = c.print(true)
-		}
-		return abbreviateList(texts)
-	})
-	add("rewrite", len(e.Rewrite), func() string {
-		texts := make([]string, len(e.Rewrite))
-		for i, r := range e.Rewrite {
-			texts[i] = r.print(true)
-		}
-		return abbreviateList(texts)
-	})
+	add("clear", len(e.Clear), func() string { return printAll(e.Clear) })
+	add("rewrite", len(e.Rewrite), func() string { return printAll(e.Rewrite) })
 	if e.Summary != nil {
 		parts = append(parts, e.Summary.print(ids))
 	}

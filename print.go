@@ -142,6 +142,15 @@ func printID(id string, ids bool) string {
 	return "[" + abbreviate(id) + "]"
 }
 
+// printAll prints values that have a Format method, with their IDs.
+func printAll[T fmt.Formatter](list []T) string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = fmt.Sprintf("%+v", x)
+	}
+	return abbreviateList(texts)
+}
+
 func printParts(parts []Part, ids bool) string {
 	texts := make([]string, len(parts))
 	for i, p := range parts {

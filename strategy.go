@@ -130,11 +130,7 @@ func (g *Goal) print(ids bool) string {
 		s += "; no clear: " + printError(g.NoClear)
 	}
 	if ids && len(g.Unclearable) > 0 {
-		texts := make([]string, len(g.Unclearable))
-		for i, c := range g.Unclearable {
-			texts[i] = c.print(true)
-		}
-		s += "; not to be cleared: " + abbreviateList(texts)
+		s += "; not to be cleared: " + printAll(g.Unclearable)
 	}
 	return s + ")"
 }

@@ -328,19 +328,23 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 	return &own
 }
 
+// begin sets what does not depend on the sources: until, and the system messages.
+func (w *writer) begin(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
+		w.until = deadline.Add(-time.Until(deadline) / 4)
+	}
+	for _, e := range w.s.sys {
+		w.system = append(w.system, e.msg.clone())
+	}
+}
+
 // write calls the summarizer, and returns an accepted summary with the usage of all
 // calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if !callsModel(w.with) {
 		return w.extract(ctx)
 	}
-	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
-		left := time.Until(deadline)
-		w.until = deadline.Add(-left / 4)
-	}
-	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
-	}
+	w.begin(ctx)
 	w.next = w.firstAfter()
 	var err error
 	if w.media, err = w.prepare(); err != nil {
@@ -515,16 +519,9 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	if ctx.Err() != nil {
 		return summary, causeOf(ctx)
 	}
-	w.work.Calls++
-	summary, err = w.call(ctx, bounded, req)
-	if summary.Usage.fault() != nil {
-		summary.Usage = Usage{}
+	if summary, err = w.call(ctx, bounded, req); err != nil {
+		return summary, err
 	}
-	w.work.Usage = w.work.Usage.plus(summary.Usage)
-	if err != nil {
-		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
-	}
-	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	if err := summary.fault(); err != nil {
 		return summary, err
 	}
@@ -566,14 +563,23 @@ func cutSentence(s string, tokens int, count func(string) int) string {
 	return strings.TrimSpace(s[:end])
 }
 
-// call calls the summarizer, and turns a panic into an error. It waits for the
-// summarizer until bounded ends, and no longer.
+// call calls the summarizer, counts the call and its usage, and turns a panic into an
+// error. It waits for the summarizer until bounded ends, and no longer.
 func (w *writer) call(ctx, bounded context.Context, req SummaryRequest) (summary Summary, err error) {
+	w.work.Calls++
 	summary, err = await(bounded, "Summarizer", func() (Summary, error) { return w.with.Summarize(bounded, req) })
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(bounded)
 	}
-	return summary, err
+	if summary.Usage.fault() != nil {
+		summary.Usage = Usage{}
+	}
+	w.work.Usage = w.work.Usage.plus(summary.Usage)
+	if err != nil {
+		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
+	}
+	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
+	return summary, nil
 }
 
 // bound returns ctx with the deadline for a call of the summarizer.

@@ -305,6 +305,12 @@ func (h *History) upperLocked() int64 {
 	if h.weighed == h.version {
 		return h.weight
 	}
+	return h.updateWeightLocked()
+}
+
+// updateWeightLocked is the slow path of upperLocked. It is separate so that the fast
+// path can be inlined.
+func (h *History) updateWeightLocked() int64 {
 	h.weight, h.weighed = h.scaleLocked().Upper(), h.version
 	return h.weight
 }
