@@ -12,7 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An Archived is one item in the log of a conversation. One field besides Seq is set.
+// An Archived is an item in a conversation's log. One field besides Seq is set.
 type Archived struct {
 	Seq     uint64   // of the record that holds it
 	Entry   *Entry   // as it was appended; Tokens and Pinned are not set

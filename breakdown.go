@@ -70,10 +70,10 @@ func (b Breakdown) String() string {
 
 // Breakdown returns the parts of the request for this snapshot, with the limits and the
 // estimate in force when the snapshot was made. A snapshot from [Load] has the limits
-// that SetLimits or SetModel had set. Others that belong to no History have none.
+// that SetLimits or SetModel had set. Others without a History have none.
 //
-// Messages with several kinds of content are counted again, so it takes time linear in
-// the view. If the Tokenizer panics, the message is counted by its role.
+// It counts messages with several kinds of content again, in time linear in the view. If
+// the Tokenizer panics, the message is counted by its role.
 func (s *Snapshot) Breakdown() Breakdown {
 	var raw Breakdown // in raw tokens
 	raw.Tools, raw.System, raw.Summary, raw.Ephemeral = clampInt(s.tools.tokens()), clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())

@@ -11,8 +11,8 @@ import (
 )
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
-// names the tool and the size replaces the content, and the call and the error flag stay.
-// It also works inside a single long turn, and calls no model.
+// names the tool and the size replaces the content; the call and the error flag stay. It
+// also works inside a long turn, and calls no model.
 //
 // Results superseded under Same are cleared first, and then, while the view is larger
 // than Goal.Target, the other results of old exchanges. If that is not enough, results of
@@ -170,8 +170,8 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 //
 //	[image/png cleared: 48,213 bytes]
 //
-// It calls no model. It is a [Trigger] by the number of media, because providers refuse a
-// request with too many of them; see the Check methods of package wire.
+// It calls no model. It is a [Trigger] by the number of media, since providers refuse too
+// many of them; see the Check methods of package wire.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.

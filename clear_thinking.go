@@ -12,8 +12,8 @@ import (
 // It begins with the oldest answer and leaves none out, because a provider that signs
 // reasoning accepts that the first blocks are missing, and no others. So signed reasoning
 // of the turns that it keeps stays bound; see [Snapshot.Bound]. It stops before an answer
-// with signed reasoning that is pinned. The provider's cache begins anew after the first
-// answer that it changes.
+// with signed reasoning that is pinned. The provider's cache ends at the first answer
+// that it changes.
 type ClearThinking struct {
 	KeepTurns int // the number of newest turns whose reasoning stays; less than 1 means 1
 }

@@ -94,8 +94,8 @@ func closedBeside(err error) error {
 // from the focus of that edit.
 //
 // The error is nil if an edit was applied or nothing had to be done, even if the request
-// is still too long; Report.Fits says whether it fits. The error matches [ErrNoGain] if
-// the strategy found nothing to remove. Otherwise it says what failed.
+// is still too long; see Report.Fits. The error matches [ErrNoGain] if the strategy found
+// nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
 	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {

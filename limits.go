@@ -56,8 +56,8 @@ type ratios struct {
 // mark below soft at which only old tool results are cleared, use [When].
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. Soft must be
-// more than 0 and less than high, and high at most 1; otherwise the function that is
-// given the limits returns a [*ValueError] that names the arguments of Ratios.
+// more than 0 and less than high, and high at most 1; otherwise the function given the
+// limits returns a [*ValueError] that names the arguments.
 func Ratios(window int, soft, high float64) Limits {
 	l := Limits{Window: window}
 	if window <= 0 {
@@ -83,12 +83,11 @@ func Ratios(window int, soft, high float64) Limits {
 }
 
 // Threshold returns limits for a caller who wants to set one number: a compaction starts
-// above a share of the window, but in a large window no later than above most tokens,
-// because long requests cost more and are read less well. A share of 0 means 0.8, and a
-// most of 0 means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window:
-// 1_000_000, High: 200_000}, and for a window of 8,000 High is 6,400. The other fields
-// have their defaults, but Reserve is no more than High leaves of the window. All fields
-// may be changed.
+// above a share of the window, but in a large window no later than above most tokens:
+// long requests cost more and are read less well. A share of 0 means 0.8, and a most of 0
+// means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window: 1_000_000, High:
+// 200_000}; for 8,000, High is 6,400. The other fields have their defaults, but Reserve
+// is no more than High leaves of the window. All fields may be changed.
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share must
 // be more than 0 and at most 1, and most must not be negative; otherwise the function

@@ -295,8 +295,8 @@ func (h *History) openLog() (*logbook, error) {
 	return h.log, nil
 }
 
-// Saved returns the key of h and the Seq of the record that it was last saved in, for
-// [Load]. The key is empty without a Store, and the Seq is 0 before the first Save.
+// Saved returns the key of h and the Seq of the record it was last saved in, for [Load].
+// The key is empty without a Store, the Seq 0 before the first Save.
 func (h *History) Saved() (key string, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every append up to
-// 1<<53, and are never used again, not even after a rollback. 0 identifies no entry.
+// 1<<53, and are never used again, even after a rollback. 0 is no entry.
 type ID int64
 
 // A Role says who a message is from.
@@ -31,12 +31,12 @@ const (
 
 // A Message is what the model sees: a role and ordered parts. It is a plain value without
 // a lock: do not change it while another goroutine uses it. A [History] copies the
-// messages it is given and returns copies, so changing one never changes the other.
+// messages it is given, and returns copies.
 type Message struct {
 	Role Role
 
-	// Author names the speaker where the role alone does not: the writer of a user message in a
-	// group chat, or the agent that wrote an assistant message. The model sees the name in a
+	// Author names the speaker where the role alone does not: the writer of a user message in
+	// a group chat, or the agent that wrote an assistant message. The model sees the name in a
 	// tag that no text can forge; see [Snapshot.Messages]. The Author of a tool message is not
 	// shown.
 	Author string
@@ -92,9 +92,9 @@ type ToolCall struct {
 	ID   string
 	Name string // of the tool
 
-	// Arguments are what the model wrote: a JSON object, unless the model made a mistake or was
-	// cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and keys keep their order. Empty
-	// means no arguments. For a custom tool of OpenAI, they are its input, which may be any
+	// Arguments are what the model wrote: a JSON object, unless the model made a mistake or
+	// was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and keys keep their order.
+	// Empty: no arguments. For a custom tool of OpenAI, they are its input, which may be any
 	// text.
 	Arguments string
 
@@ -117,8 +117,7 @@ type ToolResult struct {
 	Cleared bool   // whether an edit has replaced the content by a marker
 }
 
-// Media is an image, a sound, a document or another file, given by its content
-// or by its address.
+// Media is an image, a sound, a document or another file, by content or by address.
 type Media struct {
 	MIME string // such as "image/png"
 	Data string // the content, in standard base64; see [NewMedia]
@@ -141,8 +140,7 @@ func (c ToolCall) Valid() bool {
 	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
-// NewCallID returns a new random ID for a [ToolCall] that came without one. Set Minted
-// along with it.
+// NewCallID returns a random ID for a [ToolCall] without one. Set Minted as well.
 func NewCallID() string { return "call_" + rand.Text()[:16] }
 
 // sameAs reports whether two messages are equal.
@@ -231,14 +229,14 @@ func System(text string) Message {
 	return Message{Role: RoleSystem, Parts: textParts(text)}
 }
 
-// User returns a user message: the text, if it is not empty, followed by other
-// parts, such as [Media].
+// User returns a user message: the text, if it is not empty, followed by other parts,
+// such as [Media].
 func User(text string, more ...Part) Message {
 	return Message{Role: RoleUser, Parts: append(textParts(text), more...)}
 }
 
-// Assistant returns an assistant message: the text, if it is not empty,
-// followed by the calls.
+// Assistant returns an assistant message: the text, if it is not empty, followed by the
+// calls.
 func Assistant(text string, calls ...ToolCall) Message {
 	parts := textParts(text)
 	for _, c := range calls {
@@ -261,8 +259,7 @@ func (m Message) WithReasoning(reasoning ...Reasoning) Message {
 	return m
 }
 
-// Result returns the tool message that answers call with text, which may be
-// empty.
+// Result returns the tool message that answers call with text, which may be empty.
 func Result(call ToolCall, text string) Message {
 	return resultMessage(call, text, false)
 }

@@ -30,7 +30,7 @@ type Fault struct {
 // Options.Repair, the first fault is returned as a [*SnapshotError]. Options out of range
 // are reported as by [New].
 //
-// With Options.Repair, Restore repairs faults and calls Repair for each repair:
+// With Options.Repair, Restore repairs faults, and calls it for each:
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.

@@ -20,7 +20,7 @@ import (
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
 // A strategy may rewrite entries outside the floor, and [History.Apply] any entry except
-// those of pinned exchanges, and system entries, which SetSystem replaces. The model and
+// those of pinned exchanges and system entries, which SetSystem replaces. Models and
 // summarizers see the new parts from the next request on. [Report.Originals] returns the
 // entry as it was, and [History.Undo] restores it.
 //
@@ -30,13 +30,12 @@ import (
 type Rewrite struct {
 	ID ID
 
-	// Parts are the new parts of the entry. They must be valid for Append, and must not be
-	// empty even if RolePolicy.KeepEmpty is set. Apply copies them. Options.MaxResult does not
-	// apply.
+	// Parts are the new parts of the entry. They must be valid for Append, and not empty even
+	// with RolePolicy.KeepEmpty. Apply copies them. Options.MaxResult does not apply.
 	//
 	// The tool calls of an assistant message must be the same, in the same order. If Parts has
-	// none, the calls of the entry are added at the end. Sealed reasoning may be left out, but
-	// not added or changed.
+	// none, they are added at the end. Sealed reasoning may be left out, but not added or
+	// changed.
 	//
 	// The results of a tool message must answer the same calls in the same order, with the same
 	// IsError. An empty CallID or Name is filled in. For an entry with one result, Parts may

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Open returns the [History] that is saved in s under a key, or an empty History if the
-// key is not in use. [History.Save] then saves it there. Open itself writes nothing.
+// Open returns the [History] saved in s under a key, or an empty one if the key is not in
+// use. [History.Save] then saves it there. Open itself writes nothing.
 //
 // It restores the entries with their IDs, turns, times and pins, the summary, the queue,
 // the calibration, and the model. The limits that SetLimits or SetModel set override
@@ -353,8 +353,8 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 
 // Save atomically writes the changes since h was last saved in one record. When it
 // returns nil, the state at the time of the call, or a later state, survives a power cut.
-// Its cost is proportional to the changes. If nothing has changed, it does nothing.
-// Messages appended while it runs may not be saved yet.
+// Its cost is proportional to the changes. If nothing has changed, it does nothing. What
+// is appended while it runs may not be saved.
 //
 // If another writer has saved the conversation since, Save returns a [*ConflictError] and
 // writes nothing: call [History.Reload], then Save. After any other error the record may

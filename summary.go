@@ -38,9 +38,8 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
-	// Native holds the summary as the provider of the model wrote it. A format of package wire
-	// that is for the same model sends its items in place of Text; all others send Text. See
-	// [NativeSummary].
+	// Native holds the summary as the model's provider wrote it. A format of package wire for
+	// the same model sends its items in place of Text; others send Text. See [NativeSummary].
 	Native Native
 
 	// How the summary was written.
@@ -54,7 +53,7 @@ type Summary struct {
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
 }
 
-// A Native is a compaction that a provider has made, for requests to the same model.
+// A Native is a compaction made by a provider, for requests to the same model.
 type Native struct {
 	Format string   // the format of the items, such as wire.FormatAnthropic; empty: there are none
 	Model  string   // the model that made them
