@@ -162,7 +162,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 		}
 	}
 	if l.Window > 0 && l.Reserve >= l.Window {
-		fault("Limits.Reserve", l.Reserve, "less than Window, which is %s", grouped(l.Window))
+		fault("Limits.Reserve", l.Reserve, "less than Window, which is %s; leave it 0 if max_tokens is that large", grouped(l.Window))
 	}
 	if len(faults) > 0 {
 		return l, faults

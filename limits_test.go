@@ -132,6 +132,8 @@ func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
 		limits convo.Limits
 		want   string
 	}{
+		{convo.Limits{Window: 128_000, Reserve: 128_000},
+			"convo: Limits.Reserve is 128,000, want less than Window, which is 128,000; leave it 0 if max_tokens is that large"},
 		{convo.Limits{Window: 1000, High: 900},
 			"convo: Limits is {Window: 1,000, High: 900}, want High <= Window - Reserve, which is 875 with the default Reserve of 125"},
 		{convo.Limits{Window: 100, Reserve: 10, Low: 90},

@@ -16,10 +16,10 @@ import (
 // No lock is held while a function in it runs, so it may call the History, except for
 // methods that may be waiting for it. No function may call Do or Run. Tokenizer,
 // Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, and
-// Tokenizer, Overheads.Media, Pin, AfterCompaction and Due of a [Trigger] must not call
-// Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or Wait. They get no ctx, so such
-// a call is not recognised: it waits until its own ctx ends. A panic becomes a
-// [*PanicError], unless the field says otherwise.
+// Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
+// [ClearToolResults] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or
+// Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
+// ends. A panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
 	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
 	Roles     RolePolicy // which role may follow which; zero: the same as Strict()

@@ -260,13 +260,11 @@ func (c *counter) name() string {
 		return ""
 	}
 	var tokenizer string
-	switch c.tokenizer {
-	case Heuristic{}:
+	switch t := c.tokenizer.(type) { // by type: a comparison with o200k would link its vocabulary
+	case Heuristic:
 		tokenizer = "heuristic"
-	case cl100k:
-		tokenizer = "cl100k"
-	case o200k:
-		tokenizer = "o200k"
+	case tiktoken:
+		tokenizer = [...]string{cl100k: "cl100k", o200k: "o200k"}[t]
 	default:
 		return ""
 	}

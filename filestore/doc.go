@@ -14,10 +14,14 @@
 // If the log has no whole record, the log is empty and Torn is not reported, but Append
 // still logs to Store.Logger when it cuts the part off.
 //
-// Any other damage is a [*convo.DamageError]. Records yields it instead of the damaged
-// records; Append returns it if the newest record is damaged. A conversation can be opened
-// in spite of damage before the newest full record. The error for records written by a
-// later release matches [convo.ErrVersion].
+// Any other damage is a [*convo.DamageError], also if only the last newline has become
+// another byte. Records yields the error instead of the damaged records; Append returns it if
+// the newest record is damaged. A conversation can be opened in spite of damage before the
+// newest full record. The error for records written by a later release matches
+// [convo.ErrVersion].
+//
+// A log must be a regular file. The error for a link, a directory or a pipe in its place is no
+// DamageError, and says what to do.
 //
 // # Processes
 //

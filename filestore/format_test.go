@@ -33,14 +33,19 @@ type object = map[string]any
 // state after each record, by Seq.
 func readFormat(data []byte, key string) (map[int]readState, error) {
 	states, s := map[int]readState{}, readState{}
-	at, full, last, prev := 0, -1, 0, ""
+	at, full, before, prev := 0, -1, 0, ""
 	for line := range bytes.Lines(data) {
 		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		last := len(text) - 1
+		changed := !whole && last > 9 && text[last] != 0 && string(text[:8]) == sumOf(text[9:last])
+		if changed {
+			text, whole = text[:last], true
+		}
 		if at+len(line) == len(data) && (!whole || bytes.IndexByte(text, 0) >= 0) {
 			break // a torn tail
 		}
 		fields := strings.SplitN(string(text), " ", 5)
-		if len(fields) != 5 || fields[0] != fmt.Sprintf("%08x", crc32.Checksum(text[9:], crc32.MakeTable(crc32.Castagnoli))) {
+		if len(fields) != 5 || fields[0] != sumOf(text[9:]) {
 			return states, fmt.Errorf("damage at byte %d", at)
 		}
 		var seq, back int
@@ -62,8 +67,8 @@ func readFormat(data []byte, key string) (map[int]readState, error) {
 		switch {
 		case fields[2] != "F" && fields[2] != "P", record.Format != 1, record.Key != key, at == 0 && fields[2] != "F":
 			return states, fmt.Errorf("record %d is none of this log", seq)
-		case at > 0 && (seq != last+1 || record.Prev != prev || at-back != full):
-			return states, fmt.Errorf("record %d does not follow record %d", seq, last)
+		case at > 0 && (seq != before+1 || record.Prev != prev || at-back != full):
+			return states, fmt.Errorf("record %d does not follow record %d", seq, before)
 		}
 		s = s.with(record.Data)
 		if system, _ := s.fields["system"].([]any); s.fields["last"] != record.Upto || len(system)+len(s.entries) != record.Entries {
@@ -73,9 +78,16 @@ func readFormat(data []byte, key string) (map[int]readState, error) {
 			full = at
 		}
 		states[seq] = s
-		at, last, prev = at+len(line), seq, record.ID
+		at, before, prev = at+len(line), seq, record.ID
+		if changed {
+			return states, fmt.Errorf("damage at byte %d", at-1)
+		}
 	}
 	return states, nil
+}
+
+func sumOf(text []byte) string {
+	return fmt.Sprintf("%08x", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // with returns the state after a record with this data.
@@ -174,8 +186,12 @@ func TestFormat_PageIsEnough(t *testing.T) {
 				torn, err := readFormat(data[:len(data)-1], key)
 				require.NoError(t, err)
 				require.Len(t, torn, len(states)-1)
-				data[len(data)/2] ^= 1
+				data[len(data)-1] ^= 1
 				damaged, err := readFormat(data, key)
+				require.EqualError(t, err, fmt.Sprintf("damage at byte %d", len(data)-1))
+				require.Len(t, damaged, len(states))
+				data[len(data)/2] ^= 1
+				damaged, err = readFormat(data, key)
 				require.Error(t, err)
 				require.Less(t, len(damaged), len(states))
 			})

@@ -138,12 +138,13 @@ func lastError[T any](seq iter.Seq2[T, error]) (last error) {
 	return last
 }
 
-// What is no plain file is damage for every method, at once, and stays as it is; and
-// it hides no other log.
+// What is no regular file is an error of every method, at once, which says what it is and
+// what to do. It stays as it is, and hides no other log.
 func TestStore_NoPlainFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows makes links only for some users, and has no pipes with names in a directory")
 	}
+	const link, move = "symbolic link, and a log must be a regular file; put the file that it leads to in its place", "and a log must be a regular file; move it out of the directory"
 	for name, make := range map[string]func(path, other string) error{
 		"link":          func(path, other string) error { return os.Symlink(other, path) },
 		"dangling link": func(path, _ string) error { return os.Symlink("nowhere", path) },
@@ -168,12 +169,21 @@ func TestStore_NoPlainFile(t *testing.T) {
 			calls := storeCalls(s, "key")
 			calls["first Append"] = func(ctx context.Context) error { return s.Append(ctx, firstOf("key")) }
 			for method, call := range calls {
-				damage, ok := errors.AsType[*convo.DamageError](call(t.Context()))
-				require.True(t, ok, method)
-				if method != "List" {
-					require.Equal(t, "key", damage.Key, method)
+				err := call(t.Context())
+				require.Error(t, err, method)
+				require.False(t, errors.As(err, new(*convo.DamageError)), "%s: Salvage cannot read it: %v", method, err)
+				want := fmt.Sprintf("%q is a ", filepath.Base(path))
+				switch {
+				case strings.Contains(name, "link"):
+					want += link
+				case strings.Contains(name, "folder"):
+					want += "directory, " + move
+				default:
+					want += "named pipe, " + move
 				}
-				_, err := os.Lstat(path)
+				require.ErrorContains(t, err, want, method)
+				require.Regexp(t, `^convo: [a-z ]+ the log of `, err.Error(), method)
+				_, err = os.Lstat(path)
 				require.NoError(t, err, method)
 			}
 			var heads []string

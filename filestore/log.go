@@ -23,8 +23,8 @@ type logTail struct {
 }
 
 // readTail reads the last complete line of the first size bytes. It skips an incomplete
-// line after that: one without a newline or with a NUL. Key is empty if the key is not
-// known.
+// line after that: one without a newline or with a NUL. Another byte instead of the newline
+// of a complete line is damage. Key is empty if the key is not known.
 func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 	var text []byte
 	for n := min(size, tailSize); ; n = min(size, 4*n) {
@@ -37,6 +37,9 @@ func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 		text = more
 		whole := text
 		if i := bytes.LastIndexByte(whole, '\n') + 1; i < len(whole) {
+			if changedEnd(whole[i:]) != nil {
+				return logTail{end: size}, lastDamage(f, key, size)
+			}
 			whole = whole[:i]
 		} else if i := startOfLast(whole); bytes.IndexByte(whole[i:], 0) >= 0 {
 			whole = whole[:i]
@@ -63,6 +66,19 @@ func readTail(f io.ReaderAt, key string, size int64) (logTail, error) {
 		}
 		return t, damageOr(f, key, t.at, err)
 	}
+}
+
+// changedEnd returns an error if text is a complete line with another byte instead of its
+// newline. A crash leaves no other byte than a NUL there.
+func changedEnd(text []byte) error {
+	end := len(text) - 1
+	if text[end] == 0 {
+		return nil
+	}
+	if _, err := parseLine(text[:end]); err != nil && !errors.Is(err, convo.ErrVersion) {
+		return nil
+	}
+	return fmt.Errorf("the line ends with the byte %#02x instead of a newline", text[end])
 }
 
 // startOfLast returns the index of the last line in text. The text ends with a newline,
@@ -128,6 +144,7 @@ type logScan struct {
 	off  int64  // offset of the next line
 	end  int64  // offset at which to stop
 	text []byte // a line longer than the buffer of r
+	last error  // what is wrong with the last byte, if the line before it was read
 
 	begun bool // a record was read
 	seq   uint64
@@ -254,8 +271,13 @@ func (s *logScan) read() (logLine, error) {
 	return l, nil
 }
 
-// line returns the next line.
+// line returns the next line. A changed newline at the end is a line of its own.
 func (s *logScan) line() ([]byte, error) {
+	if err := s.last; err != nil {
+		s.last = nil
+		s.off++
+		return nil, lineError{error: err}
+	}
 	text, err := s.r.ReadSlice('\n')
 	s.off += int64(len(text))
 	if err == bufio.ErrBufferFull {
@@ -274,6 +296,10 @@ func (s *logScan) line() ([]byte, error) {
 		}
 	}
 	if err == io.EOF && len(text) > 0 {
+		if s.last = changedEnd(text); s.last != nil {
+			s.off--
+			return text[:len(text)-1], nil
+		}
 		return nil, lineError{error: errors.New("the line has no end")}
 	}
 	return text, err

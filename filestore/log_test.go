@@ -229,6 +229,37 @@ func TestStore_ChangedBytesOpened(t *testing.T) {
 	require.True(t, same > 0 && damaged > 0 && torn > 0)
 }
 
+// A changed byte in the place of the last newline is damage, since the line before it is
+// whole, so it was acknowledged: no state is opened that lacks it, and Salvage keeps it.
+func TestStore_LastNewlineChanged(t *testing.T) {
+	disk := newTestDisk(nil)
+	s := &Store{Dir: "/chats", disk: disk}
+	states, _ := richLog(t, s)
+	newest := stored(t, s, crashKey).newest()
+	node := disk.dirs["/chats"].names[fileName(crashKey)]
+	node.data[len(node.data)-1] ^= 1
+	damaged := bytes.Clone(node.data)
+	_, err := convo.Open(t.Context(), s, crashKey, nil)
+	damage, ok := errors.AsType[*convo.DamageError](err)
+	require.True(t, ok, "%v", err)
+	require.EqualError(t, damage.Err, "the line ends with the byte 0x0b instead of a newline")
+	require.Equal(t, newest.Seq, damage.Seq)
+	require.Equal(t, int64(len(damaged)-1), damage.Offset)
+	next := testLog{}.next(rand.New(rand.NewPCG(7, 7)), crashKey)
+	next.Seq, next.Prev = newest.Seq+1, newest.ID
+	_, ok = errors.AsType[*convo.DamageError](s.Append(t.Context(), next))
+	require.True(t, ok)
+	require.Equal(t, damaged, node.data)
+
+	kept, err := convo.Salvage(t.Context(), s, "salvaged", s, crashKey)
+	require.NoError(t, err)
+	require.Len(t, kept.Damage, 1)
+	require.Equal(t, damage.Err, errors.Unwrap(kept.Damage[0]))
+	h, err := convo.Open(t.Context(), s, "salvaged", nil)
+	require.NoError(t, err)
+	require.Equal(t, states[len(states)-1], stateText(t, h))
+}
+
 // A log that ends anywhere holds the records that stand in it whole.
 func TestStore_EndsAnywhere(t *testing.T) {
 	disk := newTestDisk(nil)

@@ -32,7 +32,7 @@ func (s *Store) open(ctx context.Context, key string, make bool) (*lockedLog, er
 	var err error
 	for range most {
 		var l *lockedLog
-		l, err = s.try(ctx, fileName(key), key, make)
+		l, err = s.try(ctx, fileName(key), make)
 		if err != errMoved && err != errNoDir {
 			return l, err
 		}
@@ -52,7 +52,7 @@ var (
 	errNoDir = errors.New("the directory is not there after it was made: its name is that of a link that leads nowhere, or others keep removing it")
 )
 
-func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *lockedLog, err error) {
+func (s *Store) try(ctx context.Context, name string, make bool) (_ *lockedLog, err error) {
 	dir, err := s.files().open(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) && make {
 		if err = s.makeDir(); err == nil {
@@ -69,7 +69,7 @@ func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *locked
 		}
 	}()
 	flag := os.O_RDWR
-	if _, err := plain(dir, name, key); errors.Is(err, fs.ErrNotExist) && make {
+	if _, err := plain(dir, name); errors.Is(err, fs.ErrNotExist) && make {
 		// A file is only created in a directory whose own name is synced.
 		if err := s.makeDir(); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (s *Store) try(ctx context.Context, name, key string, make bool) (_ *locked
 		return nil, err
 	}
 	// Another process may have removed or replaced the file before it was locked.
-	named, err := plain(dir, name, key)
+	named, err := plain(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errMoved
 	}
@@ -127,7 +127,7 @@ func (l *lockedLog) date(updated time.Time) {
 // openTail opens a log and reads its end. The part before the end no longer changes. The
 // file is nil if there is none.
 func openTail(ctx context.Context, dir folder, name, key string) (file logFile, tail logTail, err error) {
-	if _, err := plain(dir, name, key); err != nil {
+	if _, err := plain(dir, name); err != nil {
 		return nil, tail, unlessNotExist(err)
 	}
 	file, err = dir.openFile(name, os.O_RDONLY)
@@ -154,17 +154,25 @@ func isOfLog(err error) bool {
 	return damaged || errors.Is(err, convo.ErrVersion)
 }
 
-// plain returns the lstat result for the file of a key. It returns an error if that is
-// not a regular file.
-func plain(dir folder, name, key string) (fs.FileInfo, error) {
+// plain returns the lstat result for a file. It returns an error if that is not a regular
+// file.
+func plain(dir folder, name string) (fs.FileInfo, error) {
 	info, err := dir.lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &convo.DamageError{Key: key, Err: fmt.Errorf("%q is not a plain file", name)}
+	what, remedy := "special file", "move it out of the directory"
+	switch info.Mode().Type() {
+	case 0:
+		return info, nil
+	case fs.ModeSymlink:
+		what, remedy = "symbolic link", "put the file that it leads to in its place"
+	case fs.ModeDir:
+		what = "directory"
+	case fs.ModeNamedPipe:
+		what = "named pipe"
 	}
-	return info, nil
+	return nil, fmt.Errorf("%q is a %s, and a log must be a regular file; %s", name, what, remedy)
 }
 
 // lock locks a file. It waits until the lock is free or ctx ends.

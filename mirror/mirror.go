@@ -35,9 +35,9 @@ import (
 type Codec[M any] struct {
 	// Decode returns what m says to the model. Most often that is one message; two, if m
 	// holds what convo keeps in two roles, such as results and text; none, if the model
-	// does not see m. A message that depends on more than what convo has a field for need
-	// not be decoded in full, since View returns m itself as long as nothing in it was
-	// changed.
+	// does not see m. Each result becomes an entry of its own. A message that depends on more
+	// than what convo has a field for need not be decoded in full, since View returns m itself
+	// as long as nothing in it was changed.
 	Decode func(m M) ([]convo.Message, error)
 
 	// Encode returns a value that says what msg does. was is the value that msg was decoded
@@ -48,8 +48,10 @@ type Codec[M any] struct {
 	Encode func(msg convo.Message, was *M) (M, error)
 
 	// Key returns the name that the framework gave to m, which is the same at each step and
-	// differs from that of every other message. It becomes the Key of the entry. Nil: a
-	// message is known by its place in the list.
+	// differs from that of every other message. It becomes the Key of the entry, with each
+	// "#" doubled; the further messages of a value get "#" and a number behind it. Where it is
+	// empty, the entry gets "#" and a number as its key, and the message is known by its place
+	// among the others. Nil: all are.
 	Key func(m M) string
 
 	// Once reports whether m is for one request only, such as a line that the framework
@@ -80,15 +82,16 @@ type Mirror[M any] struct {
 	seen    []uint64              // what the model reads of each message of the newest list
 	loose   []*unit[M]            // what the list does not hold: messages of Add, and of the History itself
 	view    []*unit[M]            // what is in the view, in order; see meet
+	ids     []convo.ID            // of the entries of view; an Undo may bring back another entry of a unit
 	byKey   map[string]*unit[M]   // of the units that have an entry with a key
 	byID    map[convo.ID]*unit[M] // of the others
 	tail    []M                   // what stands at the end of the list for one request
 	waiting []*row[M]             // given to Add, and not appended yet
 }
 
-// New returns a Mirror that fills h. The History may hold entries already, such as one
-// that was loaded, if the codec has keys and the entries have those of the framework's
-// messages.
+// New returns a Mirror that fills h. The History may hold entries already, such as one that
+// was loaded, if the codec has keys and some entries have those of the framework's messages.
+// What the first list holds before these, and the view does not show, was compacted.
 func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
 	m := empty(h, codec)
 	s := h.Snapshot()
@@ -242,6 +245,20 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 	return nil
 }
 
+// checkWaiting returns the error for the first message that waits and that can never be appended,
+// such as after a restart with other options, and drops it.
+func (m *Mirror[M]) checkWaiting() error {
+	for i, r := range m.waiting {
+		for _, u := range r.units {
+			if _, err := m.h.Count(u.msg); err != nil {
+				m.waiting = slices.Delete(m.waiting, i, i+1)
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // isTaken reports whether a message has the key, or one of rows, or one that waits.
 func (m *Mirror[M]) isTaken(host string, rows []*row[M]) bool {
 	has := func(u *unit[M]) bool { return u.host == host }
@@ -338,6 +355,9 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	if err != nil {
 		return done, err
 	}
+	if err := m.checkWaiting(); err != nil {
+		return done, err
+	}
 	was := m.systemOf(s)
 	if front > 0 || len(m.system) > 0 {
 		if err := m.h.SetSystem(messagesOf(units[:front])...); err != nil {
@@ -345,8 +365,12 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 		}
 	}
 	err = m.commit(p)
-	if errors.As(err, new(*convo.RoleError)) && p.from > 0 && len(p.wrong) == 0 {
-		p.keepOrder() // as where the view would begin with an answer
+	if errors.As(err, new(*convo.RoleError)) && p.from > 0 { // as where the view would begin with an answer
+		if len(p.wrong) == 0 {
+			p.keepOrder()
+		} else {
+			m.beginAnew(p)
+		}
 		err = m.commit(p)
 	}
 	if err != nil {
@@ -358,22 +382,23 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	m.system, m.tail = units[:front], tail
 	if p.past != nil {
 		done = Followed{Past: p.past, Entries: len(m.view), Anew: p.from == 0}
-		for _, u := range m.view {
-			if !done.Anew && (p.from < 0 || u.id < p.from) {
+		for _, id := range m.ids {
+			if !done.Anew && (p.from < 0 || id < p.from) {
 				done.Entries--
 			}
 		}
 	}
-	m.view = nil
-	for _, r := range m.waiting {
-		for _, it := range p.items {
-			if slices.ContainsFunc(r.units, func(u *unit[M]) bool { return u.same(it) }) {
-				m.waiting = slices.DeleteFunc(slices.Clone(m.waiting), func(w *row[M]) bool { return w == r })
+	for i, it := range p.items { // what is new in the list need not wait any more
+		if p.list[i] == it {
+			if at := slices.IndexFunc(m.waiting, func(r *row[M]) bool { return len(r.units) > 0 && r.units[0].same(it) }); at >= 0 {
+				m.waiting = slices.Delete(m.waiting, at, at+1)
 			}
 		}
 	}
-	err = m.deliver()
-	m.meet(m.h.Snapshot())
+	waited := len(m.waiting)
+	if err = m.deliver(); len(p.append) > 0 || p.from >= 0 || len(m.waiting) < waited {
+		m.meet(m.h.Snapshot())
+	}
 	m.warn(done)
 	return done, err
 }

@@ -24,9 +24,6 @@ type plan[M any] struct {
 // has seen of it is a PastError; with follow, only one that has nothing in common with that.
 func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*plan[M], error) {
 	p := &plan[M]{items: items, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
-	for p.behind < min(len(items), len(m.seen)) && items[p.behind].read == m.seen[p.behind] {
-		p.behind++
-	}
 	known, common, last := m.list, 0, convo.ID(0)
 	contradicts := func(wrong []*unit[M], err *PastError) error {
 		if !follow || common == 0 {
@@ -41,8 +38,12 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 	ended := 0 // how many items there are up to the newest answer that ended a turn
 	for i, it := range items {
 		var u *unit[M]
-		if common < len(known) && known[common].same(it) {
-			u, common = known[common], common+1
+		at := common
+		for at < len(known) && known[at].stand == isNew && !known[at].same(it) {
+			at++ // it was taken back, and the list need not hold it
+		}
+		if at < len(known) && known[at].same(it) {
+			u, common = known[at], at+1
 		} else if u = m.join(p, i, ended); u != nil {
 			p.joined[u] = true
 		}
@@ -86,6 +87,9 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 		return nil, m.past(items[0].row.index, items[0], 0, "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none, and ReplaceRows(0) of the History begins anew")
 	}
 	p.gone = append(p.gone, known[common:]...)
+	for n := min(len(items), len(m.seen)); p.behind < n && (p.behind < len(m.list) && p.list[p.behind] == m.list[p.behind] || items[p.behind].read() == m.seen[p.behind]); {
+		p.behind++
+	}
 	m.order(s, p)
 	return p, nil
 }
@@ -257,31 +261,36 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	if sum, ok := s.Summary(); ok && len(sum.Covers) > 0 {
 		newest = sum.Covers[len(sum.Covers)-1].Last
 	}
-	for _, u := range p.gone { // what has left the view must not come back by Undo
-		if u.id > newest && (p.from < 0 || u.id < p.from) {
+	for _, u := range slices.Concat(p.gone, want[n:]) { // what has left the view must not come back by Undo
+		if u.stand == hasLeft && u.id > newest && (p.from < 0 || u.id < p.from) {
 			p.from = u.id
 		}
 	}
-	for n > 0 && p.from >= 0 && m.view[n-1].id > p.from {
+	for n > 0 && p.from >= 0 && m.ids[n-1] > p.from {
 		n--
 	}
-	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.view[n].id < p.from) {
-		p.from = m.view[n].id
+	if p.append = want[n:]; n < len(m.view) && (p.from < 0 || m.ids[n] < p.from) {
+		p.from = m.ids[n]
 	}
 	switch {
 	case slices.ContainsFunc(p.wrong, func(u *unit[M]) bool { return u.stand == covered }), len(p.wrong) > 0 && p.from >= 0 && p.from <= newest:
-		p.from, p.append = 0, slices.Clone(p.list) // anew
-		for _, u := range m.loose {
-			if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
-				p.append, u.behind = append(p.append, u), len(p.list)
-			}
-		}
+		m.beginAnew(p)
 	case p.from >= 0 && p.from <= newest:
 		p.keepOrder() // the summary stands for newer entries
 	case p.from >= 0:
 		p.append = slices.DeleteFunc(p.append, func(u *unit[M]) bool { // the results that the History has made are made again
 			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
 		})
+	}
+}
+
+// beginAnew makes p append the whole list, and what it does not hold behind it.
+func (m *Mirror[M]) beginAnew(p *plan[M]) {
+	p.from, p.append = 0, slices.Clone(p.list)
+	for _, u := range m.loose {
+		if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
+			p.append, u.behind = append(p.append, u), len(p.list)
+		}
 	}
 }
 
@@ -318,8 +327,11 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 		if it.host != "" && (u.host == "" || u.isPart && !it.isPart) {
 			u.host, u.isPart = it.host, it.isPart
 		}
-		u.listed, u.place, u.read, u.isOwn = true, i, it.read, false
-		m.seen = append(m.seen, it.read)
+		if m.filled {
+			u.sum, u.at = max(it.msg.Sum(), 1), it.at
+		}
+		u.listed, u.place, u.isOwn = true, i, false
+		m.seen = append(m.seen, u.read())
 	}
 	for _, u := range m.list {
 		if !u.listed {

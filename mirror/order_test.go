@@ -453,6 +453,45 @@ func TestAdd_ResultOfAnOpenCall(t *testing.T) {
 	})
 }
 
+// A message that waited, and can't be appended any more, is an error once, and takes nothing of
+// the list with it.
+func TestSync_BadMessageWaits(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			m := mirror.New(newHistory(t, &convo.Options{Roles: convo.Relaxed(), TagKey: "restart"}), codec)
+			list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 1, 1)...)
+			require.NoError(t, m.Sync(list[:2]))
+			good := newLine(convo.RoleUser, "typed")
+			require.NoError(t, m.Add(newLine(convo.RoleUser, ""), good))
+			data, err := m.Decisions()
+			require.NoError(t, err)
+			again, _, err := mirror.Resume(data, list, codec, &convo.Options{TagKey: "restart"})
+			require.NoError(t, err)
+			h := again.History()
+			defer h.Close()
+			before := h.Snapshot().Version()
+			require.ErrorAs(t, again.Sync(list), new(*convo.MessageError))
+			assert.Equal(t, before, h.Snapshot().Version())
+			require.NoError(t, again.Sync(list))
+			assert.Equal(t, append(texts(list), "typed"), texts(look(t, h, again)))
+		})
+	}
+}
+
+// What waits is another message than one that the list has held for long.
+func TestAdd_SaidBefore(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := append([]*line{newLine(convo.RoleUser, "yes"), newLine(convo.RoleAssistant, "done")}, append([]*line{newLine(convo.RoleUser, "Go on.")}, step("looking", 1, 1)...)...)
+		require.NoError(t, m.Sync(list[:4]))
+		again := newLine(convo.RoleUser, "yes")
+		require.NoError(t, m.Add(again), "it waits")
+		require.NoError(t, m.Sync(list[:4]))
+		require.NoError(t, m.Sync(list))
+		same(t, append(slices.Clone(list), again), look(t, h, m))
+	})
+}
+
 // A message for one request must not follow a call without a result.
 func TestPrepare_OpenCallBeforeTheTail(t *testing.T) {
 	_, m := newMirror(t, nil, byKey)
@@ -555,6 +594,21 @@ func TestFollow_GoesBack(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 3, done.Entries)
 		same(t, list[:3], look(t, h, m))
+	})
+}
+
+// What was typed in the part that was taken back stays, behind the list.
+func TestFollow_KeepsWhatWasTyped(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := talk(3)
+		require.NoError(t, m.Sync(list))
+		typed := newLine(convo.RoleUser, "typed")
+		require.NoError(t, m.Add(typed))
+		list = append(list[:3], newLine(convo.RoleUser, "edited"), newLine(convo.RoleAssistant, "answer"))
+		_, err := m.Follow(list)
+		require.NoError(t, err)
+		same(t, append(slices.Clone(list), typed), look(t, h, m))
 	})
 }
 

@@ -14,7 +14,7 @@ type saved struct {
 	Version   int               `json:"version"`
 	Named     int               `json:"named,omitempty"` // the last key of the Mirror's own
 	List      []run             `json:"list,omitempty"`
-	Gone      []uint64          `json:"gone,omitempty"` // what the list held behind it when it was synced
+	Gone      []uint64          `json:"gone,omitempty"` // what is read of units behind these that were taken back
 	Loose     []loose           `json:"loose,omitempty"`
 	Waiting   [][]convo.Message `json:"waiting,omitempty"` // what Add could not append yet
 	Decisions json.RawMessage   `json:"decisions"`         // of the History
@@ -27,6 +27,7 @@ type run struct {
 	Own   int      `json:"own,omitempty"` // the number in its key; 0: the keys are those of the framework
 	Key   string   `json:"key,omitempty"` // of the only entry, if it is neither
 	Early bool     `json:"early,omitempty"`
+	Gone  bool     `json:"gone,omitempty"` // they were taken back
 	Sums  string   `json:"sums,omitempty"` // of those in view, sumLen characters for each
 }
 
@@ -39,6 +40,7 @@ type loose struct {
 	Behind  int            `json:"behind,omitempty"`
 	Rest    int            `json:"rest,omitempty"`
 	Read    uint64         `json:"read"`
+	At      int            `json:"at,omitempty"`
 	End     bool           `json:"end,omitempty"`
 	Shown   bool           `json:"shown,omitempty"` // it is in the view
 	Message *convo.Message `json:"message,omitempty"`
@@ -68,7 +70,11 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 	}
 	m.meet(m.h.Snapshot())
 	out := saved{Version: savedVersion, Named: m.named, Decisions: d}
-	for _, u := range m.list {
+	list := m.list
+	for len(list) > 0 && list[len(list)-1].stand == isNew {
+		list = list[:len(list)-1]
+	}
+	for _, u := range list {
 		own, key := 0, ""
 		switch {
 		case isOwnKey(u.key):
@@ -81,23 +87,23 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if continues {
 			r := &out.List[n-1]
 			next := func(first, n int) bool { return first == 0 && n == 0 || first > 0 && n == first+r.N }
-			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView) && r.Early == u.early
+			continues = next(int(r.ID), int(u.id)) && next(r.Own, own) && (r.Sums != "") == (u.stand == inView) && r.Early == u.early && r.Gone == (u.stand == isNew)
 		}
 		if !continues {
-			out.List = append(out.List, run{ID: u.id, Own: own, Key: key, Early: u.early})
+			out.List = append(out.List, run{ID: u.id, Own: own, Key: key, Early: u.early, Gone: u.stand == isNew})
 			n++
 		}
 		r := &out.List[n-1]
 		if r.N++; u.stand == inView {
-			r.Sums += shortSum(u.read)
+			r.Sums += shortSum(u.read())
 		}
 	}
-	out.Gone = m.seen[min(len(m.list), len(m.seen)):]
+	out.Gone = m.seen[min(len(list), len(m.seen)):]
 	for _, u := range m.loose {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.read, End: u.isEnd, Shown: u.stand == inView}
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView}
 		if u.msg.Role != "" {
 			l.Message = &u.msg
 		}
@@ -176,7 +182,7 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 		done.Anew = err != nil
 	}
 	if done.Anew {
-		if err = m.beginAnew(&in, opts); err == nil {
+		if err = m.resumeAnew(&in, opts); err == nil {
 			m.warn(done)
 		}
 		return m, done, err
@@ -229,7 +235,7 @@ runs:
 			switch {
 			case place == len(items):
 				reason = "is missing"
-			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read):
+			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read()):
 				reason = "has different content than before"
 			case r.Own == 0 && r.Key == "" && items[place].host == "":
 				reason = "has no key"
@@ -254,13 +260,16 @@ runs:
 				u.key = r.Key
 			}
 			u.stand, u.early, u.listed, u.place = hasLeft, r.Early, true, place
+			if r.Gone {
+				u.stand = isNew
+			}
 			if r.Sums != "" {
 				u.stand = inView
 				shown++
 			}
 			m.list = append(m.list, u)
 			m.register(u)
-			m.seen = append(m.seen, u.read)
+			m.seen = append(m.seen, u.read())
 			place++
 		}
 	}
@@ -293,7 +302,7 @@ runs:
 // waits again; -1: nothing did.
 func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, l := range in.Loose {
-		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, read: l.Read, isEnd: l.End, isOwn: true, stand: hasLeft}
+		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, sum: l.Read, at: l.At, isEnd: l.End, isOwn: true, stand: hasLeft}
 		if l.Message != nil {
 			u.msg, u.role, u.calls = *l.Message, l.Message.Role, callsOf(l.Message)
 		}
@@ -313,7 +322,7 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, msgs := range in.Waiting {
 		r := &row[M]{}
 		for i, msg := range msgs {
-			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, read: msg.Sum(), calls: callsOf(&msg), msg: msg, isOwn: true}
+			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, calls: callsOf(&msg), msg: msg, isOwn: true, at: -1}
 			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 			r.units = append(r.units, u)
 		}
@@ -321,8 +330,8 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	}
 }
 
-// beginAnew makes a new History for the whole list, with what Add gave.
-func (m *Mirror[M]) beginAnew(in *saved, opts *convo.Options) (err error) {
+// resumeAnew makes a new History for the whole list, with what Add gave.
+func (m *Mirror[M]) resumeAnew(in *saved, opts *convo.Options) (err error) {
 	m.list, m.seen = nil, nil
 	clear(m.byKey)
 	m.resumeLoose(in, 0)

@@ -19,7 +19,7 @@ type unit[M any] struct {
 	stand  standing
 	role   convo.Role
 	at     int    // which call it answers, if it is a result
-	read   uint64 // what the model reads of it
+	sum    uint64 // see read; 0: not computed yet
 	isEnd  bool   // it is an answer without calls
 	row    *row[M]
 	exact  uint64   // see sum; of the value of row
@@ -138,7 +138,7 @@ func (m *Mirror[M]) decode(v M) (r *row[M], err error) {
 	r = &row[M]{value: v, held: true}
 	for _, msg := range split(msgs) {
 		msg.Key = ""
-		u := &unit[M]{row: r, msg: msg, role: msg.Role, read: msg.Sum(), exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
+		u := &unit[M]{row: r, msg: msg, role: msg.Role, exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
 		u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 		if key != "" {
 			u.host = hostKey(key, len(r.units))
@@ -193,7 +193,7 @@ func pair[M any](units []*unit[M]) {
 			if ids := units[i].calls; len(ids) > 0 && ids[0] != "" {
 				at = slices.Index(calls, ids[0])
 			}
-			units[i].answers(at)
+			units[i].at = at
 		}
 		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return a.at - b.at })
 		i--
@@ -201,12 +201,28 @@ func pair[M any](units []*unit[M]) {
 }
 
 // answers says which call of the answer before it u is the result of.
-func (u *unit[M]) answers(at int) { u.at, u.read = at, u.read*31+uint64(at) }
+func (u *unit[M]) answers(calls []string) {
+	if u.at = -1; len(u.calls) > 0 {
+		u.at = slices.Index(calls, u.calls[0])
+	}
+}
+
+// read returns a fingerprint of what the model reads of u, and of which call it answers.
+func (u *unit[M]) read() uint64 {
+	if u.sum == 0 {
+		u.sum = max(u.msg.Sum(), 1)
+	}
+	if u.role == convo.RoleTool {
+		return u.sum*31 + uint64(u.at)
+	}
+	return u.sum
+}
 
 // same reports whether it is what the list has of u: the model reads the same, and the key is
 // the same where both have one.
 func (u *unit[M]) same(it *unit[M]) bool {
-	return u.read == it.read && (u.host == it.host || u.host == "" || u.isPart || it.isPart)
+	isEqual := u.exact == it.exact && u.at == it.at && slices.Equal(u.calls, it.calls)
+	return (isEqual || u.read() == it.read()) && (u.host == it.host || u.host == "" || u.isPart || it.isPart)
 }
 
 // find returns the unit of an entry, or nil.
@@ -227,8 +243,8 @@ func (m *Mirror[M]) front(s *convo.Snapshot) int {
 	return s.Len()
 }
 
-// meet notes where the entries of all units are, forgets those that were taken back, and takes
-// note of entries that it has not seen yet.
+// meet notes where the entries of all units are, forgets those that were taken back and that the
+// list does not hold, and takes note of entries that it has not seen yet.
 func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	sum, _ := s.Summary()
 	stand := func(u *unit[M]) {
@@ -251,23 +267,24 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	for _, u := range m.loose {
 		stand(u)
 	}
-	m.view = m.view[:0]
+	clear(m.view)
+	m.view, m.ids = m.view[:0], m.ids[:0]
 	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
 	var calls []string    // of the newest entry that is no result
-	for i := m.front(s); i < s.Len(); i++ {
-		e, _ := s.At(i)
+	front := m.front(s)
+	for i, e := range s.All() {
+		if i < front {
+			continue
+		}
 		u := m.find(e)
 		msg := e.Message
 		if msg.Role != convo.RoleTool {
-			calls = nil
-			for _, c := range msg.ToolCalls() {
-				calls = append(calls, c.ID)
-			}
+			calls = callsOf(&msg)
 		}
 		if u == nil {
-			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, read: msg.Sum(), msg: msg, behind: len(m.seen)}
-			if u.calls = callsOf(&msg); msg.Role == convo.RoleTool {
-				u.answers(slices.Index(calls, u.calls[0]))
+			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, sum: max(msg.Sum(), 1), calls: callsOf(&msg), msg: msg, behind: len(m.seen)}
+			if msg.Role == convo.RoleTool {
+				u.answers(calls)
 			}
 			if !isOwnKey(msg.Key) {
 				u.host, u.isPart = msg.Key, isPartKey(msg.Key)
@@ -277,8 +294,9 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			m.register(u)
 			others = append(others, u)
 		}
-		if u.isOwn && u.role == convo.RoleTool && u.at < 0 {
-			u.answers(slices.Index(calls, callsOf(&msg)[0]))
+		if u.isOwn && u.role == convo.RoleTool && u.at < 0 { // it was given to Add
+			u.calls = callsOf(&msg)
+			u.answers(calls)
 		}
 		if u.id, u.stand = e.ID, inView; u.listed {
 			for _, o := range others {
@@ -286,7 +304,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			}
 			others = nil
 		}
-		m.view = append(m.view, u)
+		m.view, m.ids = append(m.view, u), append(m.ids, e.ID)
 	}
 	rest := 0
 	for _, u := range m.list {
@@ -299,15 +317,12 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			u.rest = max(u.rest, rest)
 		}
 	}
-	gone := func(u *unit[M]) bool {
-		if u.stand != isNew {
-			return false
+	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool {
+		if u.stand == isNew {
+			m.unregister(u)
 		}
-		m.unregister(u)
-		return true
-	}
-	m.list = slices.DeleteFunc(m.list, gone)
-	m.loose = slices.DeleteFunc(m.loose, gone)
+		return u.stand == isNew
+	})
 }
 
 func (m *Mirror[M]) register(u *unit[M]) {

@@ -142,9 +142,6 @@ func (k *anthropicChecker) message(i int, m map[string]any, msgs []map[string]an
 	for j, b := range blocks {
 		k.block(atIndex(path, j), role, b)
 	}
-	if n := len(blocks); n > 0 && role == "assistant" && isThinking(str(blocks[n-1]["type"])) && (i+1 == len(msgs) || str(msgs[i+1]["role"]) != role) {
-		k.add("thinking-last", atIndex(path, n-1), "", "index", strconv.Itoa(i))
-	}
 }
 
 func isThinking(kind string) bool { return kind == "thinking" || kind == "redacted_thinking" }
@@ -445,6 +442,10 @@ func (k *anthropicChecker) last(userLast bool, msgs []map[string]any) {
 	var end anthropicBlock
 	if t := k.turns[len(k.turns)-1]; len(t.blocks) > 0 {
 		end = t.blocks[len(t.blocks)-1]
+	}
+	if isThinking(end.kind) {
+		k.add("thinking-last", end.path, "", "index", strconv.Itoa(n))
+		return
 	}
 	text := str(end.fields["text"])
 	if end.kind == "text" && !isBlank(text) && text != strings.TrimRightFunc(text, unicode.IsSpace) {

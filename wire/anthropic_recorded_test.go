@@ -208,12 +208,8 @@ var anthropicMutants = map[string]func(r *mutable) bool{
 		return b != nil
 	},
 	"thinking-last": func(r *mutable) bool {
-		for i, m := range r.msgs {
-			if m["role"] == "assistant" && (i+1 == len(r.msgs) || r.msgs[i+1]["role"] != "assistant") {
-				return set(m, "content", append(contentList(m["content"]), map[string]any{"type": "redacted_thinking", "data": "x"}))
-			}
-		}
-		return false
+		r.msgs = append(r.msgs, map[string]any{"role": "assistant", "content": []any{map[string]any{"type": "redacted_thinking", "data": "x"}}})
+		return true
 	},
 	"thinking-first": func(r *mutable) bool {
 		first := -1

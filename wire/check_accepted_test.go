@@ -57,6 +57,10 @@ func TestCheck_AcceptedOddities(t *testing.T) {
 		{"an assistant first, Qwen", wire.Converse{}, strings.Replace(chat(`{"role":"assistant","content":[{"text":"x"}]}`, `{"role":"user","content":[{"text":"x"}]}`), "{", `{"modelId":"qwen.qwen3-32b-v1:0",`, 1), ""},
 		{"an assistant first, Nova", wire.Converse{Model: "us.amazon.nova-lite-v1:0"}, chat(`{"role":"assistant","content":[{"text":"x"}]}`, `{"role":"user","content":[{"text":"x"}]}`), "user-first"},
 
+		// https://github.com/router-for-me/CLIProxyAPI/issues/5321: only the last message must
+		// not end with thinking.
+		{"thinking at the end of an earlier message", wire.Anthropic{}, chat(`{"role":"user","content":"x"}`, `{"role":"assistant","content":[{"type":"redacted_thinking","data":"d"}]}`, `{"role":"user","content":"x"}`), ""},
+
 		// https://github.com/NousResearch/hermes-agent/pull/61318: blank text of a
 		// message is refused. The text of a result may be empty.
 		{"empty result, Anthropic", wire.Anthropic{}, chat(tool, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":""}]}`), ""},

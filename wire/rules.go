@@ -638,7 +638,7 @@ var rules = map[string]rule{
 		},
 	},
 	"thinking-last": {
-		problem: "the message ends with thinking",
+		problem: "the request ends with thinking",
 		fix:     "leave out thinking that nothing follows",
 		errors: map[string]string{
 			FormatAnthropic: "messages.{index}: The final block in an assistant message cannot be `thinking`.",

@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/adapters/eino
 go 1.26
 
 require (
-	github.com/cloudwego/eino v0.9.14
+	github.com/cloudwego/eino v0.9.0
 	github.com/cloudwego/eino-ext/components/model/openai v0.1.7
 	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1

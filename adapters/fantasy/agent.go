@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -30,11 +31,19 @@ type Agent struct {
 	// stay in every later request. Its System replaces the system message.
 	Next fantasy.PrepareStepFunction
 
+	// Logger gets one line, at level Warn, if two finished steps in a row were not recorded,
+	// since the host called another model than Model returns. Nil: nothing is logged. Set it
+	// before the first step.
+	Logger *slog.Logger
+
 	mirror *mirror.Mirror[fantasy.Message]
 
 	mu   sync.Mutex
 	sent *convo.Snapshot // what the request under way shows
 	name string          // that the History has got from a step
+
+	isRecorded bool // the usage of the step under way was
+	unrecorded int  // finished steps in a row whose usage was not; negative: Logger got its line
 }
 
 // New returns an Agent for the History of m, whose limits are those of the model. m has
@@ -52,6 +61,7 @@ func New(m *mirror.Mirror[fantasy.Message]) *Agent { return &Agent{mirror: m} }
 func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
 	r := fantasy.PrepareStepResult{Messages: o.Messages, Model: o.Model}
 	list := o.Messages
+	a.begin(o)
 	if a.Next != nil {
 		next, own, err := a.Next(ctx, o)
 		if err != nil {
@@ -133,6 +143,30 @@ func (a *Agent) send(s *convo.Snapshot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sent = s
+}
+
+// begin counts finished steps whose usage was not recorded. Each step but the first of a run
+// follows one that has finished.
+func (a *Agent) begin(o fantasy.PrepareStepFunctionOptions) {
+	a.mu.Lock()
+	if o.StepNumber > 0 && !a.isRecorded && a.unrecorded >= 0 {
+		a.unrecorded++
+	}
+	a.isRecorded = false
+	logs := a.unrecorded == 2 && a.Logger != nil
+	if logs {
+		a.unrecorded = -1
+	}
+	a.mu.Unlock()
+	if logs {
+		a.Logger.Warn("convo: two steps in a row were not recorded: let ModelProvider return what Agent.Model returns")
+	}
+}
+
+func (a *Agent) recorded() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.isRecorded, a.unrecorded = true, min(a.unrecorded, 0)
 }
 
 func (a *Agent) snapshot() *convo.Snapshot {
@@ -270,6 +304,7 @@ func toolsOf(list []fantasy.Tool) (tools []convo.Tool) {
 }
 
 func (a *Agent) record(provider string, u fantasy.Usage) {
+	a.recorded()
 	if s := a.snapshot(); s != nil {
 		_ = a.mirror.History().RecordUsage(s, Usage(provider, u)) // figures that cannot be true change nothing
 	}

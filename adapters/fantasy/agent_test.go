@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -301,4 +302,52 @@ func TestAgent_NextRun(t *testing.T) {
 	_, err = agent.Generate(t.Context(), fantasy.AgentCall{Messages: stored, Prompt: "Thanks."})
 	require.NoError(t, err)
 	assert.Equal(t, before+2, h.Len(), "the last answer and the question")
+}
+
+// If the host's own model is called, as with a ModelProvider, Logger gets one line. Steps
+// that failed, and the last one of a run, do not count.
+func TestAgent_LogsStepsThatAreNotRecorded(t *testing.T) {
+	const line = "level=WARN msg=\"convo: two steps in a row were not recorded: let ModelProvider return what Agent.Model returns\"\n"
+	for _, c := range []struct {
+		name string
+		host bool // the host's own model is called
+		want string
+	}{{"the model of PrepareStep", false, ""}, {"the host's own", true, line}} {
+		t.Run(c.name, func(t *testing.T) {
+			var out strings.Builder
+			a := convofantasy.New(mirror.New(newHistory(t, nil), convofantasy.Codec()))
+			a.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+			prepare := func(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
+				ctx, r, err := a.PrepareStep(ctx, o)
+				if c.host {
+					r.Model = o.Model
+				}
+				return ctx, r, err
+			}
+			model := &fake{window: 8000, calls: 2}
+			agent := fantasy.NewAgent(model, fantasy.WithTools(readTool()), fantasy.WithPrepareStep(prepare))
+			list := []fantasy.Message{}
+			run := func(window, calls int) {
+				model.window, model.answers, model.calls = window, 0, calls
+				r, err := agent.Generate(t.Context(), fantasy.AgentCall{Messages: list, Prompt: question})
+				list = append(list, fantasy.NewUserMessage(question))
+				if err == nil {
+					for _, s := range r.Steps {
+						list = append(list, s.Messages...)
+					}
+				}
+			}
+			run(8000, 2)
+			run(1, 1) // fails
+			assert.Empty(t, out.String(), "one step is known to have finished")
+			run(8000, 8)
+			run(8000, 8)
+			assert.Equal(t, c.want, out.String())
+		})
+	}
 }

@@ -3,7 +3,7 @@ module github.com/seed-c1b73e60/convo/adapters/genkit
 go 1.26
 
 require (
-	github.com/firebase/genkit/go v1.8.0
+	github.com/firebase/genkit/go v1.7.0
 	github.com/seed-c1b73e60/convo v0.1.0
 	github.com/stretchr/testify v1.11.1
 )

@@ -454,27 +454,27 @@ func (k *anthropicCheck) served() {
 
 // last checks how the request ends.
 func (k *anthropicCheck) last() {
-	for i, t := range k.turns {
-		n := len(t.blocks)
-		if t.role == "assistant" && n > 0 && strings.HasSuffix(t.blocks[n-1].kind(), "thinking") {
-			k.add("messages.%d: The final block in an assistant message cannot be `thinking`.", t.blocks[n-1].message)
-		}
-		if i+1 < len(k.turns) || t.role != "assistant" {
-			continue
-		}
-		var end placed
-		if n > 0 {
-			end = t.blocks[n-1]
-		}
-		call, result := isServed(end.kind())
-		text := str(end.object["text"])
-		switch {
-		case call || result: // a paused answer
-		case k.model.wantsUser():
-			k.add("This model does not support assistant message prefill. The conversation must end with a user message.")
-		case text != strings.TrimRightFunc(text, unicode.IsSpace):
-			k.add("messages: final assistant content cannot end with trailing whitespace")
-		}
+	var t turn
+	if n := len(k.turns); n > 0 {
+		t = k.turns[n-1]
+	}
+	if t.role != "assistant" {
+		return
+	}
+	var end placed
+	if n := len(t.blocks); n > 0 {
+		end = t.blocks[n-1]
+	}
+	call, result := isServed(end.kind())
+	text := str(end.object["text"])
+	switch {
+	case call || result: // a paused answer
+	case strings.HasSuffix(end.kind(), "thinking"): // earlier messages may end with it
+		k.add("messages.%d: The final block in an assistant message cannot be `thinking`.", end.message)
+	case k.model.wantsUser():
+		k.add("This model does not support assistant message prefill. The conversation must end with a user message.")
+	case text != strings.TrimRightFunc(text, unicode.IsSpace):
+		k.add("messages: final assistant content cannot end with trailing whitespace")
 	}
 }
 

@@ -45,6 +45,21 @@ func TestImports_StartLittle(t *testing.T) {
 	}
 }
 
+// The vocabularies are in programs that call Tiktoken, and not in others that save.
+func TestImports_LinkNoVocabulary(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/resume").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	linked, err := os.ReadFile(program)
+	require.NoError(t, err)
+	for _, name := range []string{"cl100k", "o200k"} {
+		table, err := os.ReadFile("../bpe/" + name + ".bin")
+		require.NoError(t, err)
+		assert.False(t, bytes.Contains(linked, table[:1000]), name)
+	}
+	require.True(t, bytes.Contains(linked, []byte("Salvage copies what can be read")), "it opens a History")
+}
+
 // compilesAtStart reports whether a package variable of a file compiles a regular expression.
 func compilesAtStart(file *ast.File) (found bool) {
 	for _, d := range file.Decls {
