@@ -12,7 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An Archived is one item in the log of a conversation. One field besides Seq is set.
+// An Archived is an item in a conversation's log. One field besides Seq is set.
 type Archived struct {
 	Seq     uint64   // of the record that holds it
 	Entry   *Entry   // as it was appended; Tokens and Pinned are not set
@@ -346,8 +346,11 @@ func minus(ranges, others []Range) []Range {
 // merge returns the entries of two ascending lists in order. If both have an
 // entry with the same ID, it takes the one in a.
 func merge(a, b []*entry) []*entry {
-	if len(a) == 0 {
+	switch {
+	case len(a) == 0:
 		return b
+	case len(b) == 0:
+		return a
 	}
 	out := make([]*entry, 0, len(a)+len(b))
 	for len(a) > 0 || len(b) > 0 {

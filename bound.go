@@ -29,8 +29,7 @@ import (
 // restores what was there restores it. A rewritten answer ends the bonds after it even if
 // only its reasoning was left out, unless no signed reasoning is left before it, as with
 // ClearThinking. A summary whose Native covers what the entry was made after does not end
-// it, because the provider has made the summary; see [Snapshot.AsText] for a request
-// without Native.
+// it, since the provider made it; see [Snapshot.AsText] for a request without Native.
 func (s *Snapshot) Bound(id ID) bool {
 	for i, bound := range s.signed {
 		if s.list[i].id == id {
@@ -51,7 +50,7 @@ func (s *Snapshot) Unbound() (ids []ID) {
 	return ids
 }
 
-// Released returns the newest entry that [History.Release] has ended the bond of, or 0.
+// Released returns the newest entry whose bond [History.Release] has ended, or 0.
 func (s *Snapshot) Released() ID { return s.released }
 
 // isSigned reports whether m has reasoning that its provider has signed.

@@ -70,10 +70,10 @@ func (b Breakdown) String() string {
 
 // Breakdown returns the parts of the request for this snapshot, with the limits and the
 // estimate in force when the snapshot was made. A snapshot from [Load] has the limits
-// that SetLimits or SetModel had set. Others that belong to no History have none.
+// that SetLimits or SetModel had set. Others without a History have none.
 //
-// Messages with several kinds of content are counted again, so it takes time linear in
-// the view. If the Tokenizer panics, the message is counted by its role.
+// It counts messages with several kinds of content again, in time linear in the view. If
+// the Tokenizer panics, the message is counted by its role.
 func (s *Snapshot) Breakdown() Breakdown {
 	var raw Breakdown // in raw tokens
 	raw.Tools, raw.System, raw.Summary, raw.Ephemeral = clampInt(s.tools.tokens()), clampInt(s.sysRaw), clampInt(s.summary.tokens()), clampInt(s.eph.tokens())
@@ -143,7 +143,7 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 	rest := e.tokens
 	if !e.isPlain() {
 		var parts Breakdown
-		if parts.addParts(e.msg.Parts, counter) == nil {
+		if parts.addParts(&e.msg, counter) == nil {
 			if counter.over.Reasoning == ReplayTools && !e.tools {
 				parts.Reasoning = 0 // it is not sent
 			}
@@ -164,31 +164,25 @@ func (e *entry) isPlain() bool {
 		case Reasoning, ToolCall, Media:
 			return true
 		case ToolResult:
-			return slices.ContainsFunc(p.Parts, func(p Part) bool { _, ok := p.(Media); return ok })
+			return slices.ContainsFunc(p.Parts, isA[Media])
 		}
 		return false
 	})
 }
 
-// addParts adds the reasoning, calls and media among parts. The only error is a
-// panic of the Tokenizer.
-func (b *Breakdown) addParts(parts []Part, counter *counter) (err error) {
+// addParts adds the reasoning, calls and media of m. The only error is a panic of the
+// Tokenizer.
+func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 	defer catch(&err, "Options.Tokenizer")
-	for _, p := range parts {
-		to := &b.Media
-		switch p := p.(type) {
+	for p := range m.allParts {
+		var to *int
+		switch p.(type) {
 		case Reasoning:
 			to = &b.Reasoning
 		case ToolCall:
 			to = &b.Calls
 		case Media:
-		case ToolResult:
-			for _, p := range p.Parts {
-				if m, ok := p.(Media); ok {
-					b.Media += clampInt(counter.parts([]Part{m}))
-				}
-			}
-			continue
+			to = &b.Media
 		default:
 			continue
 		}

@@ -86,9 +86,8 @@ type Reservation struct {
 	once    sync.Once
 }
 
-// Reserve takes n tokens out of the pool. If fewer are free, it takes none and
-// returns a [*BudgetError]. A negative n is a [*ValueError]; 0 can always be
-// reserved.
+// Reserve takes n tokens out of the pool. If fewer are free, it takes none and returns a
+// [*BudgetError]. A negative n is a [*ValueError]; 0 always succeeds.
 func (b *Budget) Reserve(n int) (*Reservation, error) {
 	if n < 0 {
 		return nil, &ValueError{Name: "Reserve", Value: n, Want: "0 or more tokens"}
@@ -104,8 +103,7 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 // Tokens returns how many tokens were reserved.
 func (r *Reservation) Tokens() int { return r.tokens }
 
-// Release gives the tokens back. Calling it again, or on a nil Reservation, does
-// nothing.
+// Release gives the tokens back. Calling it again, or on a nil Reservation, does nothing.
 func (r *Reservation) Release() {
 	if r == nil || r.release == nil {
 		return

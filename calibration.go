@@ -233,6 +233,20 @@ type knowledge struct {
 
 var noKnowledge knowledge
 
+// with returns k with what f returns for each calibration. The one in force may be nil.
+func (k *knowledge) with(f func(*calibration) *calibration) *knowledge {
+	next := *k
+	next.cal, next.learned = f(k.cal), slices.Clone(k.learned)
+	for i, c := range k.learned {
+		if c == k.cal {
+			next.learned[i] = next.cal
+		} else {
+			next.learned[i] = f(c)
+		}
+	}
+	return &next
+}
+
 // known returns the knowledge of s. It is not nil.
 func (s *state) known() *knowledge {
 	if s.knowledge == nil {

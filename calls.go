@@ -329,11 +329,9 @@ func callsOf(list []*entry) *calls {
 	from, to := exchangeAt(list, len(list)-1)
 	c := list[from].begin()
 	for _, e := range list[from+1 : to] {
-		for _, p := range e.msg.Parts {
-			if r, ok := p.(ToolResult); ok {
-				if i, err := c.find(r.CallID, r.Name); err == nil {
-					c.answer(i)
-				}
+		for r := range eachOf[ToolResult](e.msg.Parts) {
+			if i, err := c.find(r.CallID, r.Name); err == nil {
+				c.answer(i)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ import (
 // A Chain is due as a [Trigger] when one of its links is. A compaction started that way
 // runs only the links that are due, each once. In the background and for
 // [History.AnswerCompact], a link that fails or returns [ErrBreaker] ends the chain:
-// there is still room, and the next link might drop entries that can be summarised later.
+// there is still room, and the next link might drop what can be summarised later.
 func Chain(links ...CompactionStrategy) CompactionStrategy {
 	return chain(slices.Clone(links))
 }
@@ -383,8 +383,7 @@ func (c *combinedEdit) edit() Edit {
 }
 
 // When returns the strategy as a [Trigger] that is due when due reports true for the
-// status of the History, for example to clear old tool results at a mark below the
-// others.
+// status of the History, such as to clear old results at a mark below the others.
 //
 // A compaction that starts for another reason runs the strategy as if When were not
 // there. The strategy keeps its name; due replaces its own Due, and for a [Chain] that of

@@ -11,8 +11,8 @@ import (
 )
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
-// names the tool and the size replaces the content, and the call and the error flag stay.
-// It also works inside a single long turn, and calls no model.
+// names the tool and the size replaces the content; the call and the error flag stay. It
+// also works inside a long turn, and calls no model.
 //
 // Results superseded under Same are cleared first, and then, while the view is larger
 // than Goal.Target, the other results of old exchanges. If that is not enough, results of
@@ -63,10 +63,6 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if g.NoClear != nil {
 		return Edit{}, g.NoClear
 	}
-	keep := c.KeepLast
-	if keep == 0 {
-		keep = 3
-	}
 	var toolExchanges []listExchange // those with tool calls
 	for w := walk(&s.state); ; {
 		a, ok := w.next()
@@ -92,17 +88,14 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			freed += e.clearIn(result, least, counter, done, only)
 		}
 	}
-	least := int64(max(c.MinFree, 1))
-	if c.MinFree == 0 {
-		least = int64(max(g.MinFree, 1))
-	}
+	least := int64(max(cmp.Or(c.MinFree, g.MinFree), 1))
 	r := g.room(s)
 	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
 
 	for i, old := range c.superseded(s, toolExchanges) {
 		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
 	}
-	old := max(len(toolExchanges)-max(keep, 0), 0)
+	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
 	if freed == 0 || !reached() {
 		for _, a := range toolExchanges[:old] {
 			clear(a, int64(c.MinResult), nil)
@@ -177,8 +170,8 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 //
 //	[image/png cleared: 48,213 bytes]
 //
-// It calls no model. It is a [Trigger] by the number of media, because providers refuse a
-// request with too many of them; see the Check methods of package wire.
+// It calls no model. It is a [Trigger] by the number of media, since providers refuse too
+// many of them; see the Check methods of package wire.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.

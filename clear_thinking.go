@@ -12,8 +12,8 @@ import (
 // It begins with the oldest answer and leaves none out, because a provider that signs
 // reasoning accepts that the first blocks are missing, and no others. So signed reasoning
 // of the turns that it keeps stays bound; see [Snapshot.Bound]. It stops before an answer
-// with signed reasoning that is pinned. The provider's cache begins anew after the first
-// answer that it changes.
+// with signed reasoning that is pinned. The provider's cache ends at the first answer
+// that it changes.
 type ClearThinking struct {
 	KeepTurns int // the number of newest turns whose reasoning stays; less than 1 means 1
 }
@@ -25,14 +25,10 @@ func (ClearThinking) Name() string { return "clear-thinking" }
 // returns [ErrNoGain] if that would free less than Goal.MinFree.
 func (c ClearThinking) Compact(_ context.Context, s *Snapshot, g Goal) (e Edit, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	id := s.id
-	if id == nil {
-		id = newIdentity(s.counter(), nil, "")
-	}
-	floor, freed := s.floor(), int64(0)
+	id, floor, freed := s.identity(), s.floor(), int64(0)
 	for i, entry := range s.list[:newest(s.list, 0, max(c.KeepTurns, 1))] {
 		m := &entry.msg
-		if m.Role != RoleAssistant || !slices.ContainsFunc(m.Parts, isReasoningPart) {
+		if m.Role != RoleAssistant || !slices.ContainsFunc(m.Parts, isA[Reasoning]) {
 			continue
 		}
 		parts := withoutReasoning(m.Parts)

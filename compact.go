@@ -13,19 +13,14 @@ import (
 // the snapshot and appends the answer.
 func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
 	defer func() { h.setFailed(err) }()
-	for range maxRounds - 1 {
-		r, err := h.CompactIfNeeded(ctx)
-		s, tooLong := h.snapshotToSend(&r)
-		if err != nil || tooLong == nil {
-			return s, r, err
+	var tooLong error
+	for range maxRounds {
+		r, err = h.CompactIfNeeded(ctx)
+		if at, tooLong = h.snapshotToSend(&r); err != nil || tooLong == nil {
+			return at, r, err
 		}
 	}
-	r, err = h.CompactIfNeeded(ctx)
-	s, tooLong := h.snapshotToSend(&r)
-	if err == nil && tooLong != nil {
-		err = tooLong
-	}
-	return s, r, err
+	return at, r, tooLong
 }
 
 // snapshotToSend returns the current snapshot. It also returns an error, and
@@ -99,8 +94,8 @@ func closedBeside(err error) error {
 // from the focus of that edit.
 //
 // The error is nil if an edit was applied or nothing had to be done, even if the request
-// is still too long; Report.Fits says whether it fits. The error matches [ErrNoGain] if
-// the strategy found nothing to remove. Otherwise it says what failed.
+// is still too long; see Report.Fits. The error matches [ErrNoGain] if the strategy found
+// nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
 	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {

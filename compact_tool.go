@@ -35,8 +35,8 @@ func CompactTool() Tool {
 
 // AnswerCompact compacts, as a call of [CompactTool] asks for, and returns the result of
 // the call, to be appended. The call and its result stay in the view, after the summary,
-// at least until the model has answered them, so the model reads there what it wanted to
-// do next. This is also the focus of the summary.
+// at least until the model has answered them, so it reads there what it wanted to do
+// next. This is also the focus of the summary.
 //
 // It works down to the size of [History.Compact], while the call is open. Unlike Compact,
 // it must free Limits.MinFree, as much must be new since the last edit, no summarizer is

@@ -15,8 +15,8 @@ import (
 // If toKey holds the beginning of the log already, Copy adds the rest, so another Copy
 // completes one that ended with an error. If toKey holds other records, such as those of
 // another conversation or records saved under it since, the error wraps a
-// [*ConflictError]. It also does if the records after those under toKey have been pruned
-// from the source; then delete the log of toKey and copy again. If there is nothing under
+// [*ConflictError]. So it does if the records after those under toKey were pruned from
+// the source; then delete the log of toKey and copy again. If there is nothing under
 // fromKey, the error matches [ErrNotFound]. Copy stops with a [*DamageError] at damage;
 // [Salvage] continues after it.
 //

@@ -286,11 +286,9 @@ func sealedFirst(list []*entry) *entry {
 // reasoningOf reports whether a message holds reasoning, and whether any of it is sealed,
 // that is, signed by its provider or encrypted.
 func reasoningOf(m *Message) (reasons, sealed bool) {
-	for _, p := range m.Parts {
-		if r, ok := p.(Reasoning); ok {
-			reasons = true
-			sealed = sealed || r.Signature != "" || r.Encrypted != ""
-		}
+	for r := range eachOf[Reasoning](m.Parts) {
+		reasons = true
+		sealed = sealed || r.Signature != "" || r.Encrypted != ""
 	}
 	return reasons, sealed
 }

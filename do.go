@@ -8,55 +8,53 @@ import (
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
 // [History.Do] says when it is called and what becomes of the answer. Package wire makes
-// the request and reads the answer. If Send returns what has come until the user stopped
-// the answer, with a nil error, that part is kept.
+// the request and reads the answer. If Send returns what came until the user stopped the
+// answer, and a nil error, that is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
 // Do makes one request: it compacts if needed, calls send with the snapshot to send,
-// records the usage and appends the answer. [History.Run] is the loop around it. In a loop
-// of your own, an answer with Reply.CutOff or without messages is not finished; go on while
-// it has calls, which you answer, or Reply.Queued is above 0.
+// records the usage and appends the answer. [History.Run] is a loop around it. In your
+// own, an answer with Reply.CutOff or without messages is not finished; go on while it
+// has calls, which you answer, or Reply.Queued is above 0.
 //
 // Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
 // also be called one by one. It delivers the queue first and after the answer; see
 // [History.Queue]. If send returns an error that says the request was too long, Recover
-// makes it smaller and send is called again, at most two more times. With
-// Options.Background, Do starts a compaction in the background when the answer has made
-// the next request larger than Limits.Soft.
+// makes it smaller and send is called again, at most twice. With Options.Background, Do
+// starts a compaction in the background when the answer has made the next request larger
+// than Limits.Soft.
 //
 // send runs on the caller's goroutine, with no lock held, and may append, read and
 // compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model
 // and the limits in force when it is called; see [Snapshot.Model]. If it panics, the
 // error is a [*PanicError].
 //
-// Do must not be called from send, a strategy, a summarizer, or a function in Options,
-// such as OnCompaction or Spill; such code can queue messages with [History.Queue]. With
-// the ctx that the code was given, or one derived from it, the error is ErrReentrant.
-// With any other ctx, the call waits until that ctx ends.
+// Do must not be called from send, a strategy, a summarizer or a function in Options;
+// such code can queue messages with [History.Queue]. With the ctx that the code was
+// given, or one derived from it, the error is ErrReentrant. With any other, the call
+// waits until that ctx ends.
 //
 // An answer holds assistant messages, and the results of tools that the provider or send
-// has run. Any other message in it is a RoleError. An answer without messages appends
-// nothing and is not an error; Do then delivers the queue.
+// has run. Any other message in it is a RoleError. An answer without messages is no
+// error: Do appends nothing and delivers the queue.
 //
 // An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
-// that ends with it: the provider goes on with its own tools. The Reply then holds the
-// messages of all the answers, and the sum of their usage. Do calls send for a paused
+// that ends with it: the provider goes on with its own tools. The Reply holds the
+// messages of all these answers, and the sum of their usage. Do calls send for a paused
 // answer at most eight times, and not if it holds open calls, or if another message was
-// appended or taken back in the meantime. The Reply then has StopPause, and the next Do
-// goes on, as it does after an error.
+// appended or taken back since. The Reply then has StopPause, and the next Do goes on, as
+// after an error.
 //
 // Before it calls send, Do returns the error of Prepare, or the [*PairError] or
-// [*RoleError] that an assistant message would get now, to avoid requesting an answer
-// that cannot be appended. An error of send leaves the conversation as it was, apart from
-// compactions; Do returns it unchanged, or as Recover does. When send returns no error,
-// usage is recorded and the answer appended even if ctx has ended in the meantime. Usage
-// that cannot be true is logged and ignored.
+// [*RoleError] that an answer would get now. An error of send leaves the conversation as
+// it was, apart from compactions; Do returns it unchanged, or as Recover does. Without
+// one, usage is recorded and the answer appended even if ctx has ended since. Usage that
+// cannot be true is logged and ignored.
 //
 // The answer is appended only if the view ends with the same entry as the snapshot that
-// was sent. If a message was appended or taken back in between, the error matches
-// [ErrStale], and if h was closed, it is ErrClosed. With any error, Do returns the last
-// Reply of send, and nothing of it is in the conversation, except the parts of a paused
-// answer that have IDs.
+// was sent. If not, the error matches [ErrStale], and if h was closed, it is ErrClosed.
+// With any error, Do returns the last Reply of send. Nothing of it is in the conversation
+// but the parts of a paused answer with IDs.
 func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}

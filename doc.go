@@ -14,14 +14,14 @@
 //
 // [History.Run] makes requests and runs the tools that the model calls, until the model
 // is done. [History.Steps] does the same and yields each answer. Each request is one
-// [History.Do]: it compacts if needed, calls send with the [Snapshot] to send, records the
-// usage, and appends the answer, a [Reply]. If the provider says that the request was too
+// [History.Do]: it compacts if needed, calls send with the [Snapshot] to send, records
+// the usage, and appends the answer, a [Reply]. If the provider says that it was too
 // long, Do compacts further and sends again.
 //
 // A [Send] is a function that calls the model. The modules in the directory clients make
 // one for the SDK of a provider; package wire writes and reads the JSON of the providers.
 //
-// A program with its own loop calls the steps of Do while [Status].AwaitsAnswer is set:
+// Your own loop calls the steps of Do while [Status].AwaitsAnswer is set:
 //
 //	snap, _, err := h.Prepare(ctx) // compacts if needed
 //	if err != nil {
@@ -31,7 +31,7 @@
 //	_, err = h.AppendReply(snap, reply) // records the usage
 //
 // [History.Queue] accepts user messages while the model or its tools are working.
-// [History.RewindTo] goes back to ask again, and [History.RewindBefore] to change a message.
+// [History.RewindTo] goes back to ask again, [History.RewindBefore] to edit a message.
 //
 // # Messages
 //
@@ -124,8 +124,8 @@
 //		}
 //	}
 //
-// A program that keeps the messages in its own rows gives each message a Key, stores the
-// few kilobytes of [History.Decisions] along with them, and continues with [Resume]. Without
+// A program that keeps the messages in its own rows gives each a Key, stores the few
+// kilobytes of [History.Decisions] with them, and continues with [Resume]. Without
 // either, a Snapshot is JSON, and [Restore] makes a History from it.
 //
 // # Seeing what happens

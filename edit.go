@@ -14,9 +14,8 @@ import (
 type Edit struct {
 	Drop []ID // entries to remove: whole exchanges, in any order
 
-	// Clear lists tool results whose content is to be replaced. A result in an entry that is
-	// also dropped is ignored, unless Forget is set: then it is cleared in the report and after
-	// Undo.
+	// Clear lists tool results whose content is to be replaced. One in a dropped entry is
+	// ignored, unless Forget is set: then it is cleared in the report and after Undo.
 	Clear []Clear
 
 	// Rewrite gives entries other parts, each entry at most once, and none that Clear names. An
@@ -44,7 +43,7 @@ type Clear struct {
 }
 
 // Format prints how much the edit drops, clears and rewrites, and the beginning of its
-// summary; %+v prints the IDs of entries and calls instead of their number.
+// summary; %+v prints the IDs of entries and calls instead.
 func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
 func (e *Edit) print(ids bool) string {
@@ -59,20 +58,8 @@ func (e *Edit) print(ids bool) string {
 		}
 	}
 	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
-	add("clear", len(e.Clear), func() string {
-		texts := make([]string, len(e.Clear))
-		for i, c := range e.Clear {
-			texts[i] = c.print(true)
-		}
-		return abbreviateList(texts)
-	})
-	add("rewrite", len(e.Rewrite), func() string {
-		texts := make([]string, len(e.Rewrite))
-		for i, r := range e.Rewrite {
-			texts[i] = r.print(true)
-		}
-		return abbreviateList(texts)
-	})
+	add("clear", len(e.Clear), func() string { return printAll(e.Clear) })
+	add("rewrite", len(e.Rewrite), func() string { return printAll(e.Rewrite) })
 	if e.Summary != nil {
 		parts = append(parts, e.Summary.print(ids))
 	}
@@ -101,9 +88,9 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // is that of Options.Spill.
 //
 // Apply returns an [*EditError] for an edit that names an entry that the snapshot does
-// not hold, part of an exchange, or something in the floor, and a [*RefusedError] for a
-// summary whose Stop is not StopDone; repetition in its text is not checked. The edit may
-// rewrite the floor, except pinned exchanges; see [Rewrite].
+// not hold, part of an exchange or something in the floor, and a [*RefusedError] for a
+// summary whose Stop is not StopDone; repetition is not checked. The edit may rewrite the
+// floor, except pinned exchanges; see [Rewrite].
 //
 // The error is a [*StaleError] if an entry that the edit names has since left the view or
 // become part of the floor, or an entry to rewrite was changed. An edit with a summary is
@@ -166,8 +153,8 @@ func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int
 }
 
 // With returns a snapshot of the view as the edit would leave it. It changes nothing and
-// does not call Options.Spill. A summary that the edit brings has no Time. With returns
-// an [*EditError] for an edit that breaks a rule, as [History.Apply] does.
+// does not call Options.Spill. A summary that the edit brings has no Time. An edit that
+// breaks a rule is an [*EditError], as for [History.Apply].
 func (s *Snapshot) With(e Edit) (*Snapshot, error) { return s.with(e, false) }
 
 // with is With, for an edit that a strategy may have made.
@@ -178,9 +165,7 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 		return nil, err
 	}
 	next := s.state.clipped()
-	if next.id == nil {
-		next.id = newIdentity(newCounter(nil, Overheads{}), nil, "")
-	}
+	next.id = next.identity()
 	p := next.id.prepare(&s.state, checked, nil)
 	if _, err := next.perform(checked, p); err != nil {
 		return nil, err

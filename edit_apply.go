@@ -418,17 +418,9 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 // splitDropped moves the entries that the summary stands for from dropped to
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
-	covered := ed.covered
-	if len(covered) == len(ed.drop) { // usual: it stands for all of them
-		done.summarised, done.dropped = done.dropped, nil
-		return
-	}
 	var rest []ID
 	for _, id := range done.dropped {
-		for len(covered) > 0 && covered[0] < id {
-			covered = covered[1:]
-		}
-		if len(covered) > 0 && covered[0] == id {
+		if _, covered := slices.BinarySearch(ed.covered, id); covered {
 			done.summarised = append(done.summarised, id)
 		} else {
 			rest = append(rest, id)
@@ -718,10 +710,8 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	r.Outcome, r.yielded = OutcomeApplied, done.yielded
 	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
 	r.Forgotten = done.forgotten
-	dropped := done.dropped
 	for _, d := range done.gone {
-		if len(dropped) > 0 && dropped[0] == d.was.id {
-			dropped = dropped[1:]
+		if _, dropped := slices.BinarySearch(done.dropped, d.was.id); dropped {
 			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
 		}
 	}

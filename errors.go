@@ -13,13 +13,11 @@ import (
 
 // Errors of a History.
 var (
-	// ErrClosed is returned by a method that would change a closed [History]; see
-	// [History.Close].
+	// ErrClosed is returned by methods that would change a closed [History]; see Close.
 	ErrClosed = errors.New("convo: the history is closed; make another with New, Open or Restore")
 
 	// ErrNotFound is matched by the errors for an [ID] that no entry has, for a log or a
-	// record that a [Store] does not have, and of [History.PinLast] when there is no
-	// exchange to pin.
+	// record that a [Store] does not have, and of [History.PinLast] without an exchange.
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
@@ -30,8 +28,7 @@ var (
 	// [History] that it was given to. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
 
-	// ErrVersion is returned for saved data in a format that this version of
-	// the package cannot read.
+	// ErrVersion is returned for saved data in a format that this version cannot read.
 	ErrVersion = errors.New("convo: unknown format version")
 
 	// ErrBudget is matched by a [BudgetError], and by the [FloorError] of
@@ -87,10 +84,9 @@ var (
 	// ErrAnswered says that a result answers a call that already has one.
 	ErrAnswered = errors.New("convo: call already has a result")
 
-	// ErrAmbiguous says that a result without an ID could answer several open
-	// calls: there are fewer results than calls, or their names are not in the
-	// order of the calls. Set its CallID, as [Result] does, or append the
-	// results of all these calls at once, in the order of the calls.
+	// ErrAmbiguous says that a result without an ID could answer several open calls: there are
+	// fewer results than calls, or their names are not in the order of the calls. Set its
+	// CallID, as [Result] does, or append the results of all these calls at once, in order.
 	ErrAmbiguous = errors.New("convo: result without an ID could answer several calls")
 
 	// ErrOpenCalls says that a message other than a result was appended while
@@ -99,8 +95,7 @@ var (
 	ErrOpenCalls = errors.New("convo: a call has no result yet")
 )
 
-// A ValueError says that an option, a limit, an argument or a reported figure
-// is out of range.
+// A ValueError says that an option, a limit, an argument or a figure is out of range.
 type ValueError struct {
 	Name  string // such as "Limits.High"
 	Value any    // the value that was given
@@ -223,8 +218,8 @@ func (e *PairError) fault() string {
 // Unwrap returns e.Err.
 func (e *PairError) Unwrap() error { return e.Err }
 
-// A MaxRequestsError says that [History.Run] has made as many requests as
-// RunOptions.MaxRequests allows, and that the model was not done. No call is open.
+// A MaxRequestsError says that [History.Run] has made RunOptions.MaxRequests requests,
+// and the model was not done. No call is open.
 type MaxRequestsError struct {
 	Max int // how many requests Run has made
 }
@@ -240,8 +235,8 @@ func notInView(id ID) error {
 
 // A StaleError says why a [Snapshot] does not match the [History] that it was given to:
 // it is nil, the History has not made it, a rollback has since taken back an entry or
-// undone an edit that it shows, Reload has since brought in other entries, or an entry
-// that an edit names has changed. It matches [ErrStale].
+// undone an edit that it shows, Reload has brought in other entries, or an entry that an
+// edit names has changed. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -286,8 +281,7 @@ func (e *EditError) Error() string {
 	return s
 }
 
-// A BudgetError says that a [Budget] has too few tokens left. It matches
-// [ErrBudget].
+// A BudgetError says that a [Budget] has too few tokens. It matches [ErrBudget].
 type BudgetError struct {
 	Need, Free int // tokens
 }
@@ -306,7 +300,7 @@ func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
 //
 // All figures are upper bounds in tokens. The shares add up to Floor. An entry that
 // belongs to several counts in Pinned if a compaction could drop it, or cut its results,
-// were it not pinned, and otherwise in the first of the others.
+// were it not pinned, and otherwise in the first.
 type FloorError struct {
 	Floor int  // the size of the floor
 	Room  int  // what MakeRoom was asked to reserve in addition
@@ -472,9 +466,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return "convo: refused: " + e.Reason }
 
-// A SnapshotError says what is wrong with a snapshot's JSON, or with a snapshot
-// given to [Restore], and where. It unwraps to the cause, such as a
-// [PairError].
+// A SnapshotError says what is wrong in a snapshot or its JSON, and where. It unwraps to
+// the cause, such as a [PairError].
 type SnapshotError struct {
 	Index int // the entry's index, as in Snapshot.At; -1 if the error is about the whole snapshot
 	ID    ID  // of the entry; 0 if it is not known
@@ -570,9 +563,9 @@ func (e *DamageError) Unwrap() error { return e.Err }
 // A PanicError reports a panic in caller-supplied code, such as a strategy, a
 // tokenizer or Options.Pin.
 type PanicError struct {
-	// In names the option or the interface whose code panicked, as far as that is known. It is
-	// Options.Tokenizer for all code that counts tokens, and CompactionStrategy for a strategy
-	// and all that it calls.
+	// In names the option or the interface whose code panicked, if it is known:
+	// Options.Tokenizer for code that counts tokens, CompactionStrategy for a strategy and
+	// what it calls.
 	In string
 
 	Value any    // the argument of panic
@@ -775,9 +768,9 @@ const (
 
 // A RowError is returned by [Resume] for a row that does not fit the [Decisions].
 type RowError struct {
-	// Key is the key of the row. Among rows that Needs does not name one by one, it may be that
-	// of a row nearby: of the row found in place of a missing one. A row with RowChanged has
-	// changed. Key is empty if the row has none, and in rare cases if several rows have changed.
+	// Key is the key of the row. Among rows that Needs does not name one by one, it may be
+	// that of a row nearby: of the row found in place of a missing one. A row with RowChanged
+	// has changed. Key is empty if the row has none, and rarely if several have changed.
 	Key string
 
 	Fault RowFault

@@ -160,7 +160,8 @@ func (n *notes) read(m *Message, worth func(line string) int) {
 		for _, r := range m.ToolResults() {
 			content := r.Text()
 			if r.IsError {
-				n.errs = appendNew(n.errs, oneLine(r.Name)+": "+oneLine(firstLine(content)))
+				first, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
+				n.errs = appendNew(n.errs, oneLine(r.Name)+": "+oneLine(first))
 			}
 			n.findPaths(content)
 			for line := range strings.Lines(searched(content)) {
@@ -247,9 +248,10 @@ func (n *notes) readPrevious(previous string) {
 		case heading == headResults:
 			n.results = n.add(n.results, item, 4)
 		case heading == headTools:
-			name, calls, _ := cutLast(item, " ")
-			if count, err := strconv.Atoi(calls); err == nil {
-				n.addCalls(name, count)
+			if i := strings.LastIndexByte(item, ' '); i >= 0 {
+				if calls, err := strconv.Atoi(item[i+1:]); err == nil {
+					n.addCalls(item[:i], calls)
+				}
 			}
 		case heading == headPaths:
 			n.paths = appendNew(n.paths, item)
@@ -380,25 +382,10 @@ func appendNew(list []string, s string) []string {
 // oneLine returns s on one line, shortened to about 4 kB.
 func oneLine(s string) string { return strings.Join(strings.Fields(shorten(s, 4<<10)), " ") }
 
-// firstLine returns the first line of s that is not blank.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return s
-}
-
 // shorten cuts s to at most width bytes, and adds "..." if something was cut.
 func shorten(s string, width int) string {
 	if len(s) <= width {
 		return s
 	}
 	return s[:text.Floor(s, width)] + "..."
-}
-
-// cutLast is strings.Cut, but around the last sep.
-func cutLast(s, sep string) (before, after string, found bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }

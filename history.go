@@ -22,12 +22,12 @@ import (
 //
 // A method returns an error exactly if it did not do what it was asked to, and has then
 // changed nothing that a [Snapshot] shows, unless its documentation says otherwise. A
-// compaction that fails, such as by its summarizer, is not an error of Prepare,
-// CompactIfNeeded and Do while the request fits: it is in Outcome and Cause of the
-// [Report], logged as a warning, and passed to Options.OnCompaction.
+// compaction that fails is not an error of Prepare, CompactIfNeeded and Do while the
+// request fits: it is in Outcome and Cause of the [Report], logged as a warning, and
+// passed to Options.OnCompaction.
 //
 // A nil ctx never ends. If a method fails because its ctx has ended, the error matches
-// both ctx.Err and context.Cause, whatever a Send or a Store has returned.
+// ctx.Err and context.Cause, whatever a Send or a Store returned.
 //
 // # Concurrency
 //
@@ -48,8 +48,7 @@ import (
 // and Prepare with nothing to do take constant time; any other pin takes time linear in
 // the number of pins. Rollback and Rewind take time linear in what they take back, or in
 // the view if a snapshot shares it. An edit, Undo and a compaction take time linear in
-// the view. Entries that left are freed, unless a snapshot or report that is kept shares
-// memory with them.
+// the view. Entries that left are freed, unless a kept snapshot or report shares memory.
 type History struct {
 	// These do not change after creation, except maxResult.
 	opts            Options
@@ -132,9 +131,9 @@ type History struct {
 // [*ValueError] for each of them.
 //
 // Set Limits.Window. Without it, and without Limits.High or a strategy that is a
-// [Trigger], the conversation is compacted only when a provider refuses a request because
-// it was too long. The first report of Prepare or CompactIfNeeded then has [ErrNoWindow]
-// as its Cause, and Options.Logger gets a line.
+// [Trigger], the conversation is compacted only when a provider refuses a request as too
+// long. The first report of Prepare or CompactIfNeeded then has [ErrNoWindow] as its
+// Cause, and Options.Logger gets a line.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
 	if err != nil {
@@ -282,15 +281,11 @@ func (h *History) Len() int {
 }
 
 // Find returns the entry with the ID, and whether the view has one, as Find of a
-// [Snapshot] does. For example, it shows the IDs that Append gave to calls without one.
+// [Snapshot] does. It also shows the IDs that Append gave to calls.
 func (h *History) Find(id ID) (Entry, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.find(id)
-	if e == nil {
-		return Entry{}, false
-	}
-	return e.export(h.pins, new(partRoom)), true
+	return h.exported(id)
 }
 
 // String describes h in a few words, without any text of the conversation.

@@ -86,10 +86,8 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	}
 	parts, _ := maskParts(id.key, m.Parts)
 	n := int64(0)
-	for _, p := range parts {
-		if r, ok := p.(Reasoning); ok {
-			n += id.parts([]Part{r})
-		}
+	for r := range eachOf[Reasoning](parts) {
+		n += id.parts([]Part{r})
 	}
 	return n
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An ImportAs says where [Restore] puts a message that is imported. See
-// Options.OnImport.
+// An ImportAs says where [Restore] puts an imported message. See Options.OnImport.
 type ImportAs uint8
 
 // Places for an imported message.
@@ -22,7 +21,7 @@ const (
 
 // ImportTagged returns a function for Options.OnImport that finds the summaries of
 // another system: a system message whose Author is one of the tags, and a user or
-// assistant message whose text begins with one, are ImportSummary. Any other message is
+// assistant message whose text begins with one, are ImportSummary. Any other is
 // ImportKeep. Without tags, these are used:
 //
 //	[auto-summary]                   // ds-api, as the name of a system message

@@ -56,8 +56,8 @@ type ratios struct {
 // mark below soft at which only old tool results are cleared, use [When].
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. Soft must be
-// more than 0 and less than high, and high at most 1; otherwise the function that is
-// given the limits returns a [*ValueError] that names the arguments of Ratios.
+// more than 0 and less than high, and high at most 1; otherwise the function given the
+// limits returns a [*ValueError] that names the arguments.
 func Ratios(window int, soft, high float64) Limits {
 	l := Limits{Window: window}
 	if window <= 0 {
@@ -83,12 +83,11 @@ func Ratios(window int, soft, high float64) Limits {
 }
 
 // Threshold returns limits for a caller who wants to set one number: a compaction starts
-// above a share of the window, but in a large window no later than above most tokens,
-// because long requests cost more and are read less well. A share of 0 means 0.8, and a
-// most of 0 means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window:
-// 1_000_000, High: 200_000}, and for a window of 8,000 High is 6,400. The other fields
-// have their defaults, but Reserve is no more than High leaves of the window. All fields
-// may be changed.
+// above a share of the window, but in a large window no later than above most tokens:
+// long requests cost more and are read less well. A share of 0 means 0.8, and a most of 0
+// means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window: 1_000_000, High:
+// 200_000}; for 8,000, High is 6,400. The other fields have their defaults, but Reserve
+// is no more than High leaves of the window. All fields may be changed.
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share must
 // be more than 0 and at most 1, and most must not be negative; otherwise the function
@@ -111,23 +110,21 @@ func Threshold(window int, share float64, most int) Limits {
 
 // faults returns a *ValueError for each ratio that is out of range.
 func (r ratios) faults() (faults []error) {
+	check := func(ok bool, name string, value any, want string) {
+		if !ok {
+			faults = append(faults, &ValueError{Name: name, Value: value, Want: want})
+		}
+	}
+	isShare := func(n float64) bool { return 0 < n && n <= 1 }
 	if r.isShare {
-		if !(0 < r.high && r.high <= 1) {
-			faults = append(faults, &ValueError{Name: "share of Threshold", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
-		}
-		if r.most < 0 {
-			faults = append(faults, &ValueError{Name: "most of Threshold", Value: r.most, Want: "0 or more, in tokens"})
-		}
+		check(isShare(r.high), "share of Threshold", r.high, "more than 0 and at most 1, a share of the window")
+		check(r.most >= 0, "most of Threshold", r.most, "0 or more, in tokens")
 		return faults
 	}
-	if !(0 < r.high && r.high <= 1) {
-		faults = append(faults, &ValueError{Name: "high of Ratios", Value: r.high, Want: "more than 0 and at most 1, a share of the window"})
-	}
-	if !(0 < r.soft && r.soft <= 1) {
-		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: "more than 0 and less than high, a share of the window"})
-	}
-	if len(faults) == 0 && r.soft >= r.high {
-		faults = append(faults, &ValueError{Name: "soft of Ratios", Value: r.soft, Want: fmt.Sprintf("less than high, which is %v", r.high)})
+	check(isShare(r.high), "high of Ratios", r.high, "more than 0 and at most 1, a share of the window")
+	check(isShare(r.soft), "soft of Ratios", r.soft, "more than 0 and less than high, a share of the window")
+	if len(faults) == 0 {
+		check(r.soft < r.high, "soft of Ratios", r.soft, fmt.Sprintf("less than high, which is %v", r.high))
 	}
 	return faults
 }

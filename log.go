@@ -59,11 +59,6 @@ func withMark(marks []summaryMark, m summaryMark) []summaryMark {
 	return marks[max(len(marks)-most, 0):]
 }
 
-// removedBefore notes that the records older than seq were removed.
-func (l *logbook) removedBefore(seq uint64) {
-	l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return m.seq < seq })
-}
-
 // A keepsake is what a record holds for the archive, in addition to the state.
 type keepsake struct {
 	past      map[ID]departed  // entries that no record holds as they were appended
@@ -136,7 +131,7 @@ func (h *History) unsavedLocked() int {
 		}
 	} else {
 		n += clampInt(int64(h.version - p.view.version))
-		if !sameQueue(h.queue, p.view.queue) {
+		if !slices.Equal(h.queue, p.view.queue) {
 			n++
 		}
 		if h.meta != p.view.meta {
@@ -159,9 +154,6 @@ func (h *History) tornLocked() int {
 	}
 	return clampInt(h.log.torn)
 }
-
-// sameQueue reports whether two queues of one History hold the same messages.
-func sameQueue(a, b []*queued) bool { return slices.Equal(a, b) }
 
 // newLogbookLocked returns a logbook for a log without records.
 func (h *History) newLogbookLocked(s Store, key string) *logbook {
@@ -303,8 +295,8 @@ func (h *History) openLog() (*logbook, error) {
 	return h.log, nil
 }
 
-// Saved returns the key of h and the Seq of the record that it was last saved in, for
-// [Load]. The key is empty without a Store, and the Seq is 0 before the first Save.
+// Saved returns the key of h and the Seq of the record it was last saved in, for [Load].
+// The key is empty without a Store, the Seq 0 before the first Save.
 func (h *History) Saved() (key string, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,14 +17,12 @@ import "context"
 // is too small. A negative n is a [*ValueError]. Other errors say why the compaction
 // failed or was not enough.
 func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, error) {
-	if n < 0 {
-		err := &ValueError{Name: "MakeRoom", Value: n, Want: "0 or more tokens"}
-		r, _ := h.notStarted(ReasonRoom, err)
-		return nil, r, err
-	}
 	ctx, err := h.callerContext(ctx)
+	if n < 0 {
+		err = &ValueError{Name: "MakeRoom", Value: n, Want: "0 or more tokens"}
+	}
 	if err != nil {
-		r, _ := h.notStarted(ReasonRoom, err)
+		r, err := h.notStarted(ReasonRoom, err)
 		return nil, r, err
 	}
 	if res, r, err := h.reserveIfFree(n); res != nil || err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every append up to
-// 1<<53, and are never used again, not even after a rollback. 0 identifies no entry.
+// 1<<53, and are never used again, even after a rollback. 0 is no entry.
 type ID int64
 
 // A Role says who a message is from.
@@ -30,12 +31,12 @@ const (
 
 // A Message is what the model sees: a role and ordered parts. It is a plain value without
 // a lock: do not change it while another goroutine uses it. A [History] copies the
-// messages it is given and returns copies, so changing one never changes the other.
+// messages it is given, and returns copies.
 type Message struct {
 	Role Role
 
-	// Author names the speaker where the role alone does not: the writer of a user message in a
-	// group chat, or the agent that wrote an assistant message. The model sees the name in a
+	// Author names the speaker where the role alone does not: the writer of a user message in
+	// a group chat, or the agent that wrote an assistant message. The model sees the name in a
 	// tag that no text can forge; see [Snapshot.Messages]. The Author of a tool message is not
 	// shown.
 	Author string
@@ -91,9 +92,9 @@ type ToolCall struct {
 	ID   string
 	Name string // of the tool
 
-	// Arguments are what the model wrote: a JSON object, unless the model made a mistake or was
-	// cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and keys keep their order. Empty
-	// means no arguments. For a custom tool of OpenAI, they are its input, which may be any
+	// Arguments are what the model wrote: a JSON object, unless the model made a mistake or
+	// was cut off; see Valid. Their bytes are kept: 1.0 stays 1.0 and keys keep their order.
+	// Empty: no arguments. For a custom tool of OpenAI, they are its input, which may be any
 	// text.
 	Arguments string
 
@@ -116,8 +117,7 @@ type ToolResult struct {
 	Cleared bool   // whether an edit has replaced the content by a marker
 }
 
-// Media is an image, a sound, a document or another file, given by its content
-// or by its address.
+// Media is an image, a sound, a document or another file, by content or by address.
 type Media struct {
 	MIME string // such as "image/png"
 	Data string // the content, in standard base64; see [NewMedia]
@@ -140,8 +140,7 @@ func (c ToolCall) Valid() bool {
 	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
 
-// NewCallID returns a new random ID for a [ToolCall] that came without one. Set Minted
-// along with it.
+// NewCallID returns a random ID for a [ToolCall] without one. Set Minted as well.
 func NewCallID() string { return "call_" + rand.Text()[:16] }
 
 // sameAs reports whether two messages are equal.
@@ -170,19 +169,31 @@ func (Opaque) part()     {}
 // texts yields the texts in m, the arguments of calls and those in results included,
 // with its role.
 func (m *Message) texts(yield func(Role, string) bool) {
-	for _, p := range m.Parts {
+	for p := range m.allParts {
+		text := ""
 		switch p := p.(type) {
 		case Text:
-			if !yield(m.Role, string(p)) {
-				return
-			}
+			text = string(p)
 		case ToolCall:
-			if !yield(m.Role, p.Arguments) {
-				return
-			}
-		case ToolResult:
-			for _, in := range p.Parts {
-				if t, ok := in.(Text); ok && !yield(m.Role, string(t)) {
+			text = p.Arguments
+		default:
+			continue
+		}
+		if !yield(m.Role, text) {
+			return
+		}
+	}
+}
+
+// allParts yields the parts of m and, after each result, the parts in it.
+func (m *Message) allParts(yield func(Part) bool) {
+	for _, p := range m.Parts {
+		if !yield(p) {
+			return
+		}
+		if r, ok := p.(ToolResult); ok {
+			for _, in := range r.Parts {
+				if !yield(in) {
 					return
 				}
 			}
@@ -192,18 +203,9 @@ func (m *Message) texts(yield func(Role, string) bool) {
 
 // allMedia yields the media of m, those in results included.
 func (m *Message) allMedia(yield func(Media) bool) {
-	for _, p := range m.Parts {
-		switch p := p.(type) {
-		case Media:
-			if !yield(p) {
-				return
-			}
-		case ToolResult:
-			for _, in := range p.Parts {
-				if in, ok := in.(Media); ok && !yield(in) {
-					return
-				}
-			}
+	for p := range m.allParts {
+		if p, ok := p.(Media); ok && !yield(p) {
+			return
 		}
 	}
 }
@@ -227,14 +229,14 @@ func System(text string) Message {
 	return Message{Role: RoleSystem, Parts: textParts(text)}
 }
 
-// User returns a user message: the text, if it is not empty, followed by other
-// parts, such as [Media].
+// User returns a user message: the text, if it is not empty, followed by other parts,
+// such as [Media].
 func User(text string, more ...Part) Message {
 	return Message{Role: RoleUser, Parts: append(textParts(text), more...)}
 }
 
-// Assistant returns an assistant message: the text, if it is not empty,
-// followed by the calls.
+// Assistant returns an assistant message: the text, if it is not empty, followed by the
+// calls.
 func Assistant(text string, calls ...ToolCall) Message {
 	parts := textParts(text)
 	for _, c := range calls {
@@ -257,8 +259,7 @@ func (m Message) WithReasoning(reasoning ...Reasoning) Message {
 	return m
 }
 
-// Result returns the tool message that answers call with text, which may be
-// empty.
+// Result returns the tool message that answers call with text, which may be empty.
 func Result(call ToolCall, text string) Message {
 	return resultMessage(call, text, false)
 }
@@ -310,8 +311,8 @@ func (m Message) Text() string {
 // Reasoning returns the text of the reasoning parts of m, joined by newlines.
 func (m Message) Reasoning() string {
 	var texts []string
-	for _, p := range m.Parts {
-		if r, ok := p.(Reasoning); ok && r.Text != "" {
+	for r := range eachOf[Reasoning](m.Parts) {
+		if r.Text != "" {
 			texts = append(texts, r.Text)
 		}
 	}
@@ -324,29 +325,28 @@ func (m Message) ToolCalls() []ToolCall { return partsOf[ToolCall](m.Parts) }
 // ToolResults returns the tool results of m, in order.
 func (m Message) ToolResults() []ToolResult { return partsOf[ToolResult](m.Parts) }
 
-func partsOf[P Part](parts []Part) []P {
-	n := 0
-	for _, p := range parts {
-		if _, ok := p.(P); ok {
-			n++
+// partsOf returns the parts of one type, in order.
+func partsOf[P Part](parts []Part) []P { return slices.Collect(eachOf[P](parts)) }
+
+// eachOf yields the parts of one type, in order.
+func eachOf[P Part](parts []Part) iter.Seq[P] {
+	return func(yield func(P) bool) {
+		for _, p := range parts {
+			if p, ok := p.(P); ok && !yield(p) {
+				return
+			}
 		}
 	}
-	found := slices.Grow([]P(nil), n) // nil if there are none
-	for _, p := range parts {
-		if p, ok := p.(P); ok {
-			found = append(found, p)
-		}
-	}
-	return found
 }
+
+// isA reports whether a part is of one type.
+func isA[P Part](p Part) bool { _, ok := p.(P); return ok }
 
 // Text returns the text parts of r, joined by newlines.
 func (r ToolResult) Text() string {
 	var texts []string
-	for _, p := range r.Parts {
-		if t, ok := p.(Text); ok {
-			texts = append(texts, string(t))
-		}
+	for t := range eachOf[Text](r.Parts) {
+		texts = append(texts, string(t))
 	}
 	return strings.Join(texts, "\n")
 }
@@ -408,10 +408,8 @@ func (m Message) isEmpty() bool {
 
 func textSize(parts []Part) int {
 	n := 0
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			n += len(t)
-		}
+	for t := range eachOf[Text](parts) {
+		n += len(t)
 	}
 	return n
 }

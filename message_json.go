@@ -27,9 +27,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON decodes the form that MarshalJSON writes. It returns a [*MessageError],
-// and leaves m unchanged, when a field, a part's type or the role is unknown, when a key
-// occurs twice in one object, and when data continues after the message. Append checks
-// whether the role may hold the parts.
+// and leaves m unchanged, when a field, a part's type or the role is unknown, a key
+// occurs twice in one object, or data continues after the message. Append checks whether
+// the role may hold the parts.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	r := strictjson.NewReader(data)
 	next, part := *m, -1

@@ -11,7 +11,7 @@ import (
 // limits keep those in force. Limits that are wrong are reported as by
 // [History.SetLimits]; the model then stays the same. The name is empty at first. With
 // the name and the limits in force, SetModel changes nothing, so it may be called before
-// each request. Another name or other limits end the bound that Recover has set after a
+// each request. Another name or other limits end the bound that Recover set after a
 // provider named a limit.
 //
 // What usage reports have shown is kept separately for each model: a new name starts from

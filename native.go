@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // NativeSummary is a [CompactionStrategy] that lets the provider of the model compact the
@@ -144,10 +141,8 @@ func (s *Snapshot) sealedFrom(from int) (tokens int64) {
 		if !bound || i < from {
 			continue
 		}
-		for _, p := range s.list[i].msg.Parts {
-			if r, ok := p.(Reasoning); ok {
-				tokens += counter.parts([]Part{r})
-			}
+		for r := range eachOf[Reasoning](s.list[i].msg.Parts) {
+			tokens += counter.parts([]Part{r})
 		}
 	}
 	return tokens
@@ -155,12 +150,7 @@ func (s *Snapshot) sealedFrom(from int) (tokens int64) {
 
 // askProvider calls the summarizer with the snapshot to compact.
 func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summary, err error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		w.until = deadline.Add(-time.Until(deadline) / 4)
-	}
-	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
-	}
+	w.begin(ctx)
 	if w.s.summary != nil {
 		w.previous = w.s.summary.sum.Text
 	}
@@ -175,16 +165,10 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 	}
 	bounded, cancel := w.bound(ctx)
 	defer cancel()
-	w.work.Calls++
-	summary, err = w.call(ctx, bounded, req)
-	if summary.Usage.fault() != nil {
-		summary.Usage = Usage{}
+	if summary, err = w.call(ctx, bounded, req); err != nil {
+		return summary, err
 	}
-	w.work.Usage = w.work.Usage.plus(summary.Usage)
-	if err != nil {
-		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
-	}
-	summary.Text, summary.Native.Of = strings.TrimSpace(text.Valid(summary.Text)), sent
+	summary.Native.Of = sent
 	switch err := summary.Native.fault(); {
 	case summary.Stop != StopDone:
 		return summary, summary.fault()

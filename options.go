@@ -11,17 +11,15 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
-// Options configures a [History]. Nil and the zero value work. New and Restore copy it.
+// Options configures a [History], which copies it. Nil and the zero value work.
 //
-// No lock is held while a function in it runs, so it may call back into the History,
-// except that no function may call Do or Run, which may be waiting for it. Tokenizer,
-// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, since
-// a Reload may be waiting for them. Tokenizer, Overheads.Media, Pin, AfterCompaction,
-// Redact, Due of a [Trigger] and Same of [ClearToolResults] must not call Prepare,
-// CompactIfNeeded, Compact, MakeRoom, Recover or Wait, since a compaction may be waiting
-// for them. They get no ctx, so such a call is not recognised: it waits until its own ctx
-// ends. If a function panics, the panic becomes a [*PanicError], unless the field says
-// otherwise.
+// No lock is held while a function in it runs, so it may call the History, except for
+// methods that may be waiting for it. No function may call Do or Run. Tokenizer,
+// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, and
+// Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
+// [ClearToolResults] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or
+// Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
+// ends. A panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
 	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
 	Roles     RolePolicy // which role may follow which; zero: the same as Strict()
@@ -29,8 +27,8 @@ type Options struct {
 	Overheads Overheads  // what messages weigh in addition to their text
 
 	// Priors says what to assume about models before usage is reported. A key is the beginning
-	// of a name given to SetModel. The longest key that matches is used, and "" matches every
-	// name. If none matches, the zero Prior is used.
+	// of a name given to SetModel. The longest that matches is used, and "" matches every
+	// name. Without a match, the zero Prior is used.
 	Priors map[string]Prior
 
 	// Strategy decides what a compaction removes. Nil: Chain(ClearMedia{}, ClearToolResults{},
@@ -50,20 +48,19 @@ type Options struct {
 	MaxResult int
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: messages as they
-	// were appended that were rewritten, or whose results were cut or cleared. Report.Originals
-	// returns them, and a summarizer reads those of results, but rewritten messages as they are
-	// now. An original is kept until its entry leaves the view; if there is not enough room,
-	// the oldest go first. A summarizer reads those that are not in memory from the log, if
-	// there is one. 0: eight times Limits.Window, or 1,000,000 without a Window; negative:
-	// none.
+	// were before they were rewritten, or their results cut or cleared. Report.Originals
+	// returns them. A summarizer reads those of results, from the log if they are not in
+	// memory, but rewritten messages as they are now. An original is kept until its entry
+	// leaves the view; without enough room, the oldest go first. 0: eight times Limits.Window,
+	// or 1,000,000 without a Window; negative: none.
 	KeepOriginals int
 
 	// Spill stores the original of a tool result that is about to be cut or cleared, and
-	// returns a reference, which the marker mentions. It is called once for each original, and
-	// never with the rest of a result that was cut: the reference in its marker is reused. A
-	// reference must not be made of the call's ID alone, since models use IDs again. Spill runs
-	// on the goroutine that appends or compacts, and must not block. Its ctx is that of the
-	// compaction; for Append and Apply it is a ctx that never ends.
+	// returns a reference, which the marker mentions. It is called once for each original; for
+	// the rest of a cut result, the reference in its marker is reused. Do not make a reference
+	// of the call's ID alone: models use IDs again. Spill runs on the goroutine that appends
+	// or compacts, and must not block. Its ctx is that of the compaction, or for Append and
+	// Apply one that never ends.
 	//
 	// Append calls Spill after checking that the messages can be appended, with the ID and the
 	// name of the call that the result answers. If Spill fails, or another goroutine changes
@@ -77,8 +74,7 @@ type Options struct {
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
 	// Pin reports whether to pin the exchange of a message that is being appended. It runs on
-	// the goroutine that appends, and must not block. The message may still be refused
-	// afterwards.
+	// the goroutine that appends, and must not block. The message may still be refused.
 	Pin func(Message) bool
 
 	// Key returns a Message.Key for a message without one that is being appended or queued,
@@ -90,26 +86,23 @@ type Options struct {
 	Key func(Message) string
 
 	// Time returns when a message that is being appended was made. It is called like Key, and
-	// after it. Nil, or the zero time: now. A time that is not between the years 1678 and 2261
-	// makes Append fail.
+	// after it. Nil, or the zero time: now. A year outside of 1678 to 2261 makes Append fail.
 	Time func(Message) time.Time
 
 	PinFirstUser bool // pin the first user message, which usually states the task
 
-	// TagKey determines the key in the tags around summaries and around messages with an
-	// Author; see Snapshot.Messages. Set it if the program rebuilds the History for each
-	// request: with random keys, each request has other bytes, and provider caches miss. It
-	// should contain a secret and the name of the conversation: an author who has it can
-	// imitate the tags. A snapshot keeps its key, unless NewSnapshot made it. Empty: a random
-	// key.
+	// TagKey determines the key in the tags around summaries and messages with an Author; see
+	// Snapshot.Messages. Set it if the program rebuilds the History for each request: with
+	// random keys, each request has other bytes, and provider caches miss. It should contain a
+	// secret and the name of the conversation: an author who has it can imitate the tags. A
+	// snapshot keeps its key, unless NewSnapshot made it. Empty: a random key.
 	TagKey string
 
 	OnLoad OnLoad // what Restore does with open tool calls, and with a turn that has no answer
 
-	// AsSent says that a conversation which is imported, by NewSnapshot or Restore, is exactly
-	// what was sent: each answer was made after what precedes it. Its signed reasoning is then
-	// bound, see Snapshot.Bound. Otherwise the reasoning of entries that come without a
-	// fingerprint is not bound.
+	// AsSent says that a conversation imported by NewSnapshot or Restore is exactly what was
+	// sent: each answer was made after what precedes it. Its signed reasoning is then bound,
+	// see Snapshot.Bound. Otherwise reasoning that comes without a fingerprint is not bound.
 	AsSent bool
 
 	// OnImport says where Restore puts a message of a snapshot that NewSnapshot made: among the
@@ -129,30 +122,30 @@ type Options struct {
 	// calls CompactInBackground after AppendReply.
 	Background bool
 
-	// CacheTTL is how long the provider keeps a request in its prompt cache. A compaction
-	// changes the beginning of the next request, which is then not found there. If the newest
-	// entry of the assistant is older than CacheTTL, that costs nothing more: Prepare and
-	// CompactIfNeeded then also compact a request that is only above Limits.Soft, for
-	// ReasonSoft. The edit of a compaction in the background waits for that pause, or until the
-	// request is larger than Limits.High: its report has OutcomeReady, and the work of the
-	// strategy. The next compaction applies it first, and reports that without the work. An
-	// edit that waits is not saved. 0 or less: no pause counts, and edits do not wait for one.
-	// Neither is made in a round of tool calls with signed reasoning; see CompactInBackground.
+	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
+	// request is not found after a compaction. If the newest entry of the assistant is older
+	// than that, a compaction costs nothing more: Prepare and CompactIfNeeded then also
+	// compact a request that is only above Limits.Soft, for ReasonSoft. The edit of a
+	// compaction in the background waits for that pause, or until the request is larger than
+	// Limits.High: its report has OutcomeReady, and the work of the strategy. The next
+	// compaction applies it first, and reports no work for it. An edit that waits is not
+	// saved. 0 or less: no pause counts, and edits do not wait for one. Neither is made in a
+	// round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
 	// NoArchive keeps the log short: after Save has written a full record, it removes all
-	// records before it, which Archive and Load then no longer return. The log is then at most
-	// about three times as long as a full record; SaveFull shortens it at once. If old records
-	// cannot be removed, Save succeeds, Logger gets a line, and the next Save tries again. Open
-	// and Attach fail for a Store that is not a [Pruner]: the error matches
-	// [errors.ErrUnsupported].
+	// earlier ones, which Archive and Load then no longer return. The log is at most about
+	// three times as long as a full record; SaveFull shortens it at once. If removing fails,
+	// Save succeeds, Logger gets a line, and the next Save tries again. For a Store that is no
+	// [Pruner], the error of Open and Attach matches [errors.ErrUnsupported].
 	NoArchive bool
 
 	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the
 	// goal. It may set the Focus of the goal; other changes are ignored. If it returns an
-	// error, the strategy is not asked, and the error is the Cause of the report, whose outcome
-	// is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should return soon, at
-	// the latest when ctx ends. An attempt that is made once more calls it again. Nil: no call.
+	// error, the strategy is not asked, and the error is the Cause of the report, whose
+	// outcome is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should return
+	// soon, at the latest when ctx ends. An attempt that is made once more calls it again.
+	// Nil: no call.
 	BeforeCompaction func(ctx context.Context, s *Snapshot, g *Goal) error
 
 	// AfterCompaction returns messages that must be in the next request after a compaction,
@@ -168,31 +161,30 @@ type Options struct {
 	// that could not reach the limit otherwise removes them. Nil: no call.
 	AfterCompaction func(Report) []Message
 
-	// SummaryHint is a line that the model sees after each summary, for example which tool finds
+	// SummaryHint is a line that the model sees after each summary, such as which tool finds
 	// what left, as package recall has it. It is counted, but is not a part of the summary: no
-	// summarizer sees it, Snapshot.Summary does not return it, and nothing saves it. Empty: no
-	// line.
+	// summarizer sees it, Snapshot.Summary does not return it, and nothing saves it. Empty:
+	// none.
 	SummaryHint string
 
 	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it, such
-	// as to remove a secret. It gets a copy of each message that is to be summarised or given
-	// for context; the role stays. The conversation itself does not change, and
+	// as to remove a secret. It gets a copy of each message to be summarised or given for
+	// context; the role stays. The conversation itself does not change, and
 	// SummaryRequest.Sent is nil. Your own strategy calls Goal.Redact. Nil: messages are shown
 	// as they are.
 	Redact func(Message) Message
 
 	// OnCompaction is called after each compaction or edit that was applied or declined, or
-	// that failed, and after an Append that cut results, with ReasonAppend. It is called once
-	// for repeated declines that a Trigger leads to. It runs on the goroutine that made the
-	// edit or the append, and several calls may overlap. It must not call Wait or Do. If it
-	// panics, the panic is ignored.
+	// that failed, and after an Append that cut results, with ReasonAppend; once for repeated
+	// declines that a Trigger leads to. It runs on the goroutine that made the edit or the
+	// append, and calls may overlap. It must not call Wait or Do. A panic in it is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get: Info for an edit that was
-	// applied, Warn for a compaction that failed and for results that Append cut, Debug for any
-	// other. An edit that was applied is also a Warn if a link of a Chain failed, a result
-	// could not be cleared or messages of AfterCompaction were left aside; cause says why. If
-	// the logger panics, the panic is ignored. Nil: nothing is logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for an edit that
+	// was applied, Warn for a compaction that failed and for results that Append cut, Debug
+	// for any other. An applied edit is a Warn if a link of a Chain failed, a result could not
+	// be cleared or messages of AfterCompaction were left aside; cause says why. A panic of
+	// the logger is ignored. Nil: nothing is logged.
 	//
 	// The message is "convo: compaction " and the outcome. The fields are always these, for the
 	// fields of Report: outcome, reason, strategy, cause, fits, limit, tokens_before,
@@ -263,8 +255,7 @@ type Prior struct {
 	Ratio int
 
 	// Margin is by how many percent Estimate.Upper is above Estimate.Tokens until usage is
-	// reported: at most 100. Afterwards it is the margin from which learning starts. 0: 12.5;
-	// negative: none.
+	// reported: at most 100. Learning starts from it. 0: 12.5; negative: none.
 	Margin int
 }
 

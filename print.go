@@ -65,8 +65,8 @@ func (m *Message) print(ids bool) string {
 	return b.String()
 }
 
-// LogValue returns the role, the author, and the kind and size of each part,
-// but none of the content.
+// LogValue returns the role, the author, and the kind and size of each part, but none of
+// the content.
 func (m Message) LogValue() slog.Value {
 	sizes := make([]string, len(m.Parts))
 	for i, p := range m.Parts {
@@ -92,14 +92,14 @@ func (r *Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
 }
 
-// Format prints the tool's name and the beginning of the arguments; %+v adds the ID.
+// Format prints the tool and the beginning of the arguments; %+v adds the ID.
 func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
 
 func (c *ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
 }
 
-// Format prints the tool's name and the beginning of each part; %+v adds the ID.
+// Format prints the tool and the beginning of each part; %+v adds the ID.
 func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *ToolResult) print(ids bool) string {
@@ -140,6 +140,15 @@ func printID(id string, ids bool) string {
 		return ""
 	}
 	return "[" + abbreviate(id) + "]"
+}
+
+// printAll prints values that have a Format method, with their IDs.
+func printAll[T fmt.Formatter](list []T) string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = fmt.Sprintf("%+v", x)
+	}
+	return abbreviateList(texts)
 }
 
 func printParts(parts []Part, ids bool) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -59,7 +60,7 @@ func (h *History) prune(ctx context.Context, p Pruner, l *logbook, before uint64
 	err := prune(ctx, p, l.key, before)
 	if err == nil {
 		h.mu.Lock()
-		l.removedBefore(before)
+		l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return m.seq < before })
 		h.mu.Unlock()
 	}
 	return err

@@ -21,8 +21,8 @@ import "context"
 // snapshot and are saved with the conversation; [History.Reload] merges them with the
 // queue of another writer.
 //
-// Messages are copied, checked and counted as by [History.Append]. If a message is
-// invalid or not a user message, Queue queues none and returns a [*MessageError].
+// Messages are copied, checked and counted as by [History.Append]. If one is invalid or
+// no user message, Queue queues none and returns a [*MessageError].
 func (h *History) Queue(msgs ...Message) error {
 	more, err := h.newQueued(msgs)
 	if err != nil {

@@ -39,7 +39,7 @@ func difference(from, to *picture) *stateJSON {
 	if !sameIDs(from.view.pins, to.view.pins) {
 		r.pins, r.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
 	}
-	if !sameQueue(from.view.queue, to.view.queue) {
+	if !slices.Equal(from.view.queue, to.view.queue) {
 		r.queue = new(to.view.queue)
 	}
 	if !slices.Equal(from.view.takenBack, to.view.takenBack) {
@@ -147,10 +147,7 @@ func sameIDs(a, b []ID) bool {
 // added returns the IDs in to that are not in from. Both lists ascend.
 func added(from, to []ID) (ids []ID) {
 	for _, id := range to {
-		for len(from) > 0 && from[0] < id {
-			from = from[1:]
-		}
-		if len(from) == 0 || from[0] != id {
+		if _, old := slices.BinarySearch(from, id); !old {
 			ids = append(ids, id)
 		}
 	}
@@ -282,17 +279,8 @@ func (r *stateJSON) leave(out []Range) error {
 		}
 	}
 	from, _ := index(r.entries, out[0].First)
-	kept := r.entries[:from]
-	for _, e := range r.entries[from:] {
-		for len(out) > 0 && out[0].Last < e.id {
-			out = out[1:]
-		}
-		if len(out) == 0 || e.id < out[0].First {
-			kept = append(kept, e)
-		}
-	}
-	clear(r.entries[len(kept):])
-	r.entries = kept
+	left := inRanges(out)
+	r.entries = append(r.entries[:from], slices.DeleteFunc(r.entries[from:], func(e *entry) bool { return left(e.id) })...)
 	return nil
 }
 
@@ -301,25 +289,9 @@ func (r *stateJSON) enter(in []*entry) error {
 	if err := checkEntries(in, r.last); err != nil {
 		return fmt.Errorf("entries: %w", err)
 	}
-	if n := len(r.entries); n == 0 || len(in) > 0 && in[0].id > r.entries[n-1].id {
-		r.entries = append(r.entries, in...)
-		return nil
-	}
-	if len(in) == 0 {
-		return nil
-	}
-	from, _ := index(r.entries, in[0].id)
-	old := slices.Clone(r.entries[from:])
-	r.entries = r.entries[:from]
-	for len(old) > 0 || len(in) > 0 {
-		switch {
-		case len(in) == 0 || len(old) > 0 && old[0].id < in[0].id:
-			r.entries, old = append(r.entries, old[0]), old[1:]
-		case len(old) > 0 && old[0].id == in[0].id:
-			old = old[1:]
-		default:
-			r.entries, in = append(r.entries, in[0]), in[1:]
-		}
+	if len(in) > 0 {
+		from, _ := index(r.entries, in[0].id)
+		r.entries = append(r.entries[:from], merge(in, slices.Clone(r.entries[from:]))...)
 	}
 	return nil
 }
@@ -382,14 +354,6 @@ func (r *reading) picture(count bool) (*picture, error) {
 	return p, nil
 }
 
-// orNil returns what p points to, or the zero value if p is nil.
-func orNil[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
 // knowledgeOf returns the knowledge from usage reports for s, a state with the entries
 // of r. counted is the raw tokens of the view of r as s counts. If mended is true, entries
 // of s may differ from those of r. If the log was counted in another way, the figures are
@@ -436,7 +400,7 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 // reported returns the part of the measured view that s still shows.
 func (seen *seenJSON) reported(s *state) *reported {
 	at := &reported{
-		sys: shown{entries: inRanges(s.sys, seen.ids)}, list: shown{entries: inRanges(s.list, seen.ids)},
+		sys: shown{entries: entriesIn(s.sys, seen.ids)}, list: shown{entries: entriesIn(s.list, seen.ids)},
 		tools: &toolset{}, summary: &placedSummary{}, // not those of s
 	}
 	if seen.summary && s.summary != nil {
@@ -452,18 +416,10 @@ func (seen *seenJSON) reported(s *state) *reported {
 	return at
 }
 
-// inRanges returns the entries whose IDs are in one of the ranges. The ranges ascend.
-func inRanges(list []*entry, ranges []Range) []*entry {
-	out := make([]*entry, 0, len(list))
-	for _, e := range list {
-		for len(ranges) > 0 && ranges[0].Last < e.id {
-			ranges = ranges[1:]
-		}
-		if len(ranges) > 0 && ranges[0].First <= e.id {
-			out = append(out, e)
-		}
-	}
-	return slices.Clip(out)
+// entriesIn returns the entries whose IDs are in one of the ranges. The ranges ascend.
+func entriesIn(list []*entry, ranges []Range) []*entry {
+	in := inRanges(ranges)
+	return slices.Clip(slices.DeleteFunc(append([]*entry{}, list...), func(e *entry) bool { return !in(e.id) }))
 }
 
 // isEmpty reports whether r changes nothing but the scalars.

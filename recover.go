@@ -8,11 +8,11 @@ import (
 )
 
 // Recover compacts after a provider has refused a request because it was too long. at is
-// the snapshot that was sent, and cause is the error that the provider returned, which
-// must not be nil. Recover compacts to Limits.Low or to half the size of at, whichever is
-// less, under the rules of [History.Compact]. It returns retry true if the view is now
-// smaller than at, so that the next [History.Snapshot] can be sent. [History.Do] calls it
-// at most twice for a request.
+// the snapshot that was sent, and cause the provider's error, which must not be nil.
+// Recover compacts to Limits.Low or to half the size of at, whichever is less, under the
+// rules of [History.Compact]. It returns retry true if the view is now smaller than at,
+// so that the next [History.Snapshot] can be sent. [History.Do] calls it at most twice
+// for a request.
 //
 // If [IsSealBroken] holds for cause, Recover removes nothing. It calls [History.Release],
 // and returns true if an entry was bound: then the request can be sent again without the
@@ -24,7 +24,7 @@ import (
 // marks in proportion. Report.NamedLimit is then set. The lowered limits are saved. They
 // last until SetLimits, until SetModel gives another model or other limits, or until Open
 // is given other limits. A limit below half of the set limit, or of the estimate if none
-// is set, is ignored: it is the limit of a small model that a gateway fell back to.
+// is set, is ignored: a gateway may have fallen back to a small model.
 //
 // The error is nil if and only if retry is true. If Options.IsOverflow returns false for
 // cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise the
@@ -45,8 +45,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return false, r, err
 	}
 	if _, err := h.compacting.enter(ctx); err != nil {
-		r, _ := h.notStarted(ReasonOverflow, ErrReentrant)
-		return false, r, errorf("%w; the provider said: %w", ErrReentrant, cause)
+		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
 	if IsSealBroken(cause) {
 		return h.recoverSeal(at, cause)
@@ -54,8 +53,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	overflow, err := h.isOverflow(cause)
 	switch {
 	case err != nil:
-		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonOverflow, err, cause)
 	case !overflow:
 		r := h.notNeededReport()
 		r.Reason = ReasonOverflow
@@ -65,8 +63,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	err = h.ownsLocked(at)
 	h.mu.Unlock()
 	if err != nil {
-		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonOverflow, err, cause)
 	}
 	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
 		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
@@ -104,6 +101,12 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	return false, report, errorf("%w; the provider said: %w", err, cause)
 }
 
+// notRecovered returns what Recover returns for an err before any compaction.
+func (h *History) notRecovered(reason Reason, err, cause error) (retry bool, r Report, _ error) {
+	r, _ = h.notStarted(reason, err)
+	return false, r, errorf("%w; the provider said: %w", err, cause)
+}
+
 // recoverSeal is Recover for a provider that has refused signed reasoning.
 func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, err error) {
 	r = h.notNeededReport()
@@ -122,8 +125,7 @@ func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, 
 	h.mu.Unlock()
 	switch {
 	case err != nil:
-		r, _ := h.notStarted(ReasonSeal, err)
-		return false, r, errorf("%w; the provider said: %w", err, cause)
+		return h.notRecovered(ReasonSeal, err, cause)
 	case r.Released == 0:
 		return false, r, cause
 	}
@@ -162,8 +164,8 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 // neither are errors about a field that is too long, such as the description of a tool,
 // about a length in characters, bytes or pixels, or about an answer that would fill the
 // window alone. The status 413 Request Entity Too Large is an overflow: it is about
-// bytes, but a compaction removes bytes too. Joined errors are an overflow if any of them
-// is. A nil error is not.
+// bytes, but a compaction removes these too. Joined errors are an overflow if any is. A
+// nil error is not.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }

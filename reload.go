@@ -21,31 +21,30 @@ import (
 //
 // Messages that cannot be appended are returned as refused and removed from h: results
 // whose call is not open in the stored view, system messages that are not stored, and,
-// while a stored call is open, everything but its results, unless the policy lets a user
-// message interrupt it. The number of refused messages is logged as a warning.
+// while a stored call is open, all but its results, unless the policy lets a user message
+// interrupt it. A warning logs their number.
 //
 // Messages that h has delivered or Unqueue has removed are removed from the stored queue.
 // Delivered messages are appended again, with what follows them. If another writer has
-// delivered or removed the same message, h drops its own copy and keeps the answer.
-// Messages that only h has queued go to the end of the queue, and are delivered if
-// [History.Queue] would deliver them.
+// delivered or removed the same message, h drops its copy and keeps the answer. What only
+// h has queued goes to the end of the queue, and is delivered if [History.Queue] would do
+// so.
 //
-// Entries that Options.Repair has changed count as stored. They are read and repaired
-// again, and Repair is called with their new IDs. Options.OnLoad has no effect. A result
-// that it added, and that is in no record, stays only if the call is still open in the
-// stored view.
+// Entries that Options.Repair has changed count as stored: they are repaired again, and
+// Repair gets their new IDs. Options.OnLoad has no effect. A result that it added, and
+// that is in no record, stays only if its call is open there.
 //
 // The title and the data of [History.SetMeta] also become the stored ones, unless SetMeta
 // has changed them since h was last saved. h keeps its model, its limits and its
-// calibration. Messages that were measured stay measured. All other unsaved changes are
-// lost: edits, rollbacks and pins of saved entries. Earlier snapshots can then only be
-// read: methods return a [*StaleError] for them. Undo does not revert earlier edits, and
-// an answer that Do waits for is refused.
+// calibration. Messages that were measured stay measured. Other unsaved changes are lost:
+// edits, rollbacks and pins of saved entries. Earlier snapshots can only be read: methods
+// return a [*StaleError] for them. Undo reverts no earlier edit, and an answer that Do
+// waits for is refused.
 //
 // If a backup of the log was put back, what it lacks of h is appended again, as far as it
 // is in the view of h or in no record. If the log was deleted, the error matches
 // [ErrNotFound]; Attach begins a new one, unless another log was begun under the key.
-// Other errors are those of [Open]. After an error nothing has changed.
+// Other errors are those of [Open]. An error changes nothing.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
 	ctx, l, err := h.takeOpenLog(ctx)
 	if err != nil {
@@ -256,18 +255,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 
 // recogniseLocked makes the views that usage was reported for refer to the entries of h
 // after the Reload.
-func (m *merger) recogniseLocked() {
-	k := m.knew
-	k.cal, k.learned = m.recognise(k.cal), slices.Clone(k.learned)
-	for i, c := range k.learned {
-		if c == m.knew.cal {
-			k.learned[i] = k.cal
-		} else {
-			k.learned[i] = m.recognise(c)
-		}
-	}
-	m.h.knowledge = &k
-}
+func (m *merger) recogniseLocked() { m.h.knowledge = m.knew.with(m.recognise) }
 
 // recognise returns a copy of c whose view refers to the current entries of h.
 func (m *merger) recognise(c *calibration) *calibration {

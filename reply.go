@@ -7,8 +7,8 @@ import (
 )
 
 // A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
-// [History.Run] and [History.AppendReply] return it to their caller. A [Builder] makes one from a stream, and a
-// Transcript of package wire converts to one.
+// [History.Run] and [History.AppendReply] return it to their caller. A [Builder] makes
+// one from a stream, as does a Transcript of package wire.
 type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed by results
 	// that the provider or send has for its calls; none if the answer is empty. Do and
@@ -34,8 +34,7 @@ type Reply struct {
 	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
 }
 
-// Text returns the text of the messages, joined by newlines, without that of
-// results.
+// Text returns the text of the messages except results, joined by newlines.
 func (r Reply) Text() string {
 	var m Message
 	for _, next := range r.Messages {
@@ -93,9 +92,9 @@ func (r *Reply) print(ids bool) string {
 	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
 }
 
-// AppendReply records the usage of an answer to a request that was made of the snapshot at,
-// and appends its messages. A loop of your own calls it with what your call of the model
-// has returned; [History.Do] and [History.Run] need no such call.
+// AppendReply records the usage of an answer to a request that was made of the snapshot
+// at, and appends its messages. Your own loop calls it with what the model returned;
+// [History.Do] and [History.Run] need no such call.
 //
 // It returns the Reply as Do does: the messages as they were appended, with IDs for calls
 // that had none and the keys of Options.Key, and the number of queued messages that were

@@ -103,8 +103,8 @@ type Report struct {
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
 	// PrefixKept is the fraction, from 0 to 1, of the last sent request that is also the start
-	// of the next one, and so may hit the prompt cache; 1 if no edit was applied. The last sent
-	// request is the snapshot last given to RecordUsage, or else the view before the edit.
+	// of the next one, and so may hit the prompt cache; 1 if no edit was applied. The last
+	// sent one is the snapshot last given to RecordUsage, or else the view before the edit.
 	PrefixKept float64
 
 	left    *departure // nil: nothing left the view or was changed in it
@@ -554,8 +554,8 @@ func departureFrom(before *state, gone []departed) *departure {
 
 // Originals returns the entries that were dropped or rewritten, or whose results were cut
 // or cleared, in ascending order, each as it was appended. If an original was not kept
-// (see Options.KeepOriginals), the entry is as it was before the compaction, and
-// Entry.Missing is the number of tokens that its results lack.
+// (see Options.KeepOriginals), the entry is as it was before the compaction, and its
+// results lack Entry.Missing tokens.
 //
 // The entries stay in memory as long as r or a copy of it. The History keeps only the
 // report that Wait returns.

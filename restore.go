@@ -30,7 +30,7 @@ type Fault struct {
 // Options.Repair, the first fault is returned as a [*SnapshotError]. Options out of range
 // are reported as by [New].
 //
-// With Options.Repair, Restore repairs faults and calls Repair for each repair:
+// With Options.Repair, Restore repairs faults, and calls it for each:
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
@@ -293,10 +293,7 @@ func (l *loader) entry(i int, old *entry) error {
 	_, wasMoved := l.notes[old.id]
 	if l.byHand && !e.note && !wasMoved && !l.afterMoved && !l.h.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
-		if err := l.refuse(i, old, err); err != nil {
-			return err
-		}
-		if err := l.report(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "kept"}); err != nil {
+		if err := l.mend(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "kept"}); err != nil {
 			return err
 		}
 	}
@@ -398,10 +395,7 @@ func (l *loader) results(i int, old, e *entry) error {
 		}
 		if err != nil {
 			err := &PairError{Err: err, CallID: r.CallID, Name: r.Name, Index: i}
-			if err := l.refuse(i, old, err); err != nil {
-				return err
-			}
-			if err := l.report(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped a result that answers no call"}); err != nil {
+			if err := l.mend(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped a result that answers no call"}); err != nil {
 				return err
 			}
 			continue
@@ -547,6 +541,15 @@ func (l *loader) refuse(i int, old *entry, err error) error {
 		return nil
 	}
 	return &SnapshotError{Index: i, ID: old.id, Err: err}
+}
+
+// mend reports a fault that is repaired, or returns the error for it if faults are not to be
+// repaired.
+func (l *loader) mend(f Fault) error {
+	if l.h.opts.Repair == nil {
+		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
+	}
+	return l.report(f)
 }
 
 // report calls Options.Repair if it is set.

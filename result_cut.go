@@ -24,8 +24,7 @@ func markerText(r *ToolResult, ref string) string {
 // cutRef returns the reference in the marker of a result that was cut, and whether
 // there is a marker.
 func cutRef(r *ToolResult) (ref string, cut bool) {
-	for _, p := range r.Parts {
-		t, _ := p.(Text)
+	for t := range eachOf[Text](r.Parts) {
 		for rest := string(t); ; {
 			_, after, found := strings.Cut(rest, "\n[cut: ")
 			if !found {
@@ -63,10 +62,8 @@ func refText(ref string) string {
 
 // texts returns the tokens of the texts among parts.
 func (c *counter) texts(parts []Part) (n int64) {
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			n += c.text(string(t))
-		}
+	for t := range eachOf[Text](parts) {
+		n += c.text(string(t))
 	}
 	return n
 }
@@ -101,11 +98,7 @@ func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 	size := textSize(r.Parts)
 	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
 	from, to, at := 0, 0, 0                // the bytes to leave out, and those that were read
-	for _, p := range r.Parts {
-		t, ok := p.(Text)
-		if !ok {
-			continue
-		}
+	for t := range eachOf[Text](r.Parts) {
 		if at+len(t) > head {
 			from += borderBefore(string(t), head-at)
 			to += borderBehind(string(t), tail-at)

@@ -20,7 +20,7 @@ import (
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
 // A strategy may rewrite entries outside the floor, and [History.Apply] any entry except
-// those of pinned exchanges, and system entries, which SetSystem replaces. The model and
+// those of pinned exchanges and system entries, which SetSystem replaces. Models and
 // summarizers see the new parts from the next request on. [Report.Originals] returns the
 // entry as it was, and [History.Undo] restores it.
 //
@@ -30,13 +30,12 @@ import (
 type Rewrite struct {
 	ID ID
 
-	// Parts are the new parts of the entry. They must be valid for Append, and must not be
-	// empty even if RolePolicy.KeepEmpty is set. Apply copies them. Options.MaxResult does not
-	// apply.
+	// Parts are the new parts of the entry. They must be valid for Append, and not empty even
+	// with RolePolicy.KeepEmpty. Apply copies them. Options.MaxResult does not apply.
 	//
 	// The tool calls of an assistant message must be the same, in the same order. If Parts has
-	// none, the calls of the entry are added at the end. Sealed reasoning may be left out, but
-	// not added or changed.
+	// none, they are added at the end. Sealed reasoning may be left out, but not added or
+	// changed.
 	//
 	// The results of a tool message must answer the same calls in the same order, with the same
 	// IsError. An empty CallID or Name is filled in. For an entry with one result, Parts may
@@ -145,10 +144,8 @@ func (e *entry) withParts(parts []Part) (Message, error) {
 func (m *Message) cloned() Message {
 	own := m.clone()
 	cloneTexts(own.Parts)
-	for _, p := range own.Parts {
-		if r, ok := p.(ToolResult); ok {
-			cloneTexts(r.Parts)
-		}
+	for r := range eachOf[ToolResult](own.Parts) {
+		cloneTexts(r.Parts)
 	}
 	return own
 }
@@ -221,8 +218,7 @@ func (m *Message) keepSeals(was *Message) *EditError {
 // keepResults fills in the calls that the results in m answer. They must match results,
 // the results of the entry. If there is only one, m may also be its content.
 func (m *Message) keepResults(results []ToolResult) *EditError {
-	isResult := func(p Part) bool { _, ok := p.(ToolResult); return ok }
-	if !slices.ContainsFunc(m.Parts, isResult) {
+	if !slices.ContainsFunc(m.Parts, isA[ToolResult]) {
 		if len(results) != 1 {
 			return &EditError{Rule: fmt.Sprintf("does not say which of the %d results it rewrites; name all of them as ToolResult parts", len(results))}
 		}
@@ -301,9 +297,7 @@ func (o *original) keepRead(from, to *entry, old *original) {
 	}
 }
 
-func isReasoningPart(p Part) bool { _, ok := p.(Reasoning); return ok }
-
 // withoutReasoning returns parts without reasoning.
 func withoutReasoning(parts []Part) []Part {
-	return slices.DeleteFunc(slices.Clone(parts), isReasoningPart)
+	return slices.DeleteFunc(slices.Clone(parts), isA[Reasoning])
 }

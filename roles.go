@@ -11,12 +11,12 @@ import "slices"
 // These rules hold under every policy: system messages that come before all others are
 // system entries, and later ones are notes, which may follow any message; a tool message
 // answers open calls of the newest exchange, and no call twice; while a call is open,
-// only tool messages may follow; and a user message may follow a user message, or a result,
-// whose request has failed: Do, Run, Steps, Prepare, Recover or AppendReply returned an
-// error since, or Do an empty answer, and no Do waits for another. It has also failed after
-// Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1)
-// takes back what is too long. The summary, ephemeral messages and notes do not count as
-// messages here: the message before them decides what may follow.
+// only tool messages may follow; and a user message may follow a user message, or a
+// result, whose request has failed: Do, Run, Steps, Prepare, Recover or AppendReply
+// returned an error since, or Do an empty answer, and no Do waits for another. It has
+// also failed after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such
+// error: Rewind(1) takes back what is too long. The summary, ephemeral messages and notes
+// do not count here: the message before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
 // compacted, as late as what a user said. It gives the model a changed rule, a new date
@@ -34,15 +34,14 @@ type RolePolicy struct {
 	// user". These results are entries, with IDs just before those of the appended messages.
 	Interrupt bool
 
-	// KeepEmpty accepts messages without content. They are kept in the History, but package
-	// wire leaves them out of requests. Without KeepEmpty they are refused with a
-	// [*MessageError].
+	// KeepEmpty accepts messages without content. The History keeps them, but package wire
+	// leaves them out of requests. Without KeepEmpty they are a [*MessageError].
 	KeepEmpty bool
 }
 
-// Strict returns the default policy. A user message may come first, or follow a system
-// message, an assistant message or a tool message. An assistant message may follow a user
-// message or a tool message. Empty messages are refused.
+// Strict returns the default policy. A user message may come first, or follow a system,
+// assistant or tool message. An assistant message may follow a user or tool message.
+// Empty messages are refused.
 func Strict() RolePolicy {
 	return RolePolicy{
 		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},

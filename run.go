@@ -13,8 +13,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// A Handler is a tool that [History.Run] offers to the model, and the code that runs its
-// calls.
+// A Handler is a tool that [History.Run] offers, and the code that runs its calls.
 type Handler struct {
 	Tool
 
@@ -28,8 +27,7 @@ type Handler struct {
 	// must not call Run of the same History. It is not called for arguments that are not a JSON
 	// object, unless the tool has an Opaque, since such a tool may take any text.
 	//
-	// Nil: the call stays open, and History.Run returns, such as for a user to approve the
-	// call.
+	// Nil: the call stays open, and History.Run returns, such as for a user to approve it.
 	Run func(ctx context.Context, call ToolCall) ([]Part, error)
 
 	Alone bool // a call never runs at the same time as another, but after all before it and before all after it
@@ -49,8 +47,8 @@ type RunOptions struct {
 // defaultMaxRequests is the default of RunOptions.MaxRequests.
 const defaultMaxRequests = 50
 
-// Run makes requests with [History.Do], and runs the calls of each answer, until the
-// model is done, which is when no call is open and no message waits for an answer:
+// Run makes requests with [History.Do], and runs the calls of each answer, until no call
+// is open and no message waits for an answer:
 //
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{{
 //		Tool: convo.Tool{Name: "weather", Description: "Tells the weather in a city.", Schema: schema},
@@ -62,33 +60,34 @@ const defaultMaxRequests = 50
 //
 // Calls that are open at the start, such as those of an earlier process, are run first.
 // The results of an answer are appended together, in the order of the calls, even if ctx
-// has ended in the meantime. A call gets an error result, which the model reads, if there
-// is no tool of its name, if its arguments are not a JSON object, if it was not run
-// because ctx had ended, and as [Handler] says. A call that another goroutine has
-// answered in the meantime keeps that answer. If the calls were taken back, or another
-// message follows them, the error matches [ErrStale].
+// has ended since. A call gets an error result, which the model reads, if there is no
+// tool of its name, its arguments are not a JSON object, ctx had ended before it was run,
+// and as [Handler] says. A call that another goroutine has answered keeps that answer. If
+// the calls were taken back, or another message follows them, the error matches
+// [ErrStale].
 //
 // Run returns the last answer, or with an error what the failed step has. The results of
 // its calls follow in Messages; those that could not be appended come last and have no
 // IDs.
 //
 // The error is also nil when calls stay open because their tools have no Run or are in
-// [Reply.ParamTools]; see [Reply.OpenCalls]. If they are approved, append their results, or
-// call Run again with tools that run them; if not, call [History.AnswerOpenCalls]. If such
-// calls are open at the start, no request is made, and the Reply holds their message.
+// [Reply.ParamTools]; see [Reply.OpenCalls]. To approve them, append their results, or
+// call Run again with tools that run them; to refuse, call [History.AnswerOpenCalls]. If
+// such calls are open at the start, no request is made, and the Reply holds their
+// message.
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
 // is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
 // error is as for Do. With each of these errors the conversation is valid and no call is
-// open, apart from those named above, unless their results could not be appended: Append
-// then returned the error, such as that of Options.Spill, or h was closed.
+// open, apart from those above, unless their results could not be appended: Append then
+// returned the error, such as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or
-// after the answer if it has none, and answered. All methods of h may be called while Run
-// works. If several Runs work on h, they take turns: one step, which is a request and its
-// calls, is made at a time. Run must not be called from where Do must not, nor from a
-// tool: with the ctx that the code was given, the error is [ErrReentrant].
+// after it if it has none, and answered. All methods of h may be called while Run works.
+// Several Runs on h take turns: one step, a request and its calls, is made at a time. Run
+// must not be called from where Do must not, nor from a tool: with the ctx that the code
+// was given, the error is [ErrReentrant].
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
 	for reply, err := range h.Steps(ctx, send, o) {
 		if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Open returns the [History] that is saved in s under a key, or an empty History if the
-// key is not in use. [History.Save] then saves it there. Open itself writes nothing.
+// Open returns the [History] saved in s under a key, or an empty one if the key is not in
+// use. [History.Save] then saves it there. Open itself writes nothing.
 //
 // It restores the entries with their IDs, turns, times and pins, the summary, the queue,
 // the calibration, and the model. The limits that SetLimits or SetModel set override
@@ -24,13 +24,8 @@ import (
 // [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a later
 // version of this package wrote it, and the errors of Restore and of s.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
-	if err := checkStore(s, key); err != nil {
+	if err := checkStore(s, key, opts != nil && opts.NoArchive); err != nil {
 		return nil, err
-	}
-	if opts != nil && opts.NoArchive {
-		if _, err := prunerOf(s); err != nil {
-			return nil, err
-		}
 	}
 	r, err := readLog(ctx, s, key, 0)
 	if err != nil {
@@ -67,7 +62,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 // [History.Rollback] returns to it. If the record does not exist, the error matches
 // [ErrNotFound]. Other errors are those of [Open].
 func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, error) {
-	if err := checkStore(s, key); err != nil {
+	if err := checkStore(s, key, false); err != nil {
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, seq)
@@ -89,12 +84,17 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	return p.view, nil
 }
 
-// checkStore returns a *ValueError unless s is a Store and key is valid.
-func checkStore(s Store, key string) error {
+// checkStore returns a *ValueError unless s is a Store and key is valid. With noArchive,
+// s must be a Pruner.
+func checkStore(s Store, key string, noArchive bool) error {
 	if s == nil {
 		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a filestore.Store"}
 	}
-	return CheckKey(key)
+	if err := CheckKey(key); err != nil || !noArchive {
+		return err
+	}
+	_, err := prunerOf(s)
+	return err
 }
 
 // readLog reads the log up to the record with the Seq seq, or up to the newest one if seq
@@ -169,30 +169,20 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) uint64 
 		}
 	}
 	for _, full := range slices.Backward(fulls) {
-		var segment []Record
+		newest, r := uint64(0), new(reading)
 		for rec, err := range records(ctx, s, key, full) {
 			if err != nil {
 				continue
 			}
-			if n := len(segment); n > 0 && (rec.Full || rec.Prev != segment[n-1].ID) || below > 0 && rec.Seq >= below {
+			if r.count > 0 && (rec.Full || rec.Prev != r.newest.ID) || below > 0 && rec.Seq >= below || r.add(&rec) != nil {
 				break
 			}
-			segment = append(segment, rec)
+			if _, err := r.picture(false); err == nil && !r.state.lost {
+				newest = rec.Seq
+			}
 		}
-		for n := len(segment); n > 0; n-- {
-			r := new(reading)
-			for i := range segment[:n] {
-				if err := r.add(&segment[i]); err != nil {
-					n, r = i+1, nil
-					break
-				}
-			}
-			if r == nil || r.state.lost {
-				continue
-			}
-			if _, err := r.picture(false); err == nil {
-				return r.newest.Seq
-			}
+		if newest > 0 {
+			return newest
 		}
 	}
 	return 0
@@ -338,13 +328,8 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	if err := checkStore(s, key); err != nil {
+	if err := checkStore(s, key, h.opts.NoArchive); err != nil {
 		return err
-	}
-	if h.opts.NoArchive {
-		if _, err := prunerOf(s); err != nil {
-			return err
-		}
 	}
 	ctx, err := h.takeLog(ctx)
 	if err != nil {
@@ -368,8 +353,8 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 
 // Save atomically writes the changes since h was last saved in one record. When it
 // returns nil, the state at the time of the call, or a later state, survives a power cut.
-// Its cost is proportional to the changes. If nothing has changed, it does nothing.
-// Messages appended while it runs may not be saved yet.
+// Its cost is proportional to the changes. If nothing has changed, it does nothing. What
+// is appended while it runs may not be saved.
 //
 // If another writer has saved the conversation since, Save returns a [*ConflictError] and
 // writes nothing: call [History.Reload], then Save. After any other error the record may

@@ -45,12 +45,12 @@ import (
 //
 // A sealed title is stored as the ID of its record and base64, within the 256 bytes of a
 // title. A longer title is cut to fit: to 144 bytes if seal adds 28 bytes for a nonce and
-// a tag. If seal adds more than 170 bytes to a text, no title is kept.
+// a tag. If seal adds more than 170 bytes, no title is kept.
 func Sealed(s Store, seal, open func(f SealedField, data []byte) ([]byte, error)) Store {
 	return &sealedStore{s, seal, open}
 }
 
-// A SealedField identifies the field and the record for a call of a function of [Sealed].
+// A SealedField identifies the field and the record for a function of [Sealed].
 type SealedField struct {
 	Name string // "Data" or "Title"
 	Key  string

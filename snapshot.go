@@ -69,7 +69,9 @@ func (s *Snapshot) All() iter.Seq2[int, Entry] {
 }
 
 // Find returns the entry with the ID, and whether the view has one.
-func (s *Snapshot) Find(id ID) (Entry, bool) {
+func (s *Snapshot) Find(id ID) (Entry, bool) { return s.exported(id) }
+
+func (s *state) exported(id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {
 		return Entry{}, false
@@ -105,7 +107,7 @@ func (s *Snapshot) Messages() []Message {
 }
 
 // OpenCalls returns the tool calls without a result, in order, such as those of a process
-// that ended in a call. A loop runs them before anything else, as [History.Run] does.
+// that ended in a call. A loop runs them first, as [History.Run] does.
 func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) }
 
 // openCalls returns the calls of c that have no result. c is of the newest exchange.
@@ -137,16 +139,13 @@ func (s *Snapshot) Queued() []Message {
 func (s *Snapshot) Tokens() int { return clampInt(s.raw()) }
 
 // SummaryTokens returns how many raw tokens a summary with this text would have in the
-// view, with the tags that mark it for the model and Options.SummaryHint.
+// view, with its tags and Options.SummaryHint.
 func (s *Snapshot) SummaryTokens(text string) int {
-	if s.id == nil {
-		return clampInt(newIdentity(s.counter(), nil, "").summaryTokens(text))
-	}
-	return clampInt(s.id.summaryTokens(text))
+	return clampInt(s.identity().summaryTokens(text))
 }
 
 // Version returns the version of the view. It grows with each change of the view, the
-// pins, the bonds, the limits, the model and the estimate, and with no other.
+// pins, the bonds, the limits, the model and the estimate only.
 func (s *Snapshot) Version() uint64 { return s.version }
 
 // Model returns the name of the model that the snapshot was made for, as passed to
@@ -166,9 +165,8 @@ func (s *Snapshot) print(bool) string {
 // LogValue returns what Format prints.
 func (s Snapshot) LogValue() slog.Value { return slog.StringValue(s.print(false)) }
 
-// An Exchange is an assistant message with tool calls together with the results
-// that answer them, or any other single message. A compaction keeps or drops
-// all of it.
+// An Exchange is an assistant message with tool calls and the results that answer them,
+// or any other single message. A compaction keeps or drops it whole.
 type Exchange struct {
 	First, Last ID   // of its entries
 	Tokens      int  // raw tokens
@@ -180,13 +178,7 @@ type Exchange struct {
 }
 
 // IDs returns the IDs of all entries of x, as [Edit].Drop needs them.
-func (x Exchange) IDs() []ID {
-	ids := make([]ID, len(x.entries))
-	for i, e := range x.entries {
-		ids[i] = e.id
-	}
-	return ids
-}
+func (x Exchange) IDs() []ID { return idsOf(x.entries) }
 
 // String returns the IDs, the raw tokens and the turn.
 func (x Exchange) String() string {
@@ -292,11 +284,11 @@ func (m meta) check() error {
 
 // SetMeta replaces the title of the conversation and the data that the application keeps
 // with it, such as the id of its user; empty strings remove them. Both are saved,
-// restored and copied to forks. They are not sent to models or counted. [Snapshot.Meta]
+// restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]
 // returns them. Rollback, Rewind and Undo do not change them.
 //
-// For a title of more than 256 bytes or data of more than 64 KiB, SetMeta returns a
-// [*ValueError] and changes neither. Invalid UTF-8 is first replaced by U+FFFD.
+// For a title above 256 bytes or data above 64 KiB, SetMeta returns a [*ValueError] and
+// changes neither. Invalid UTF-8 is first replaced by U+FFFD.
 func (h *History) SetMeta(title, data string) error {
 	next := meta{text.Valid(title), text.Valid(data)}
 	if err := next.check(); err != nil {
@@ -364,8 +356,7 @@ func (s *state) ephemeralPlace() int {
 // if they are right before it or later. With each message comes the index of its entry;
 // with the summary and the ephemeral messages, that of the entry after them. A format
 // that names authors in a field passes named, which reports whether it does so for a role
-// and an author, always the same: their messages come without tags. A nil named names
-// none.
+// and an author, always the same: their messages come without tags. Nil names none.
 func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
@@ -414,8 +405,8 @@ func (s *Snapshot) Before(id ID) *Snapshot {
 // Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that
 // it cannot forge the tags of speakers and of the summary. Messages masks texts, and
 // leaves opaque parts, arguments and names as they are: a format that writes any of these
-// as a text of the conversation masks it before, and puts a visible character that is no
-// letter at both ends, such as a bracket.
+// as a text of the conversation masks it before, and puts a visible non-letter, such as a
+// bracket, at both ends.
 func (s *Snapshot) Mask(text string) string {
 	if s == nil || s.key() == "" {
 		return text
@@ -465,10 +456,8 @@ func (s *state) shownParts(from int) int {
 	n := 0
 	count := func(m *Message) {
 		n += len(m.Parts)
-		for _, p := range m.Parts {
-			if r, ok := p.(ToolResult); ok {
-				n += len(r.Parts)
-			}
+		for r := range eachOf[ToolResult](m.Parts) {
+			n += len(r.Parts)
 		}
 		if m.isTagged() {
 			n += 2

@@ -99,12 +99,7 @@ type rare struct {
 }
 
 // own returns what is rare about e.
-func (e *entry) own() rare {
-	if e.rare == nil {
-		return rare{}
-	}
-	return *e.rare
-}
+func (e *entry) own() rare { return orNil(e.rare) }
 
 // setOwn sets what is rare about e, which is not in a view yet.
 func (e *entry) setOwn(r rare) {
@@ -184,22 +179,12 @@ type edited struct {
 }
 
 // looks identifies what the model sees of e, among the entries with its ID.
-func (e *entry) looks() *edited {
-	if edit := e.own().edit; edit != nil {
-		return edit.looks
-	}
-	return nil
-}
+func (e *entry) looks() *edited { return orNil(e.own().edit).looks }
 
 // reads identifies what a summarizer reads of e, among the entries with its ID. It
 // changes when e is rewritten, and when a result in e is forgotten or cleared with a
 // caller-supplied text.
-func (e *entry) reads() *edited {
-	if edit := e.own().edit; edit != nil {
-		return edit.reads
-	}
-	return nil
-}
+func (e *entry) reads() *edited { return orNil(e.own().edit).reads }
 
 // noTime is the time of an entry whose time is not known.
 const noTime = math.MinInt64
@@ -355,12 +340,7 @@ func (s *state) messages() int {
 	return n
 }
 
-func (s *state) key() string {
-	if s.id == nil {
-		return ""
-	}
-	return s.id.key
-}
+func (s *state) key() string { return orNil(s.id).key }
 
 // counter returns the counter of the History that s belongs to, or the default counter.
 func (s *state) counter() *counter {
@@ -368,6 +348,14 @@ func (s *state) counter() *counter {
 		return newCounter(nil, Overheads{})
 	}
 	return s.id.counter
+}
+
+// identity returns s.id, or a new identity if there is none.
+func (s *state) identity() *identity {
+	if s.id == nil {
+		return newIdentity(s.counter(), nil, "")
+	}
+	return s.id
 }
 
 // Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media,
@@ -503,7 +491,7 @@ func setTurns(list []*entry) (turn int) {
 }
 
 func hasCalls(m *Message) bool {
-	return slices.ContainsFunc(m.Parts, func(p Part) bool { _, ok := p.(ToolCall); return ok })
+	return slices.ContainsFunc(m.Parts, isA[ToolCall])
 }
 
 // splitSystem splits a list into its leading system entries and the others. System
@@ -689,11 +677,8 @@ func (s *state) newestID() ID {
 
 // isPaused reports whether the view ends with a paused answer, notes aside.
 func (s *state) isPaused() bool {
-	n := len(s.list)
-	for n > 0 && s.list[n-1].note {
-		n--
-	}
-	return n > 0 && s.list[n-1].marks.has(paused) && s.list[n-1].msg.Role == RoleAssistant && s.list[n-1].calls == nil
+	e := s.newestMessage()
+	return e != nil && e.marks.has(paused) && e.msg.Role == RoleAssistant && e.calls == nil
 }
 
 // exchangeAt returns the bounds [from, to) of the exchange that contains list[i].
@@ -740,6 +725,14 @@ func (s *state) isInside(place int) bool {
 type editMark struct {
 	version uint64 // of the view after the edit
 	newest  ID     // the newest entry that the edit dropped or changed; 0 if there is none
+}
+
+// orNil returns what p points to, or the zero value if p is nil.
+func orNil[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 func idsOf(list []*entry) []ID {

@@ -332,14 +332,19 @@ func appendEntry(dst []byte, e *entry) ([]byte, error) {
 // appendToolset appends the JSON of t.
 func appendToolset(dst []byte, t *toolset) []byte {
 	dst = strictjson.Text(append(dst, '{'), "key", t.key)
-	dst = appendList(dst, "list", t.tools, func(dst []byte, t Tool) []byte {
-		dst = strictjson.Text(append(dst, '{'), "name", t.Name)
-		dst = strictjson.Text(dst, "description", t.Description)
-		dst = strictjson.Text(dst, "schema", t.Schema)
-		dst = strictjson.Text(dst, "format", t.Opaque.Format)
-		return append(strictjson.Text(dst, "json", t.Opaque.JSON), '}')
-	})
+	dst = appendList(dst, "list", t.tools, func(dst []byte, t Tool) []byte { return strictjson.AppendObject(dst, t.fields()) })
 	return append(dst, '}')
+}
+
+// fields returns the members of the JSON.
+func (t *Tool) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "name", Value: &t.Name},
+		{Key: "description", Value: &t.Description},
+		{Key: "schema", Value: &t.Schema},
+		{Key: "format", Value: &t.Opaque.Format},
+		{Key: "json", Value: &t.Opaque.JSON},
+	}
 }
 
 // readToolset reads what appendToolset has written.
@@ -362,22 +367,7 @@ func readToolset(r *strictjson.Reader) *toolset {
 }
 
 func readTool(r *strictjson.Reader) (t Tool) {
-	for key := range r.Object {
-		switch string(key) {
-		case "name":
-			t.Name = r.Text()
-		case "description":
-			t.Description = r.Text()
-		case "schema":
-			t.Schema = r.Text()
-		case "format":
-			t.Opaque.Format = r.Text()
-		case "json":
-			t.Opaque.JSON = r.Text()
-		default:
-			r.Unknown(key)
-		}
-	}
+	r.Fields(t.fields())
 	if err := t.check(); err != nil {
 		r.Fail(err)
 	}
@@ -461,8 +451,12 @@ func appendRanges(dst []byte, key string, ranges []Range) []byte {
 }
 
 func appendRange(dst []byte, r Range) []byte {
-	dst = strictjson.Int(append(dst, '{'), "first", r.First)
-	return append(strictjson.Int(dst, "last", r.Last), '}')
+	return strictjson.AppendObject(dst, r.fields())
+}
+
+// fields returns the members of the JSON.
+func (r *Range) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "first", Value: (*int64)(&r.First)}, {Key: "last", Value: (*int64)(&r.Last)}}
 }
 
 // appendCalibration appends the JSON of c.
@@ -775,21 +769,10 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 
 // readRanges reads an array of ranges.
 func readRanges(r *strictjson.Reader) (ranges []Range) {
-	for range r.Array {
-		var x Range
-		for key := range r.Object {
-			switch string(key) {
-			case "first":
-				x.First = ID(r.Int64())
-			case "last":
-				x.Last = ID(r.Int64())
-			default:
-				r.Unknown(key)
-			}
-		}
-		ranges = append(ranges, x)
-	}
-	return ranges
+	return readList(r, func(r *strictjson.Reader) (x Range) {
+		r.Fields(x.fields())
+		return x
+	})
 }
 
 func readCalibration(r *strictjson.Reader) *calibration {

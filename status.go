@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status describes a [History] at one moment, for a status line. Sizes are in tokens.
+// Status describes a [History] at one moment. Sizes are in tokens.
 type Status struct {
 	Entries   int // including system entries
 	System    int // system entries
@@ -19,8 +19,7 @@ type Status struct {
 	Upper     int // as in Estimate
 
 	// The limits with their defaults, less the tokens that MakeRoom reserved (see [Limits]),
-	// and within the limit that Recover found. Limit is Window - Reserve. 0: there is no such
-	// limit.
+	// and within the limit that Recover found. Limit is Window - Reserve. 0: no such limit.
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest

@@ -10,8 +10,8 @@ import (
 )
 
 // A Store keeps conversations as logs, one for each key. Records are only ever added to
-// the end of a log. Package filestore has a Store that uses files, module sqlstore one
-// that uses SQL databases, and package convotest one in memory, for tests.
+// the end of a log. Package filestore has a Store in files, module sqlstore one in SQL
+// databases, and package convotest one in memory, for tests.
 //
 // Methods may be called from many goroutines and processes at once. A [History] calls
 // them without holding a lock, and makes one call of Append at a time.
@@ -47,8 +47,7 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// ListOptions select the conversations that [Store].List yields. The zero value selects
-// all of them.
+// ListOptions select what [Store].List yields. The zero value selects everything.
 type ListOptions struct {
 	Prefix string // of the keys to list
 
@@ -58,8 +57,7 @@ type ListOptions struct {
 
 	// After is the last LogInfo of an earlier List of the same Store: List yields what follows
 	// it. Only its Key and Updated are read, so these two can be the cursor of a page. The
-	// conversation may have been updated or deleted since. Without a Key, List begins at the
-	// front.
+	// conversation may have changed or gone since. Without a Key, List begins at the front.
 	//
 	// A conversation that is updated between two pages moves to the front. So no conversation
 	// is on two pages, as long as the clocks of the writers agree, but a conversation that moved
@@ -70,9 +68,9 @@ type ListOptions struct {
 
 // A Pruner is a [Store] that can remove old records.
 type Pruner interface {
-	// Prune atomically removes the records of a key whose Seq is less than before, the Seq of a
-	// full record. If a Prune or a Delete has already removed all of them, it returns nil, even
-	// if the record with that Seq is gone. If before is 0, greater than the Seq of the newest
+	// Prune atomically removes the records of a key whose Seq is less than before, the Seq of
+	// a full record. If a Prune or a Delete has removed all of them, it returns nil, even if
+	// the record with that Seq is gone. If before is 0, greater than the Seq of the newest
 	// record, or the Seq of a record that is not full, Prune returns a [*ValueError] and
 	// removes nothing.
 	Prune(ctx context.Context, key string, before uint64) error

@@ -16,19 +16,18 @@ import (
 // as having called a model without success.
 //
 // Compact may read the History and append to it. A call that needs another compaction of
-// the same History, with ctx or a context derived from it, fails with [ErrReentrant].
+// it, with ctx or one derived from it, fails with [ErrReentrant].
 type CompactionStrategy interface {
-	// Name returns a short name that identifies the strategy in reports. It is always the same.
+	// Name returns a short name that identifies the strategy in reports, always the same.
 	Name() string
 
 	// Compact returns an edit of s that reduces it to g.Target. The edit may only drop whole
 	// exchanges, must leave the floor alone, and must not make the view larger, whatever it
 	// rewrites; the History refuses any other edit and does not change. To decline, Compact
-	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps nothing else, with
-	// an Edit whose Effort.Calls is 0. Any other error means that the compaction failed, as
-	// does one of these after a call to a model. A summary for which a model was called is
-	// refused if it repeats itself; see RefusedError. Compact must not modify anything that s
-	// and g refer to.
+	// returns the zero Edit, ErrNoGain or ErrBreaker, or an error that wraps nothing else,
+	// with an Edit whose Effort.Calls is 0. Any other error means that the compaction failed,
+	// as does one of these after a call to a model. A model's summary is refused if it repeats
+	// itself; see RefusedError. Compact must not modify anything that s and g refer to.
 	Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error)
 }
 
@@ -90,9 +89,8 @@ type Goal struct {
 	Focus  string // what a summary should concentrate on, as passed to [History.Compact]; may be empty
 	Status Status // of the History when the compaction began, for the triggers of strategies that are wrapped
 
-	// Sent is the snapshot last passed to RecordUsage, and SentTokens is the number of tokens
-	// in the request made from it. Sent is nil if there is none, or if something in it has
-	// since left the view.
+	// Sent is the snapshot last passed to RecordUsage, and SentTokens the tokens of its
+	// request. Sent is nil if there is none, or if something in it has since left the view.
 	Sent       *Snapshot
 	SentTokens int
 
@@ -115,7 +113,7 @@ type Goal struct {
 	Original func(ctx context.Context, id ID) (Entry, bool)
 }
 
-// Format prints the goal on one line; %+v adds the results that must stay whole.
+// Format prints the goal in a line; %+v adds the results that must stay whole.
 func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
 
 func (g *Goal) print(ids bool) string {
@@ -130,11 +128,7 @@ func (g *Goal) print(ids bool) string {
 		s += "; no clear: " + printError(g.NoClear)
 	}
 	if ids && len(g.Unclearable) > 0 {
-		texts := make([]string, len(g.Unclearable))
-		for i, c := range g.Unclearable {
-			texts[i] = c.print(true)
-		}
-		s += "; not to be cleared: " + abbreviateList(texts)
+		s += "; not to be cleared: " + printAll(g.Unclearable)
 	}
 	return s + ")"
 }

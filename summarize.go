@@ -21,30 +21,27 @@ import (
 // the end of a sentence. A summary more than four times too long is refused; see
 // [RefusedError]. So is a text that is empty or cut off, in which a model repeats itself,
 // or that is no summary: a tool call, nothing but reasoning, an answer to the
-// conversation, or JSON unless Prompt is set. A call that fails, or whose text is refused,
-// is repeated once if Timeout leaves time for it. If the request was too long, or the error
-// is a [*RefusedError] of the summarizer, only a request that had Sent is repeated, without
-// Sent.
+// conversation, or JSON unless Prompt is set. A call that fails, or whose text is
+// refused, is repeated once if Timeout leaves time for it. If the request was too long,
+// or the error is a [*RefusedError] of the summarizer, only a request with Sent is
+// repeated, without it.
 //
 // If the messages to summarise do not fit the summarizer's window, they are summarised in
-// several calls, each of which updates the summary of the one before.
+// several calls, each of which updates the summary before.
 type Summarize struct {
 	With Summarizer // writes the summary; nil means Extract{}, which calls no model
 
-	// KeepTokens is the maximum number of raw tokens of the newest messages to keep, in
-	// addition to the floor. 0 means as many as the goal allows, or none if KeepLast or
-	// KeepTurns is set; a negative value means none.
+	// KeepTokens is the most raw tokens of the newest messages to keep, besides the floor. 0:
+	// as many as the goal allows, or none with KeepLast or KeepTurns; negative: none.
 	KeepTokens int
 
-	// KeepLast is the number of newest entries to keep, and KeepTurns the number of newest
-	// turns. Less than 1 means none. The exchange that contains the first of them stays whole.
-	// If several of KeepTokens, KeepLast and KeepTurns are set, everything that any of them
-	// keeps stays. System entries do not count.
+	// KeepLast and KeepTurns are how many of the newest entries and turns to keep; less than
+	// 1: none. The exchange that contains the first of them stays whole. What any of
+	// KeepTokens, KeepLast and KeepTurns keeps stays. System entries do not count.
 	//
-	// The entries that KeepLast and KeepTurns keep stay even if the view is then larger than
-	// Goal.Target. The oldest of them are summarised only if the request would not be within
-	// the limit otherwise; Report.NotKept is their number. A later strategy in a Chain ignores
-	// KeepLast and KeepTurns, and may drop these entries to reach the target.
+	// What KeepLast and KeepTurns keep stays even if the view is then larger than Goal.Target.
+	// The oldest of it is summarised only if the request would exceed the limit otherwise;
+	// Report.NotKept counts that. A later strategy in a Chain may drop it to reach the target.
 	KeepLast, KeepTurns int
 
 	// MaxTokens is how long a summary may be, in raw tokens. A longer one is shortened. 0 or
@@ -55,24 +52,22 @@ type Summarize struct {
 	// edit.
 	MaxTokens int
 
-	// Window is the context window of the summarizer's model, in tokens. 0 means Limits.Window
-	// of the History. If it is negative, or neither is set, everything is summarised in one
-	// call.
+	// Window is the context window of the summarizer's model, in tokens. 0: Limits.Window of
+	// the History. If negative, or neither is set, all is summarised in one call.
 	Window int
 
 	// MaxResult is how many tokens of one tool result are shown in the prompt for a summarizer
-	// that calls a model, but at least 64. The middle of a longer result is left out, and
-	// Report.Unread counts it; SummaryRequest.Messages holds the whole result. 0 means an
-	// eighth of the summarizer's window, or the whole result if the window has no bound. A
-	// negative value means the whole result.
+	// that calls a model, but at least 64. The middle of a longer one is left out, and
+	// Report.Unread counts it; SummaryRequest.Messages holds the whole result. 0: an eighth of
+	// the summarizer's window, or all without a bound; negative: all.
 	MaxResult int
 
 	Prompt string // the instruction to the model; empty means DefaultPrompt
 
-	// Timeout is the maximum duration of one call of a summarizer that calls a model, together
-	// with the call that repeats it. 0 means a minute; a negative value means no bound. If ctx
-	// has a deadline, all calls together also end after three quarters of the remaining time,
-	// which leaves the rest to a later strategy in a Chain. A call that takes longer fails.
+	// Timeout bounds one call of a summarizer that calls a model, together with the call that
+	// repeats it. 0: a minute; negative: no bound. If ctx has a deadline, all calls together
+	// also end after three quarters of the remaining time: the rest is for a later strategy in
+	// a Chain. A call that takes longer fails.
 	Timeout time.Duration
 }
 
@@ -101,7 +96,7 @@ func (z Summarize) String() string { return fmt.Sprintf("summarize(with %T)", z.
 // too little, g.NoModel if it is set and the summarizer calls a model, a [*RefusedError]
 // for a summary that it does not accept, a [*ValueError] if the summarizer's window is
 // too small for the prompt, and otherwise the error of the summarizer. The Effort of the
-// edit is set even if there is an error.
+// edit is set even with an error.
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return z.compact(ctx, s, g, (*writer).write)
 }
@@ -328,19 +323,23 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 	return &own
 }
 
+// begin sets what does not depend on the sources: until, and the system messages.
+func (w *writer) begin(ctx context.Context) {
+	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
+		w.until = deadline.Add(-time.Until(deadline) / 4)
+	}
+	for _, e := range w.s.sys {
+		w.system = append(w.system, e.msg.clone())
+	}
+}
+
 // write calls the summarizer, and returns an accepted summary with the usage of all
 // calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if !callsModel(w.with) {
 		return w.extract(ctx)
 	}
-	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
-		left := time.Until(deadline)
-		w.until = deadline.Add(-left / 4)
-	}
-	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
-	}
+	w.begin(ctx)
 	w.next = w.firstAfter()
 	var err error
 	if w.media, err = w.prepare(); err != nil {
@@ -515,16 +514,9 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	if ctx.Err() != nil {
 		return summary, causeOf(ctx)
 	}
-	w.work.Calls++
-	summary, err = w.call(ctx, bounded, req)
-	if summary.Usage.fault() != nil {
-		summary.Usage = Usage{}
+	if summary, err = w.call(ctx, bounded, req); err != nil {
+		return summary, err
 	}
-	w.work.Usage = w.work.Usage.plus(summary.Usage)
-	if err != nil {
-		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
-	}
-	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	if err := summary.fault(); err != nil {
 		return summary, err
 	}
@@ -566,14 +558,23 @@ func cutSentence(s string, tokens int, count func(string) int) string {
 	return strings.TrimSpace(s[:end])
 }
 
-// call calls the summarizer, and turns a panic into an error. It waits for the
-// summarizer until bounded ends, and no longer.
+// call calls the summarizer, counts the call and its usage, and turns a panic into an
+// error. It waits for the summarizer until bounded ends, and no longer.
 func (w *writer) call(ctx, bounded context.Context, req SummaryRequest) (summary Summary, err error) {
+	w.work.Calls++
 	summary, err = await(bounded, "Summarizer", func() (Summary, error) { return w.with.Summarize(bounded, req) })
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(bounded)
 	}
-	return summary, err
+	if summary.Usage.fault() != nil {
+		summary.Usage = Usage{}
+	}
+	w.work.Usage = w.work.Usage.plus(summary.Usage)
+	if err != nil {
+		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
+	}
+	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
+	return summary, nil
 }
 
 // bound returns ctx with the deadline for a call of the summarizer.
@@ -602,14 +603,14 @@ func cloneAll(msgs []Message) []Message {
 // answer is awaited. h does not change. Handoff does not wait for a running compaction.
 //
 // The summarizer with writes the summary; nil means [Extract]. The focus is what the
-// summary should concentrate on, and may be empty. The part of a tool result shown to a
-// model is at most an eighth of Limits.Window. The summary has at most an eighth of
-// Limits.Low, or 500 tokens if that is more; a longer one is shortened.
+// summary should concentrate on, and may be empty. A model is shown at most an eighth of
+// Limits.Window of a tool result. The summary has at most an eighth of Limits.Low, or 500
+// tokens if that is more; a longer one is shortened.
 //
 // The error matches [ErrNoGain] if there is nothing to summarise. It is a [*RefusedError]
 // for a summary that [Summarize] refuses, and a [*ValueError] if Limits.Window is too
 // small for the prompt, which Extract does not need. Otherwise it is that of the
-// summarizer or of ctx. The zero History returns [ErrClosed].
+// summarizer, of ctx, or, for the zero History, [ErrClosed].
 func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_ Summary, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if h.ident == nil {

@@ -20,8 +20,7 @@ type Summarizer interface {
 	// histories is called by several goroutines at once.
 	//
 	// The ctx ends when the ctx of the compaction does, and after Summarize.Timeout. Summarize
-	// should return soon after; nothing waits for it any longer, and a later result is
-	// discarded.
+	// should return soon after; nothing waits for it, and a later result is discarded.
 	Summarize(ctx context.Context, req SummaryRequest) (Summary, error)
 }
 

@@ -38,9 +38,8 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
-	// Native holds the summary as the provider of the model wrote it. A format of package wire
-	// that is for the same model sends its items in place of Text; all others send Text. See
-	// [NativeSummary].
+	// Native holds the summary as the model's provider wrote it. A format of package wire for
+	// the same model sends its items in place of Text; others send Text. See [NativeSummary].
 	Native Native
 
 	// How the summary was written.
@@ -54,7 +53,7 @@ type Summary struct {
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
 }
 
-// A Native is a compaction that a provider has made, for requests to the same model.
+// A Native is a compaction made by a provider, for requests to the same model.
 type Native struct {
 	Format string   // the format of the items, such as wire.FormatAnthropic; empty: there are none
 	Model  string   // the model that made them
@@ -442,18 +441,21 @@ func sortRanges(ranges []Range) {
 // within returns the IDs that are in any of the ranges. ids ascend, and ranges are sorted
 // by First.
 func within(ids []ID, ranges []Range) []ID {
-	var in []ID
-	last := ID(0) // the largest Last of the ranges that begin at or before id
-	for _, id := range ids {
+	in := inRanges(ranges)
+	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return !in(id) })
+}
+
+// inRanges returns a function that reports whether an ID is in one of the ranges, which are
+// sorted by First. The function must be called with ascending IDs.
+func inRanges(ranges []Range) func(ID) bool {
+	last := ID(0) // the largest Last of the ranges that begin at or before the ID
+	return func(id ID) bool {
 		for len(ranges) > 0 && ranges[0].First <= id {
 			last = max(last, ranges[0].Last)
 			ranges = ranges[1:]
 		}
-		if id <= last {
-			in = append(in, id)
-		}
+		return id <= last
 	}
-	return in
 }
 
 // without returns the ranges without the given IDs. ids ascend, and ranges are sorted by

@@ -16,8 +16,8 @@ import (
 // appended as a note, see [RolePolicy], unless the earlier text must not be sent any
 // more.
 //
-// Messages are copied and checked as by [History.Append]. For a message that is invalid
-// or has another role, SetSystem returns a [*MessageError] and changes nothing.
+// Messages are copied and checked as by [History.Append]. For an invalid message, or
+// another role, SetSystem returns a [*MessageError] and changes nothing.
 func (h *History) SetSystem(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
 	if err != nil {

@@ -44,17 +44,15 @@ func quotedName(key, author string) string {
 // was a key, with tags escaped. It is for texts embedded in others, such as a name.
 func maskKey(key, text string) string {
 	find := newKeyFinder(key, text)
-	from, to, found := find.next(0)
-	if !found {
-		return text
-	}
 	var b strings.Builder
 	done := 0
-	for found {
+	for from, to, found := find.next(0); found; from, to, found = find.next(done) {
 		b.WriteString(text[done:from])
 		b.WriteString(keyMask)
 		done = to
-		from, to, found = find.next(done)
+	}
+	if done == 0 {
+		return text
 	}
 	b.WriteString(text[done:])
 	return escapeTags(b.String())

@@ -16,7 +16,7 @@ const maxToolsKey = 256
 // SetTools sets the tools that the model may call; without tools it removes them. They
 // are then part of the view: they are counted, saved and in each [Snapshot], and the
 // formats of package wire write them into the request. Limits.Tools is for what the
-// request carries in addition. Rollback and Undo leave them as they are.
+// request carries besides. Rollback and Undo leave them.
 //
 // Tools precede all messages. When they change, a provider's cache misses the whole
 // request, and no signed reasoning is bound any more (see [Snapshot.Bound]). SetTools
@@ -59,8 +59,8 @@ func (t *Tool) check() error {
 // SetToolsKey is for a program that gives its tools to the SDK of a provider and not to
 // SetTools. The key identifies them, such as by a hash of their definitions, so that
 // signed reasoning is not sent after other tools than it was made with (see
-// [Snapshot.Bound]). It replaces what SetTools or SetToolsKey has set before; an empty
-// key removes it. For a key longer than 256 bytes it returns a [*ValueError].
+// [Snapshot.Bound]). It replaces what SetTools or SetToolsKey has set; an empty key
+// removes it. A key longer than 256 bytes is a [*ValueError].
 func (h *History) SetToolsKey(key string) error {
 	if len(key) > maxToolsKey {
 		return &ValueError{Name: "key", Value: fmt.Sprintf("%s bytes long", grouped(len(key))), Want: "at most 256 bytes, such as a hash"}

@@ -5,15 +5,15 @@ import "slices"
 // Undo reverts the newest applied edit, whose report is r. The edit may come from a
 // compaction or from Apply. Entries that it dropped or changed are restored, as is the
 // previous summary. Messages appended since then stay after them. To revert the edit
-// before it, call Undo again with that edit's report.
+// before, call Undo with its report.
 //
-// Undo does not change limits, system entries, ephemeral messages, the calibration, or
-// the pins of entries that stay. Afterwards no compaction starts on its own until
-// Limits.MinFree tokens were appended, or the request does not fit.
+// Undo changes no limits, system entries, ephemeral messages, calibration, or pins of
+// entries that stay. Afterwards no compaction starts on its own until Limits.MinFree
+// tokens were appended, or the request does not fit.
 //
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
-// edit in the view, such as a report of Append or of another History, also the one that h
-// was forked from, and that of an edit that a Rollback has undone.
+// edit in the view, such as one of Append, of another History, even that which h was
+// forked from, or of an edit that a Rollback has undone.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

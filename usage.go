@@ -158,15 +158,14 @@ func (h *History) seenAgainLocked() {
 	if was.ephemeralSeen && f.eph == was.frame.eph {
 		at.eph = h.eph
 	}
-	own, k := *cal, *h.known()
+	own := *cal
 	own.at = &at
-	k.cal, k.learned = &own, slices.Clone(k.learned)
-	for i, c := range k.learned {
+	h.knowledge = h.known().with(func(c *calibration) *calibration {
 		if c == cal {
-			k.learned[i] = &own
+			return &own
 		}
-	}
-	h.knowledge = &k
+		return c
+	})
 	h.sumMeasured(h.isRewrittenLocked(&at))
 }
 
@@ -278,14 +277,7 @@ func (h *History) releaseViewsLocked(after ID) {
 	if h.sent != nil && firstAfter(h.sent.list, after) < len(h.sent.list) {
 		h.sent = nil
 	}
-	k := *h.known()
-	k.cal, k.learned = k.cal.withTraces(after), slices.Clone(k.learned)
-	for i, c := range k.learned {
-		if k.learned[i] = c.withTraces(after); c == h.known().cal {
-			k.learned[i] = k.cal
-		}
-	}
-	h.knowledge = &k
+	h.knowledge = h.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
 }
 
 // estimateLocked returns the estimated size of the next request.
