@@ -146,8 +146,8 @@ func (in *stateJSON) checkDecisions() error {
 
 // Needs says which messages [Resume] needs: those with these keys, and then each one from
 // the message with the key from on. An empty from means all messages.
-func (d Decisions) Needs() (keys []string, from string) {
-	if d.rows == nil || len(d.rows.runs) == 0 {
+func (d *Decisions) Needs() (keys []string, from string) {
+	if d == nil || d.rows == nil || len(d.rows.runs) == 0 {
 		return nil, ""
 	}
 	for _, run := range d.rows.runs[:d.rows.from] {
@@ -165,6 +165,9 @@ func (d Decisions) Needs() (keys []string, from string) {
 // no longer bound; see [Snapshot.Bound]. Resume still finds each other change. That is
 // possible for up to seven accepted rows in view; with more, it returns a [*ValueError].
 func (d *Decisions) Accept(key string) {
+	if d == nil {
+		return
+	}
 	if d.accepted == nil {
 		d.accepted = make(map[string]bool)
 	}
@@ -176,6 +179,9 @@ func (d *Decisions) Accept(key string) {
 // given in their place are appended. If the summary stands for a newer entry, it returns a
 // [*ValueError] and changes nothing.
 func (d *Decisions) RewindTo(id ID) error {
+	if d == nil {
+		d = new(Decisions)
+	}
 	if d.rows == nil || id < d.covered {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf("that of an entry of the Decisions, %d or newer", d.covered)}
 	}

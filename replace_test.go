@@ -258,7 +258,15 @@ func TestDecisions_RewindTo(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorAs(t, d.RewindTo(1), new(*convo.ValueError))
 	require.NoError(t, d.RewindTo(2))
-	require.ErrorAs(t, new(convo.Decisions).RewindTo(1), new(*convo.ValueError))
+	for _, d := range []*convo.Decisions{nil, new(convo.Decisions)} {
+		require.ErrorAs(t, d.RewindTo(1), new(*convo.ValueError))
+		d.Accept("key")
+		keys, from := d.Needs()
+		assert.Empty(t, keys)
+		assert.Empty(t, from)
+		_, err := convo.Resume(d, nil, nil)
+		require.ErrorAs(t, err, new(*convo.ValueError))
+	}
 }
 
 // Reasoning stays bound to what it was made of, whatever stands before it by now.

@@ -337,10 +337,20 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	return rest, nil
 }
 
-// hasDropped reports whether edits in place have dropped an entry newer than last that was not
-// taken back since. The view has no newer one.
+// hasDropped reports whether an entry newer than last has left the view and was not taken back.
+// The view has no newer one but system entries.
 func (s *state) hasDropped(last ID) bool {
-	return len(s.edits) > 0 && s.edits[0].newest > last && s.takenBackUpTo(last+1) < s.edits[0].newest
+	for id := last + 1; id <= s.last; id++ {
+		if s.find(id) != nil {
+			continue
+		}
+		to := s.takenBackUpTo(id)
+		if to == 0 {
+			return true
+		}
+		id = to
+	}
+	return false
 }
 
 // wayBackLocked says how to take back what is newer than last, although the summary stands

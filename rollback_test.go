@@ -1176,3 +1176,32 @@ func dropOf(h *convo.History, i int) convo.Edit {
 	e, _ := h.Snapshot().At(i)
 	return convo.Edit{Drop: []convo.ID{e.ID}}
 }
+
+// What a compaction has dropped is taken back by a rewind behind it, also after Open.
+func TestRewindTo_DroppedBeforeOpen(t *testing.T) {
+	for _, reopens := range []bool{false, true} {
+		store := &convotest.MemStore{}
+		h, err := convo.Open(t.Context(), store, "s", nil)
+		require.NoError(t, err)
+		for range 3 {
+			_, err := h.Append(convo.User("question"), convo.Assistant("answer"))
+			require.NoError(t, err)
+		}
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2, 3, 4}})
+		require.NoError(t, err)
+		if reopens {
+			require.NoError(t, h.Save(t.Context()))
+			require.NoError(t, h.Close())
+			h, err = convo.Open(t.Context(), store, "s", nil)
+			require.NoError(t, err)
+		}
+		require.NoError(t, h.RewindBefore(5))
+		require.NoError(t, h.RewindTo(0))
+		_, err = h.Append(convo.User("new"))
+		require.NoError(t, err)
+		assert.True(t, h.Snapshot().TakenBack(1))
+		require.ErrorIs(t, h.RewindBefore(2), convo.ErrStale)
+		assert.Equal(t, 1, h.Len())
+		require.NoError(t, h.Close())
+	}
+}

@@ -1060,8 +1060,10 @@ func TestTorture_Run(t *testing.T) {
 	working.Wait()
 	close(stop)
 	others.Wait()
-	requireNoFailure(t)(h.Wait(t.Context()))
-	_, err := h.AnswerOpenCalls("")
+	r, err := h.Wait(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, convo.OutcomeFailed, r.Outcome, "%v", r.Cause) // it may be stale, after what the others have done
+	_, err = h.AnswerOpenCalls("")
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
 	checkSaved(t, h, opts)
