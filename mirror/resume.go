@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -198,7 +199,7 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 			rows = append(rows, u)
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b *unit[M]) int { return int(a.id - b.id) })
+	slices.SortStableFunc(rows, func(a, b *unit[M]) int { return cmp.Compare(a.id, b.id) })
 	m.h, err = convo.Resume(d, func(yield func(convo.Message, error) bool) {
 		for _, u := range rows {
 			if u.msg.Key = u.key; !yield(u.msg, nil) {
@@ -221,7 +222,7 @@ func (m *Mirror[M]) resumeList(in *saved, items []*unit[M], shorter bool, done *
 	m.named = in.Named
 	size, shown := 0, 0 // units of the list; units in view that are the same
 	for _, r := range in.List {
-		if r.N < 1 || r.ID < 0 || r.Own < 0 || r.Sums != "" && len(r.Sums) != r.N*sumLen || r.N > 1<<40 {
+		if r.N < 1 || r.ID < 0 || r.Own < 0 || r.Sums != "" && len(r.Sums) != r.N*sumLen || int64(r.N) > 1<<40 {
 			return 0, &convo.ValueError{Name: "a run of the list in Decisions", Value: r.N, Want: "what Decisions has returned"}
 		}
 		size += r.N

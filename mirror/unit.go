@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -248,7 +249,7 @@ func (m *Mirror[M]) front(s *convo.Snapshot) int {
 func (m *Mirror[M]) meet(s *convo.Snapshot) {
 	sum, _ := s.Summary()
 	stand := func(u *unit[M]) {
-		switch i, _ := slices.BinarySearchFunc(sum.Covers, u.id, func(r convo.Range, id convo.ID) int { return int(r.Last - id) }); {
+		switch i, _ := slices.BinarySearchFunc(sum.Covers, u.id, func(r convo.Range, id convo.ID) int { return cmp.Compare(r.Last, id) }); {
 		case u.early && sum.Text != "": // which may stand for it
 			u.stand = covered
 		case u.id == 0:

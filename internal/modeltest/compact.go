@@ -758,7 +758,7 @@ func (d *driver) addNames(p *plan) {
 		return // the History has no new summary
 	}
 	old := strings.Fields(p.edit.Summary.Names)
-	for _, name := range strings.Fields(sum.Names) {
+	for name := range strings.FieldsSeq(sum.Names) {
 		if slices.Contains(old, name) {
 			continue
 		}
