@@ -288,7 +288,7 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 func (m *Mirror[M]) beginAnew(p *plan[M]) {
 	p.from, p.append = 0, slices.Clone(p.list)
 	for _, u := range m.loose {
-		if !p.joined[u] && !slices.Contains(p.wrong, u) && u.msg.Role != "" && (u.isOwn || u.role != convo.RoleTool) {
+		if !p.joined[u] && !slices.Contains(p.wrong, u) && (u.isOwn || u.role != convo.RoleTool) {
 			p.append, u.behind = append(p.append, u), len(p.list)
 		}
 	}
@@ -324,7 +324,7 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 	m.seen = m.seen[:0]
 	for i, u := range p.list {
 		it := p.items[i]
-		if it.host != "" && (u.host == "" || u.isPart && !it.isPart) {
+		if u.host == "" || u.isPart && !it.isPart {
 			u.host, u.isPart = it.host, it.isPart
 		}
 		if m.filled {

@@ -552,12 +552,20 @@ func TestSync_RowsThatSayTheSame(t *testing.T) {
 		"another text":      {&user, answer(convo.Text("I see."), call("a", `{"y":2,"x":1}`), call("b", "{}")), now[2], now[3]},
 		"other arguments":   {&user, answer(convo.Text("I look."), call("a", `{"y":2,"x":2}`), call("b", "{}")), now[2], now[3]},
 		"results swapped":   {&user, now[1], tool(result("a", "two"), result("b", "one"))},
+		"another block":     {&user, answer(convo.Text("I look."), convo.Opaque{Format: "f", JSON: "{}"}, call("a", `{"y":2,"x":1}`), call("b", "{}")), now[2], now[3]},
 		"one result less":   {&user, now[1], now[3]},
 		"a result an error": {&user, now[1], now[3], tool(convo.ToolResult{CallID: "b", Parts: []convo.Part{convo.Text("two")}, IsError: true})},
 	} {
 		assert.ErrorAs(t, m.Sync(other), new(*mirror.PastError), what)
 	}
 	assert.Equal(t, 4, h.Len())
+
+	block := func(json string) *msg { return answer(convo.Text("a"), convo.Opaque{Format: "f", JSON: json}) }
+	h, m = newMirror(t, nil, codec)
+	require.NoError(t, m.Sync([]*msg{&user, block(`{"a":1}`)}))
+	require.NoError(t, m.Sync([]*msg{&user, block(`{ "a": 1 }`)}))
+	require.ErrorAs(t, m.Sync([]*msg{&user, block(`{"a":2}`)}), new(*mirror.PastError))
+	assert.Equal(t, 2, h.Len())
 }
 
 func TestFollow_NothingInCommon(t *testing.T) {

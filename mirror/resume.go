@@ -34,17 +34,17 @@ type run struct {
 
 // A loose is a message of Add that the list does not hold.
 type loose struct {
-	ID      convo.ID       `json:"id"`
-	Key     string         `json:"key"`
-	Host    string         `json:"host,omitempty"`
-	Part    bool           `json:"part,omitempty"`
-	Behind  int            `json:"behind,omitempty"`
-	Rest    int            `json:"rest,omitempty"`
-	Read    uint64         `json:"read"`
-	At      int            `json:"at,omitempty"`
-	End     bool           `json:"end,omitempty"`
-	Shown   bool           `json:"shown,omitempty"` // it is in the view
-	Message *convo.Message `json:"message,omitempty"`
+	ID      convo.ID      `json:"id"`
+	Key     string        `json:"key"`
+	Host    string        `json:"host,omitempty"`
+	Part    bool          `json:"part,omitempty"`
+	Behind  int           `json:"behind,omitempty"`
+	Rest    int           `json:"rest,omitempty"`
+	Read    uint64        `json:"read"`
+	At      int           `json:"at,omitempty"`
+	End     bool          `json:"end,omitempty"`
+	Shown   bool          `json:"shown,omitempty"` // it is in the view
+	Message convo.Message `json:"message"`
 }
 
 const (
@@ -104,10 +104,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView}
-		if u.msg.Role != "" {
-			l.Message = &u.msg
-		}
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView, Message: u.msg}
 		out.Loose = append(out.Loose, l)
 	}
 	for _, r := range m.waiting {
@@ -304,17 +301,13 @@ runs:
 func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, l := range in.Loose {
 		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, sum: l.Read, at: l.At, isEnd: l.End, isOwn: true, stand: hasLeft}
-		if l.Message != nil {
-			u.msg, u.role, u.calls = *l.Message, l.Message.Role, callsOf(l.Message)
-		}
+		u.msg, u.role, u.calls = l.Message, l.Message.Role, callsOf(&l.Message)
 		if l.Shown {
 			u.stand = inView
 		}
 		if last >= 0 && l.ID > last {
-			if l.Message != nil {
-				u.id = 0
-				m.waiting = append(m.waiting, &row[M]{units: []*unit[M]{u}})
-			}
+			u.id = 0
+			m.waiting = append(m.waiting, &row[M]{units: []*unit[M]{u}})
 			continue
 		}
 		m.loose = append(m.loose, u)
