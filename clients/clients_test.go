@@ -354,3 +354,14 @@ func TestReadStream_Bytes(t *testing.T) {
 		assert.Less(t, len(err.Error()), 1200)
 	}
 }
+
+// Words before [DONE], and nothing else, are an error.
+func TestReadBody_Words(t *testing.T) {
+	for _, format := range []wire.Streamer{wire.OpenAIChat{}, wire.Anthropic{}} {
+		for _, said := range []string{"SAID\n\n", "data: SAID\n\n", `data: {"code":1305,"msg":"SAID"}` + "\n\n", `data: {"errors":["SAID"]}` + "\n\n"} {
+			body := strings.ReplaceAll(said, "SAID", "prompt is too long: 3000 tokens > 2000 maximum") + "data: [DONE]\n\n"
+			_, err := clients.ReadBody(t.Context(), format, strings.NewReader(body), nil)
+			assert.True(t, convo.IsOverflow(err), "%T, %q: %v", format, said, err)
+		}
+	}
+}

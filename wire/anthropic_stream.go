@@ -85,7 +85,7 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 		if isError(all) {
 			return s.fail(providerError(data))
 		}
-		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
+		return s.fail(noType(data))
 	default:
 		s.lose(name, lostEvent)
 	}

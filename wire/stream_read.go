@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Read reads the events of a stream from r, passes them to s, and yields what they add.
@@ -47,6 +48,9 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 		source := &keptReader{r: r}
 		err := readEvents(bufio.NewReader(source), &source.text, func(name string, data []byte) error {
 			deltas, err := s.Event(name, data)
+			if err == nil && isEnd(data) && len(source.text) > 0 && isSilent(s) {
+				return &eventError{source.cutOff(s), -1}
+			}
 			for _, d := range deltas {
 				if !yield(d, nil) {
 					return stopped
@@ -112,7 +116,10 @@ func (k *keptReader) Read(p []byte) (n int, err error) {
 
 // cutOff returns the error for a stream that ended before the answer.
 func (k *keptReader) cutOff(s Stream) error {
-	t, _ := s.Transcript()
+	t, err := s.Transcript()
+	if err != nil && err != errCutOff {
+		return err
+	}
 	what, shown, more := "holds nothing of an answer, and begins with", k.begin, ""
 	if len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
 		what, shown = "ended before the answer did, and says", bytes.TrimSpace(k.text)
@@ -124,6 +131,20 @@ func (k *keptReader) cutOff(s Stream) error {
 		shown, more = shown[:keptBytes], "…"
 	}
 	return fmt.Errorf("wire: the stream %s %q%s: %w", what, shown, more, io.ErrUnexpectedEOF)
+}
+
+// isSilent reports whether the answer so far has no content, and no reason why it ended.
+func isSilent(s Stream) bool {
+	t, _ := s.Transcript()
+	return len(t.Messages) == 0 && t.CutOff == nil && t.StopReason == ""
+}
+
+// cutText returns the beginning of a text.
+func cutText(s string) string {
+	if len(s) > keptBytes {
+		s = s[:text.Floor(s, keptBytes)] + "…"
+	}
+	return s
 }
 
 // An eventError is an error of Stream.Event, and not of the reader.

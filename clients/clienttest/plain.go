@@ -171,6 +171,9 @@ func testErrorAfterContent(t *testing.T, c Client) {
 		"a line of JSON": "{\"error\":{\"message\":\"MESSAGE\"}}\n",
 		"lines of JSON":  "{\n  \"error\": {\n    \"message\": \"MESSAGE\"\n  }\n}\n",
 		"a string":       "data: {\"error\":\"MESSAGE\"}\n\n",
+		"a msg":          "data: {\"code\":1305,\"msg\":\"MESSAGE\"}\n\n",
+		"words as data":  "data: Error: MESSAGE\n\n",
+		"a raw reason":   "data: {\"error\":{\"message\":\"Provider returned error\",\"metadata\":{\"raw\":\"MESSAGE\"}}}\n\n",
 		"a detail":       "data: {\"detail\":\"MESSAGE\"}\n\n",
 	} {
 		for _, message := range []string{overflow, busy} {
