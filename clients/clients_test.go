@@ -365,3 +365,24 @@ func TestReadBody_Words(t *testing.T) {
 		}
 	}
 }
+
+// The reason of a refused request is recognised and shown, however much is before it.
+func TestReadStream_FarReason(t *testing.T) {
+	const over = "prompt is too long: 3000 tokens > 2000 maximum"
+	for _, answer := range []string{
+		`{"object":"error","param":"` + strings.Repeat("p", 1100) + `","message":"` + over + `"}`,
+		`{"detail":[{"input":"` + strings.Repeat("x", 3000) + `","msg":"` + over + `"}]}`,
+		"<html>" + strings.Repeat("<!-- x -->", 300) + over + strings.Repeat(" ", 100_000) + "</html>",
+	} {
+		_, err := clients.ReadStream(t.Context(), wire.OpenAIChat{}, nil, func(through clients.Middleware) clients.Stream[lines] {
+			resp, err := through(httptest.NewRequest("POST", "/", nil), func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(answer))}, nil
+			})
+			require.NoError(t, err)
+			return lines{bufio.NewScanner(resp.Body), resp.Body}
+		})
+		assert.True(t, convo.IsOverflow(err))
+		assert.ErrorContains(t, err, over)
+		assert.Less(t, len(err.Error()), 1700)
+	}
+}

@@ -86,7 +86,7 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 			return nil, nil
 		}
 		if all["choices"] == nil && len(all) > 0 && s.said == "" {
-			s.said = cutText(compact(data))
+			s.said = excerpt(compact(data), shownBytes)
 		}
 	}
 	second := s.isSecond(stringOf(all["id"]))

@@ -120,10 +120,7 @@ func (e *ProviderError) fault() string {
 		}
 		kind += e.Code
 	}
-	text := e.Message
-	if text == "" {
-		text = e.JSON
-	}
+	text := excerpt(cmp.Or(e.Message, e.JSON), longError)
 	if kind == "" {
 		return "the provider reports: " + text
 	}
@@ -303,7 +300,7 @@ func isText(data []byte) bool {
 
 // noType is the error for an event that does not say what it is.
 func noType(data []byte) error {
-	return &DecodeError{Path: "type", Reason: "the event has no type: " + cutText(compact(data))}
+	return &DecodeError{Path: "type", Reason: "the event has no type: " + excerpt(compact(data), shownBytes)}
 }
 
 // nestsDeeper reports whether objects and arrays in data nest deeper than a number of

@@ -67,3 +67,22 @@ func TestRead_NoWords(t *testing.T) {
 		assert.NoError(t, err, body)
 	}
 }
+
+// The reason behind much else is recognised, and shown; of what is before it, only the beginning.
+func TestRead_WordsFarBehind(t *testing.T) {
+	const over = "This model's maximum context length is 4096 tokens. However, your messages resulted in 5000 tokens."
+	for name, body := range map[string]string{
+		"page":  "<html>" + strings.Repeat("<!-- x -->", 3000) + over + strings.Repeat("<!-- x -->", 3000),
+		"JSON":  `{"trace":"` + strings.Repeat("x", 3000) + `","problem":"` + over + `"}`,
+		"event": `data: {"trace":"` + strings.Repeat("x", 3000) + `","problem":"` + over + `"}` + "\n\n",
+		"error": `{"detail":[{"input":"` + strings.Repeat("x", 3000) + `","msg":"` + over + `"}]}`,
+		"lines": "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n{\n\"trace\":\"" + strings.Repeat("x", 3000) + "\",\n\"problem\":\"" + over + "\"\n}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, last, _ := readStream(wire.OpenAIChat{}, strings.NewReader(body))
+			assert.True(t, convo.IsOverflow(last))
+			assert.ErrorContains(t, last, over)
+			assert.Less(t, len(last.Error()), 2000)
+		})
+	}
+}
