@@ -142,15 +142,6 @@ func (s *chatStream) head(all map[string]json.RawMessage) {
 	s.addUsage("x_groq.usage", field(all["x_groq"], "usage"), &s.hidden)
 }
 
-// field returns a field of an object, or nil.
-func field(raw json.RawMessage, key string) json.RawMessage {
-	if kindOf(raw) != '{' {
-		return nil
-	}
-	all, _ := fields("-", raw)
-	return all[key]
-}
-
 // chunk reads a choice of a chunk. The second argument reports whether its content
 // belongs to another answer.
 func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second bool) ([]Delta, error) {
@@ -201,7 +192,8 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 	if err != nil {
 		return nil, err
 	}
-	s.done = s.done || whole || s.choice["finish_reason"] != nil
+	reason := string(s.choice["finish_reason"])
+	s.done = s.done || whole || reason != "" && reason != `"error"` // whose error may follow
 	return out, nil
 }
 

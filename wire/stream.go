@@ -29,7 +29,8 @@ type Stream interface {
 	// the event. Data is not kept.
 	//
 	// Event returns a *ProviderError if the event reports an error of the provider, as
-	// any event with the name error does. It returns a *DecodeError if the event is
+	// any event with the name error does, unless the answer is complete: then the error is
+	// in Transcript.Lost. It returns a *DecodeError if the event is
 	// malformed, which wraps a *ProviderError if data is a text, nests deeper than 5,000 levels, or begins a second answer after the end
 	// of the first: an answer with another ID, or content that by the rules of the format
 	// cannot belong to the first. After an error, further calls return the same error.
@@ -210,6 +211,15 @@ func isError(all map[string]json.RawMessage) bool {
 	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"]) || stringOf(all["msg"]) != "" || said != ""
 }
 
+// field returns a field of an object, or nil.
+func field(raw json.RawMessage, key string) json.RawMessage {
+	if kindOf(raw) != '{' {
+		return nil
+	}
+	all, _ := fields("-", raw)
+	return all[key]
+}
+
 // baseResp returns the error that MiniMax reports in an answer, or nothing.
 func baseResp(all map[string]json.RawMessage) (code, said string) {
 	raw := all["base_resp"]
@@ -249,8 +259,13 @@ type streamBase struct {
 // Done implements [Stream].
 func (s *streamBase) Done() bool { return s.done }
 
-// fail records the error that ends a stream.
+// fail records the error that ends a stream. An error that the provider reports after the end
+// of the answer is lost.
 func (s *streamBase) fail(err error) ([]Delta, error) {
+	if e, ok := err.(*ProviderError); ok && s.done {
+		s.lose("error", "an error after the end of the answer: "+excerpt(e.fault(), shownBytes))
+		return nil, nil
+	}
 	s.err = err
 	return nil, err
 }

@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"io"
 	"strings"
 	"testing"
 
@@ -84,5 +85,38 @@ func TestRead_WordsFarBehind(t *testing.T) {
 			assert.ErrorContains(t, last, over)
 			assert.Less(t, len(last.Error()), 2000)
 		})
+	}
+}
+
+// An error behind the end of an answer leaves the answer, as an error of the reader does.
+func TestRead_ErrorBehindTheEnd(t *testing.T) {
+	for _, tt := range textEvents {
+		for _, late := range []string{`{"error":{"message":"late"}}`, `{"type":"error","error":{"type":"overloaded_error","message":"late"}}`} {
+			body := "data: " + strings.Replace(tt.piece, "TEXT", "a", 1) + "\n\ndata: " + tt.end + "\n\nevent: error\ndata: " + late + "\n\n"
+			_, got, last, err := readStream(tt.format, strings.NewReader(body))
+			require.NoError(t, last, tt.name)
+			require.NoError(t, err, tt.name)
+			assert.Equal(t, "a", streamedText(got))
+			assert.Contains(t, strings.Join(listed(got.Lost), "\n"), "late")
+		}
+	}
+	_, _, last, _ := readStream(wire.OpenAIChat{}, strings.NewReader(`data: {"choices":[{"delta":{"content":"a"},"finish_reason":"error"}]}`+"\n\ndata: {\"error\":{\"message\":\"late\"}}\n\n"))
+	assert.ErrorContains(t, last, "late", "the answer ended with an error")
+}
+
+// An answer of Anthropic with a reason why it ended is whole without message_stop.
+func TestAnthropicStream_NoMessageStop(t *testing.T) {
+	const start = `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}` + "\n\n"
+	const stop, delta = `data: {"type":"content_block_stop","index":0}` + "\n\n", `data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}` + "\n\n"
+	for _, body := range []string{start + stop + delta, start + stop + delta + "data: [DONE]\n\n"} {
+		_, got, last, err := readStream(wire.Anthropic{}, strings.NewReader(body))
+		require.NoError(t, last)
+		require.NoError(t, err)
+		assert.Equal(t, "a", streamedText(got))
+		assert.Equal(t, 4, got.Usage.Output)
+	}
+	for _, body := range []string{start + stop, start + delta, start + stop + strings.Replace(delta, `"end_turn"`, "null", 1), start + stop + "data: [DONE]\n\n"} {
+		_, _, last, _ := readStream(wire.Anthropic{}, strings.NewReader(body))
+		assert.ErrorIs(t, last, io.ErrUnexpectedEOF, body)
 	}
 }
