@@ -354,3 +354,35 @@ func TestReadStream_Bytes(t *testing.T) {
 		assert.Less(t, len(err.Error()), 1200)
 	}
 }
+
+// Words before [DONE], and nothing else, are an error.
+func TestReadBody_Words(t *testing.T) {
+	for _, format := range []wire.Streamer{wire.OpenAIChat{}, wire.Anthropic{}} {
+		for _, said := range []string{"SAID\n\n", "data: SAID\n\n", `data: {"code":1305,"msg":"SAID"}` + "\n\n", `data: {"errors":["SAID"]}` + "\n\n"} {
+			body := strings.ReplaceAll(said, "SAID", "prompt is too long: 3000 tokens > 2000 maximum") + "data: [DONE]\n\n"
+			_, err := clients.ReadBody(t.Context(), format, strings.NewReader(body), nil)
+			assert.True(t, convo.IsOverflow(err), "%T, %q: %v", format, said, err)
+		}
+	}
+}
+
+// The reason of a refused request is recognised and shown, however much is before it.
+func TestReadStream_FarReason(t *testing.T) {
+	const over = "prompt is too long: 3000 tokens > 2000 maximum"
+	for _, answer := range []string{
+		`{"object":"error","param":"` + strings.Repeat("p", 1100) + `","message":"` + over + `"}`,
+		`{"detail":[{"input":"` + strings.Repeat("x", 3000) + `","msg":"` + over + `"}]}`,
+		"<html>" + strings.Repeat("<!-- x -->", 300) + over + strings.Repeat(" ", 100_000) + "</html>",
+	} {
+		_, err := clients.ReadStream(t.Context(), wire.OpenAIChat{}, nil, func(through clients.Middleware) clients.Stream[lines] {
+			resp, err := through(httptest.NewRequest("POST", "/", nil), func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 400, Body: io.NopCloser(strings.NewReader(answer))}, nil
+			})
+			require.NoError(t, err)
+			return lines{bufio.NewScanner(resp.Body), resp.Body}
+		})
+		assert.True(t, convo.IsOverflow(err))
+		assert.ErrorContains(t, err, over)
+		assert.Less(t, len(err.Error()), 1700)
+	}
+}

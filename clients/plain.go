@@ -54,14 +54,14 @@ type readCloser struct {
 	io.Closer
 }
 
-// keptBytes is how much of a refused request's answer an error shows.
-const keptBytes = 1 << 10
+// readBytes is how much of a refused request's answer is read to find what the provider says.
+const readBytes = 64 << 10
 
 // refused returns the error of an SDK with what the provider said, unless it says so itself. It
 // wraps only that of the SDK, so that the text and the status are of one error.
 func (x *exchange) refused(err error) error {
 	body := bytes.TrimSpace(x.kept.Bytes())
-	body = body[:min(len(body), keptBytes)]
+	body = body[:min(len(body), readBytes)]
 	if err == nil || x.status == 0 || strings.Contains(err.Error(), string(body)) {
 		return err
 	}

@@ -186,10 +186,10 @@ func (q *summary) again(err error) bool {
 	return true
 }
 
-// aboutLimit finds the name of a limit of the output in an error. numbers finds addresses and
+// aboutLimit finds the name of a limit of the output in an error, or that the output exceeds one. numbers finds addresses and
 // words with digits, such as the names of models, and numbers alone.
 var (
-	aboutLimit = regexp.MustCompile(`(?i)max(?:imum)?[\w ]{0,30}tokens|max_gen_len|num_predict`)
+	aboutLimit = regexp.MustCompile(`(?i)max(?:imum)?[\w ]{0,30}tokens|max_gen_len|num_predict|\boutput\b.{0,64}\bexceeds?\b|\bexceeds?\b.{0,64}\boutput\b`)
 	numbers    = regexp.MustCompile(`(?i)https?://\S+|[\w.-]*[a-z-][\w.-]*|(\d{1,3}(?:[,_]\d{3})+|\d+)`)
 )
 
@@ -244,6 +244,7 @@ var uses = map[string]use{
 
 	"container": goes, "context_management": goes, "speed": goes, "cache_control": goes, "diagnostics": goes, "fallbacks": goes, "compaction": goes, "output_config.task_budget": goes,
 	"top_p": goes, "top_k": goes, "seed": goes, "frequency_penalty": goes, "presence_penalty": goes, "logprobs": goes, "top_logprobs": goes, "logit_bias": goes,
+	"echo": goes, "prompt_logprobs": goes, "disable_search": stays,
 	"audio": goes, "modalities": goes, "prediction": goes, "verbosity": goes, "web_search_options": goes, "prompt_cache_key": goes, "prompt_cache_options": goes,
 	"background": goes, "include": goes, "prompt": goes, "truncation": goes, "image": goes, "text.verbosity": goes,
 	"cachedContent": goes, "continuationToken": goes, "generationConfig.topP": goes, "generationConfig.topK": goes, "generationConfig.seed": goes,
@@ -256,7 +257,7 @@ var uses = map[string]use{
 
 // usesOfWords are the uses of parameters that are not listed, by a word of the name.
 var usesOfWords = map[string]use{
-	"tool": goes, "tools": goes, "function": goes, "functions": goes, "plugin": goes, "plugins": goes, "mcp": goes,
+	"tool": goes, "tools": goes, "function": goes, "functions": goes, "plugin": goes, "plugins": goes, "mcp": goes, "search": goes,
 	"format": form, "formats": form, "schema": form, "grammar": form, "guided": form, "structured": form,
 	"candidate": never, "candidates": never,
 }

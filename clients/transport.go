@@ -208,7 +208,8 @@ func (x *exchange) read(body io.Reader) {
 	}
 }
 
-// An untilDone stream ends at [DONE], behind which a server may leave the connection open.
+// An untilDone stream ends at [DONE] or message_stop, behind which a server may leave the
+// connection open.
 type untilDone struct {
 	wire.Stream
 	ended bool
@@ -216,8 +217,14 @@ type untilDone struct {
 
 func (s *untilDone) Event(name string, data []byte) ([]wire.Delta, error) {
 	deltas, err := s.Stream.Event(name, data)
-	if s.ended = string(data) == "[DONE]"; s.ended {
+	if s.ended = string(data) == "[DONE]" || name == "message_stop" || isMessageStop(data); s.ended && err == nil {
 		deltas = append(deltas, wire.Delta{})
 	}
 	return deltas, err
+}
+
+// isMessageStop reports whether an event is the last of an answer by Anthropic.
+func isMessageStop(data []byte) bool {
+	var event struct{ Type string }
+	return len(data) < 1<<10 && bytes.Contains(data, []byte("message_stop")) && json.Unmarshal(data, &event) == nil && event.Type == "message_stop"
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Stream returns a [Stream] that reads the events of the Messages API. It ends with
-// message_stop. The blocks are in the order of their indexes; if an index is used again,
+// the reason why it ended, if all blocks have, or with message_stop. The blocks are in the order of their indexes; if an index is used again,
 // the new block follows the earlier blocks. An answer that is not streamed is one event.
 func (f Anthropic) Stream() Stream { return &anthropicStream{format: f} }
 
@@ -85,7 +85,7 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 		if isError(all) {
 			return s.fail(providerError(data))
 		}
-		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
+		return s.fail(noType(data))
 	default:
 		s.lose(name, lostEvent)
 	}
@@ -169,6 +169,9 @@ func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, erro
 	maps.Copy(s.fields, delta)
 	s.addUsage("usage", all["usage"], &s.usage)
 	merge(&s.fields, all, "type", "delta", "usage")
+	if stringOf(delta["stop_reason"]) != "" && !slices.ContainsFunc(s.blocks.inOrder(), func(b *streamedBlock) bool { return !b.ended }) {
+		s.done = true
+	}
 	return nil, nil
 }
 

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -44,6 +46,8 @@ type chatStream struct {
 	rotates bool // each chunk has its own ID
 	roles   bool // chunks after the first have a role
 	closed  bool // [DONE] was received
+
+	said string // an event that has nothing of the format
 }
 
 // Event implements [Stream].
@@ -52,6 +56,9 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 		return nil, s.err
 	}
 	if isEnd(data) {
+		if err := s.saidOnly(); err != nil {
+			return s.fail(err)
+		}
 		s.done, s.closed = true, true
 		return nil, nil
 	}
@@ -78,6 +85,9 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 			s.lose(name, lostEvent)
 			return nil, nil
 		}
+		if all["choices"] == nil && len(all) > 0 && s.said == "" {
+			s.said = excerpt(compact(data), shownBytes)
+		}
 	}
 	second := s.isSecond(stringOf(all["id"]))
 	s.head(all)
@@ -93,6 +103,14 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 		s.done = true
 	}
 	return out, nil
+}
+
+// saidOnly returns an error if nothing but an event without anything of the format came.
+func (s *chatStream) saidOnly() error {
+	if s.said == "" || s.begun || s.usage != nil {
+		return nil
+	}
+	return fmt.Errorf("wire: the stream holds nothing of an answer, and says %q: %w", s.said, io.ErrUnexpectedEOF)
 }
 
 // isSecond reports whether content in a chunk with this ID belongs to another answer, and
@@ -122,15 +140,6 @@ func (s *chatStream) head(all map[string]json.RawMessage) {
 	}
 	s.addUsage("usage", all["usage"], &s.usage)
 	s.addUsage("x_groq.usage", field(all["x_groq"], "usage"), &s.hidden)
-}
-
-// field returns a field of an object, or nil.
-func field(raw json.RawMessage, key string) json.RawMessage {
-	if kindOf(raw) != '{' {
-		return nil
-	}
-	all, _ := fields("-", raw)
-	return all[key]
 }
 
 // chunk reads a choice of a chunk. The second argument reports whether its content
@@ -183,7 +192,8 @@ func (s *chatStream) chunk(path string, c map[string]json.RawMessage, second boo
 	if err != nil {
 		return nil, err
 	}
-	s.done = s.done || whole || s.choice["finish_reason"] != nil
+	reason := string(s.choice["finish_reason"])
+	s.done = s.done || whole || reason != "" && reason != `"error"` // whose error may follow
 	return out, nil
 }
 
@@ -492,10 +502,14 @@ func (s *chatStream) Transcript() (Transcript, error) {
 	for _, index := range slices.Sorted(maps.Keys(s.others)) {
 		lost = append(lost, Loss{fmt.Sprintf("choices[%d].message", index), lostChoice})
 	}
-	return s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
+	t, err := s.transcript(parts, lost, s.answer, func() (*decoder, func([]byte) error) {
 		d := s.format.decoder()
 		return &d, func(data []byte) error { return s.format.decode(&d, data) }
 	})
+	if err == errCutOff {
+		err = cmp.Or(s.saidOnly(), err)
+	}
+	return t, err
 }
 
 // answer returns the answer in the form of a response without a stream.

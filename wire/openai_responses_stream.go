@@ -103,7 +103,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		case isError(all):
 			return s.fail(providerError(data))
 		}
-		return s.fail(&DecodeError{Path: "type", Reason: "the event has no type"})
+		return s.fail(noType(data))
 	}
 	if isErrorItem(all) {
 		return s.fail(providerError(data))

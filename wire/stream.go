@@ -29,8 +29,9 @@ type Stream interface {
 	// the event. Data is not kept.
 	//
 	// Event returns a *ProviderError if the event reports an error of the provider, as
-	// any event with the name error does. It returns a *DecodeError if the event is
-	// malformed, nests deeper than 5,000 levels, or begins a second answer after the end
+	// any event with the name error does, unless the answer is complete: then the error is
+	// in Transcript.Lost. It returns a *DecodeError if the event is
+	// malformed, which wraps a *ProviderError if data is a text, nests deeper than 5,000 levels, or begins a second answer after the end
 	// of the first: an answer with another ID, or content that by the rules of the format
 	// cannot belong to the first. After an error, further calls return the same error.
 	Event(name string, data []byte) ([]Delta, error)
@@ -120,10 +121,7 @@ func (e *ProviderError) fault() string {
 		}
 		kind += e.Code
 	}
-	text := e.Message
-	if text == "" {
-		text = e.JSON
-	}
+	text := excerpt(cmp.Or(e.Message, e.JSON), longError)
 	if kind == "" {
 		return "the provider reports: " + text
 	}
@@ -181,10 +179,16 @@ func providerError(raw json.RawMessage) *ProviderError {
 		}
 	}
 	e.Type = cmp.Or(e.Type, stringOf(all["status"])) // Google sends it in addition to a code
-	for _, key := range []string{"message", "Message", "detail"} {
+	for _, key := range []string{"message", "Message", "detail", "msg"} {
 		if e.Message == "" {
 			e.Message = stringOf(all[key])
 		}
+	}
+	if code, said := baseResp(all); e.Message == "" && said != "" {
+		e.Code, e.Message = cmp.Or(e.Code, code), said
+	}
+	if reason := stringOf(field(all["metadata"], "raw")); reason != "" && e.Message != "" {
+		e.Message += ": " + reason // OpenRouter has the words of the provider there
 	}
 	return e
 }
@@ -203,7 +207,26 @@ func isError(all map[string]json.RawMessage) bool {
 	if saysError(all["error"]) || stringOf(all["type"]) == "error" {
 		return true
 	}
-	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"])
+	_, said := baseResp(all)
+	return kindOf(all["message"]) == '"' || kindOf(all["Message"]) == '"' || !isNull(all["detail"]) || stringOf(all["msg"]) != "" || said != ""
+}
+
+// field returns a field of an object, or nil.
+func field(raw json.RawMessage, key string) json.RawMessage {
+	if kindOf(raw) != '{' {
+		return nil
+	}
+	all, _ := fields("-", raw)
+	return all[key]
+}
+
+// baseResp returns the error that MiniMax reports in an answer, or nothing.
+func baseResp(all map[string]json.RawMessage) (code, said string) {
+	raw := all["base_resp"]
+	if code = string(field(raw, "status_code")); code == "0" {
+		return "", ""
+	}
+	return code, stringOf(field(raw, "status_msg"))
 }
 
 // reported returns the error of Decode for an error of a provider.
@@ -236,8 +259,13 @@ type streamBase struct {
 // Done implements [Stream].
 func (s *streamBase) Done() bool { return s.done }
 
-// fail records the error that ends a stream.
+// fail records the error that ends a stream. An error that the provider reports after the end
+// of the answer is lost.
 func (s *streamBase) fail(err error) ([]Delta, error) {
+	if e, ok := err.(*ProviderError); ok && s.done {
+		s.lose("error", "an error after the end of the answer: "+excerpt(e.fault(), shownBytes))
+		return nil, nil
+	}
 	s.err = err
 	return nil, err
 }
@@ -259,6 +287,11 @@ func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage,
 	}
 	all, err := fields("", data)
 	switch {
+	case err != nil && isText(data):
+		if !strictjson.Valid(data) {
+			data = strictjson.AppendString(nil, string(data))
+		}
+		return nil, reported("", providerError(data))
 	case err != nil:
 		return nil, err
 	case nestsDeeper(data, maxEventDepth):
@@ -267,6 +300,22 @@ func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage,
 		return nil, providerError(data)
 	}
 	return all, nil
+}
+
+// isText reports whether the data of an event is a text, and not JSON that is malformed.
+func isText(data []byte) bool {
+	switch {
+	case strictjson.Valid(data):
+		return kindOf(data) == '"'
+	case len(data) > 1 && data[0] == '[':
+		return 'A' <= data[1] && data[1] <= 'Z' // such as [ERROR]
+	}
+	return len(data) > 0 && data[0] != '{' && data[0] != '[' && data[0] != '"'
+}
+
+// noType is the error for an event that does not say what it is.
+func noType(data []byte) error {
+	return &DecodeError{Path: "type", Reason: "the event has no type: " + excerpt(compact(data), shownBytes)}
 }
 
 // nestsDeeper reports whether objects and arrays in data nest deeper than a number of

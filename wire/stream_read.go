@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Read reads the events of a stream from r, passes them to s, and yields what they add.
@@ -47,7 +48,11 @@ func Read(r io.Reader, s Stream) iter.Seq2[Delta, error] {
 		source := &keptReader{r: r}
 		err := readEvents(bufio.NewReader(source), &source.text, func(name string, data []byte) error {
 			deltas, err := s.Event(name, data)
+			if err == nil && isEnd(data) && len(source.text) > 0 && isSilent(s) {
+				return &eventError{source.cutOff(s), -1}
+			}
 			for _, d := range deltas {
+				source.found = true
 				if !yield(d, nil) {
 					return stopped
 				}
@@ -84,16 +89,21 @@ type keptReader struct {
 	err   error
 	ended bool
 	size  int64
-	begin []byte
+	begin []byte // until a piece of an answer was read
+	found bool   // a piece of an answer was read
 	text  []byte // lines among server-sent events that are none
 }
 
 // errNoElement is the error for an array that neither continues nor ends.
 var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
 
-// keptBytes is how many of the first bytes a keptReader keeps, and of the text: enough for
-// a sentence with a limit.
-const keptBytes = 256
+// keptBytes is how many of the first bytes a keptReader keeps, and of the text, to find the
+// reason of a provider in them. shownBytes is how many of them an error shows: enough for a
+// sentence with a limit.
+const (
+	keptBytes  = 64 << 10
+	shownBytes = 256
+)
 
 func (k *keptReader) Read(p []byte) (n int, err error) {
 	n, err = k.r.Read(p)
@@ -104,26 +114,82 @@ func (k *keptReader) Read(p []byte) (n int, err error) {
 			k.err = err
 		}
 	}
-	if n > 0 {
-		k.begin = append(k.begin, p[:min(n, keptBytes+1-len(k.begin))]...)
+	if n > 0 && !k.found {
+		k.begin = append(k.begin, p[:min(n, keptBytes-len(k.begin))]...)
 	}
 	return n, err
 }
 
 // cutOff returns the error for a stream that ended before the answer.
 func (k *keptReader) cutOff(s Stream) error {
-	t, _ := s.Transcript()
-	what, shown, more := "holds nothing of an answer, and begins with", k.begin, ""
+	t, err := s.Transcript()
+	if err != nil && err != errCutOff {
+		return err
+	}
+	what, shown := "holds nothing of an answer, and begins with", k.begin
 	if len(t.Messages) > 0 || t.CutOff != nil || t.ID != "" || t.Model != "" || t.Usage != (convo.Usage{}) {
 		what, shown = "ended before the answer did, and says", bytes.TrimSpace(k.text)
 	}
 	if len(shown) == 0 {
 		return errCutOff
 	}
-	if len(shown) > keptBytes {
-		shown, more = shown[:keptBytes], "…"
+	begin, more := string(shown), ""
+	if len(shown) > shownBytes {
+		begin, more = begin[:shownBytes], "…"
+		if reason := reasonIn(string(shown), shownBytes); reason != "" {
+			more += fmt.Sprintf(" %q…", reason)
+		}
 	}
-	return fmt.Errorf("wire: the stream %s %q%s: %w", what, shown, more, io.ErrUnexpectedEOF)
+	return fmt.Errorf("wire: the stream %s %q%s: %w", what, begin, more, io.ErrUnexpectedEOF)
+}
+
+// isSilent reports whether the answer so far has no content, and no reason why it ended.
+func isSilent(s Stream) bool {
+	t, _ := s.Transcript()
+	return len(t.Messages) == 0 && t.CutOff == nil && t.StopReason == ""
+}
+
+// longError is how many bytes the error of a provider shows.
+const longError = 1 << 10
+
+// excerpt returns the first bytes of a text, and the reason of a provider behind them.
+func excerpt(s string, first int) string {
+	if len(s) <= first {
+		return s
+	}
+	begin := s[:text.Floor(s, first)] + "…"
+	if reason := reasonIn(s, first); reason != "" {
+		begin += " " + reason + "…"
+	}
+	return begin
+}
+
+// reasonIn returns the part of a text, behind its first bytes, that has a reason of which
+// package convo knows what to do, or "" if there is none, or the first bytes have it.
+func reasonIn(s string, first int) string {
+	has := func(s string) bool {
+		err := errors.New(s)
+		return convo.IsOverflow(err) || convo.IsSealBroken(err)
+	}
+	if s = s[:min(len(s), keptBytes)]; has(s[:first]) {
+		return ""
+	}
+	const long, step = 512, 64
+	part := func(at int) string {
+		at = min(max(at, 0), len(s))
+		return s[text.Floor(s, at):text.Floor(s, min(at+long, len(s)))]
+	}
+	at := max(first-long/2, 0)
+	for at < len(s) && !has(part(at)) {
+		at += long / 2
+	}
+	if at >= len(s) {
+		return ""
+	}
+	for has(part(at + step)) { // to its beginning
+		at += step
+	}
+	return part(at - step)
 }
 
 // An eventError is an error of Stream.Event, and not of the reader.

@@ -291,7 +291,9 @@ func TestStream_CutOff(t *testing.T) {
 				g := &streamGenerator{Rand: rand.New(rand.NewPCG(uint64(seed), 2))}
 				whole, events := c.answer(g)
 				want := mustDecode(t, c.format, []byte(whole), whole)
-				end := slices.IndexFunc(events, c.ends)
+				end := slices.IndexFunc(events, func(e event) bool { // message_delta has the reason why it ended
+					return c.ends(e) || strings.Contains(e.data, `"type":"message_delta"`)
+				})
 				require.GreaterOrEqual(t, end, 0, "%s", events)
 				calls := map[string]convo.ToolCall{}
 				for _, m := range want.Messages {

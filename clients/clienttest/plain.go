@@ -134,7 +134,7 @@ func testFramings(t *testing.T, c Client) {
 	}
 }
 
-// testOpen has a server leave the connection open after [DONE]. The answer is whole.
+// testOpen has a server leave the connection open after [DONE] or message_stop. The answer is whole.
 func testOpen(t *testing.T, c Client) {
 	p := provider.New(provider.Options{})
 	h := history(t, convo.Options{})
@@ -149,12 +149,12 @@ func testOpen(t *testing.T, c Client) {
 		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
 		_, _ = w.Write(answer.Body.Bytes()) // the client may be gone
 		w.(http.Flusher).Flush()
-		if strings.Contains(answer.Body.String(), "[DONE]") {
+		if strings.Contains(answer.Body.String(), "[DONE]") || strings.Contains(answer.Body.String(), "message_stop") {
 			<-r.Context().Done()
 		}
 	}))
-	if reply, err := h.Do(ctx, c.New(url, nil, "").Send); err != nil || reply.Text() != "ok" {
-		t.Errorf("%v, %v", reply, err)
+	if reply, err := h.Do(ctx, c.New(url, nil, "").Send); err != nil || reply.Text() != "ok" || ctx.Err() != nil {
+		t.Errorf("%v, %v, and %v, want the answer at once", reply, err, ctx.Err())
 	}
 }
 
@@ -171,6 +171,9 @@ func testErrorAfterContent(t *testing.T, c Client) {
 		"a line of JSON": "{\"error\":{\"message\":\"MESSAGE\"}}\n",
 		"lines of JSON":  "{\n  \"error\": {\n    \"message\": \"MESSAGE\"\n  }\n}\n",
 		"a string":       "data: {\"error\":\"MESSAGE\"}\n\n",
+		"a msg":          "data: {\"code\":1305,\"msg\":\"MESSAGE\"}\n\n",
+		"words as data":  "data: Error: MESSAGE\n\n",
+		"a raw reason":   "data: {\"error\":{\"message\":\"Provider returned error\",\"metadata\":{\"raw\":\"MESSAGE\"}}}\n\n",
 		"a detail":       "data: {\"detail\":\"MESSAGE\"}\n\n",
 	} {
 		for _, message := range []string{overflow, busy} {

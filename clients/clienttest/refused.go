@@ -23,6 +23,9 @@ var errorBodies = map[string]string{
 	"list":         `[{"error":{"code":400,"message":"MESSAGE","status":"INVALID_ARGUMENT"}}]`,
 	"null":         `{"error":null,"message":"MESSAGE"}`,
 	"escapes":      `{"error":{"code":503,"message":"MESSAGE, \"please\""}}`,
+	"raw":          `{"error":{"message":"Provider returned error","metadata":{"raw":"MESSAGE"}}}`,
+	"msg":          `{"code":1305,"msg":"MESSAGE","success":false}`,
+	"base_resp":    `{"choices":null,"base_resp":{"status_code":1039,"status_msg":"MESSAGE"}}`,
 	"other fields": `{"error":{"msg":"MESSAGE"}}`,
 }
 
