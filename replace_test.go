@@ -196,6 +196,7 @@ func TestMessage_Sum(t *testing.T) {
 		"arguments":       {call(`{"a":1}`), call(`{"a":2}`), false},
 		"numbers":         {call(`{"a":1}`), call(`{"a":1.0}`), false},
 		"half JSON":       {call(`{"a":1}`), call(`{"a":1`), false},
+		"a bracket":       {call(`{"a":1}`), call(`{"a":1}]`), false},
 		"two values":      {call(`{"a":1}`), call(`{"a":1}{"a":2}`), false},
 		"media":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AA=="}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AB=="}}}, false},
 		"place of a text": {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Media{URL: "u"}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{URL: "u"}, convo.Text("a")}}, false},

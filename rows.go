@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -114,7 +115,10 @@ func sameJSON(s string) string {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil || d.More() {
+	if err := d.Decode(&v); err != nil {
+		return text.Valid(s)
+	}
+	if _, err := d.Token(); err != io.EOF {
 		return text.Valid(s)
 	}
 	data, err := json.Marshal(v)

@@ -94,6 +94,9 @@ type Mirror[M any] struct {
 // was loaded, if the codec has keys and some entries have those of the framework's messages.
 // What the first list holds before these, and the view does not show, was compacted.
 func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
+	if h == nil {
+		h = new(convo.History) // whose methods return ErrClosed
+	}
 	m := empty(h, codec)
 	s := h.Snapshot()
 	m.filled = s.Len() > m.front(s)
@@ -132,6 +135,8 @@ type PastError struct {
 	Key    string   // of that message, or of the one that is missing; empty without keys
 	Last   convo.ID // the newest entry before it, 0 if there is none
 	Reason string   // what differs, in words
+
+	isAlone bool // Follow can't go back either
 }
 
 // Error says where the list differs, and how.
@@ -139,6 +144,9 @@ func (e *PastError) Error() string {
 	name := ""
 	if e.Key != "" {
 		name = fmt.Sprintf(" (key %q)", e.Key)
+	}
+	if e.isAlone {
+		return fmt.Sprintf("mirror: message %d%s %s, and nothing before it is as it was; make a Mirror of a new History, or call ReplaceRows(0) of this one", e.Index, name, e.Reason)
 	}
 	return fmt.Sprintf("mirror: message %d%s %s, but the list may only grow; Follow goes back with the list", e.Index, name, e.Reason)
 }
@@ -214,8 +222,8 @@ func Send[M, A any](ctx context.Context, m *Mirror[M], list []M, send func(view 
 
 // Add appends messages that are not in the framework's list, such as what the user has
 // typed while a run is under way. They are in every view from then on. Where a message may
-// not stand yet, since a call is open or the RolePolicy forbids it, it waits for the
-// next Sync; the result of an open call does not. The list may hold them later: a message
+// not stand yet, since a call is open or the RolePolicy forbids it, it waits for a Sync after
+// which it may; the result of an open call does not. The list may hold them later: a message
 // with the same key is not appended again; without keys, one with the same content, unless an
 // answer that ended a turn stands between the two. Until then, they stand behind what the
 // list held when they came.
@@ -241,13 +249,18 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 				return &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
 			}
 			u.isOwn, u.at = true, -1 // meet finds out which call it answers
+			u.msg.Parts = slices.Clone(u.msg.Parts)
 		}
 		rows = append(rows, r)
 	}
 	m.waiting = append(m.waiting, rows...)
 	m.added++
 	if err := m.deliver(); err != nil {
-		m.waiting = slices.DeleteFunc(m.waiting, func(r *row[M]) bool { return slices.Contains(rows, r) })
+		isNew := func(r *row[M]) bool { return slices.Contains(rows, r) }
+		m.waiting = slices.DeleteFunc(m.waiting, isNew)
+		if i := slices.IndexFunc(m.loose, func(u *unit[M]) bool { return isNew(u.row) }); i >= 0 {
+			err = errors.Join(err, m.h.RewindBefore(m.loose[i].id))
+		}
 		return err
 	}
 	m.meet(m.h.Snapshot())
@@ -337,7 +350,7 @@ func (m *Mirror[M]) Sync(list []M) error {
 // the whole list: what Add gave stays, and so do pins, by their keys. The archive keeps what
 // was taken back, and Options.Logger gets a warning.
 //
-// A list that has no message in common with what was synced is still a [*PastError]. While a
+// A list whose first message is another is still a [*PastError]. While a
 // Do of the History waits for its answer, a list that has changed is a [*convo.StaleError].
 // Then nothing has changed.
 func (m *Mirror[M]) Follow(list []M) (Followed, error) { return m.sync(list, true) }
@@ -357,7 +370,7 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	}
 	defer m.letGo()
 	front := 0
-	for front < len(units) && units[front].role == convo.RoleSystem {
+	for front < len(units) && units[front].row.isSystem() {
 		front++
 	}
 	p, err := m.compare(s, units[front:], follow)

@@ -16,7 +16,8 @@ type plan[M any] struct {
 	gone   []*unit[M]        // known units that the list does not hold any more
 	behind int               // how many items the list before began with
 	append []*unit[M]
-	from   convo.ID // what stands from this entry on is taken back; 0: everything, -1: nothing
+	waits  []*unit[M] // what came by Add, is taken back, and can't be appended yet
+	from   convo.ID   // what stands from this entry on is taken back; 0: everything, -1: nothing
 	past   *PastError
 }
 
@@ -26,7 +27,7 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*
 	p := &plan[M]{items: items, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
 	known, common, last := m.list, 0, convo.ID(0)
 	contradicts := func(wrong []*unit[M], err *PastError) error {
-		if !follow || common == 0 {
+		if err.isAlone = follow; !follow || common == 0 {
 			return err
 		}
 		if p.past == nil {
@@ -230,13 +231,30 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 		behind int
 	}
 	var loose []placed
-	before := 0 // the list has so many units up to the last one that stands before it in the view
-	for _, u := range m.view {
+	again := p.again()
+	next := len(p.list) // place of the unit of the list that stands behind it, also one that the list holds again
+	follows := make(map[*unit[M]]int)
+	for _, u := range slices.Backward(m.view) {
 		if i, ok := index[u]; ok {
+			next = i
+		} else if i, ok := again[u]; ok {
+			next = i
+		}
+		follows[u] = next
+	}
+	before, wrong := 0, false // how many units the list has up to the last one that stands before it in the view
+	for _, u := range m.view {
+		i, ok := index[u]
+		switch {
+		case ok:
 			before = max(before, i+1)
-		} else if slices.Contains(p.wrong, u) {
-			before = len(p.list)
-		} else if !u.listed {
+		case slices.Contains(p.wrong, u):
+			wrong = true
+		case u.listed:
+		case wrong:
+			before = max(before, follows[u])
+			loose = append(loose, placed{u, before})
+		default:
 			loose = append(loose, placed{u, max(before, min(u.behind, p.behind))})
 		}
 	}
@@ -284,6 +302,42 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 	}
 }
 
+// again returns the places of the units that the list does not hold where they stood, and that
+// it holds again behind what has changed.
+func (p *plan[M]) again() map[*unit[M]]int {
+	places, from := make(map[*unit[M]]int), p.behind
+	for _, u := range p.gone {
+		for i := from; i < len(p.items); i++ {
+			if p.list[i] == p.items[i] && u.same(p.items[i]) {
+				places[u], from = i, i+1
+				break
+			}
+		}
+	}
+	return places
+}
+
+// takeWaiting leaves out what came by Add and would stand behind an open call of the list: it
+// waits.
+func (p *plan[M]) takeWaiting() {
+	open := 0
+	for _, u := range p.list {
+		switch u.role {
+		case convo.RoleAssistant:
+			open = len(u.calls)
+		case convo.RoleTool:
+			open--
+		case convo.RoleUser:
+			open = 0
+		}
+	}
+	for n := len(p.append); open > 0 && n > 0 && p.append[n-1].isOwn && !p.joined[p.append[n-1]]; n-- {
+		p.waits = append(p.waits, p.append[n-1])
+		p.append = p.append[:n-1]
+	}
+	slices.Reverse(p.waits)
+}
+
 // beginAnew makes p append the whole list, and what it does not hold behind it.
 func (m *Mirror[M]) beginAnew(p *plan[M]) {
 	p.from, p.append = 0, slices.Clone(p.list)
@@ -302,6 +356,9 @@ func (p *plan[M]) keepOrder() {
 
 // commit does what p says.
 func (m *Mirror[M]) commit(p *plan[M]) error {
+	if p.from >= 0 {
+		p.takeWaiting()
+	}
 	msgs := make([]convo.Message, len(p.append))
 	for i, u := range p.append {
 		m.name(u)
@@ -339,6 +396,12 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 		}
 	}
 	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return u.listed })
+	for _, u := range p.waits {
+		m.unregister(u)
+		u.id = 0
+		m.waiting = append(m.waiting, &row[M]{units: []*unit[M]{u}})
+	}
+	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return slices.Contains(p.waits, u) })
 	for _, u := range m.loose {
 		u.behind = min(u.behind, len(p.list))
 	}

@@ -49,11 +49,27 @@ type loose struct {
 
 const (
 	savedVersion = 2
-	sumLen       = 5
+	sumLen       = 8
 )
 
-// shortSum returns a part of what is read of a unit.
-func shortSum(read uint64) string { return fmt.Sprintf("%0*x", sumLen, read>>44) }
+// shortSum returns a part of what is read of a unit, and of the key that the list names it by.
+func (u *unit[M]) shortSum() string {
+	key := ""
+	if !u.isPart {
+		key = u.host
+	}
+	return fmt.Sprintf("%05x%03x", u.read()>>44, convo.User(key).Sum()>>52)
+}
+
+// hasSum reports whether a unit of the list may have had a shortSum. Where results are in other
+// messages than before, their keys are others too.
+func (u *unit[M]) hasSum(sum string) bool {
+	own := u.shortSum()
+	return own[:5] == sum[:5] && (own[5:] == sum[5:] || u.isPart || sum[5:] == noKey)
+}
+
+// noKey is what shortSum has of a unit without a key.
+var noKey = fmt.Sprintf("%03x", convo.User("").Sum()>>52)
 
 // Decisions returns what Resume needs besides the framework's list: what the History has
 // decided, a few kilobytes, and which messages of the list it has. It needs to be stored
@@ -96,7 +112,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		}
 		r := &out.List[n-1]
 		if r.N++; u.stand == inView {
-			r.Sums += shortSum(u.read())
+			r.Sums += u.shortSum()
 		}
 	}
 	out.Gone = m.seen[min(len(list), len(m.seen)):]
@@ -167,7 +183,7 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 	if err != nil {
 		return nil, done, err
 	}
-	for len(items) > 0 && items[0].role == convo.RoleSystem {
+	for len(items) > 0 && items[0].row.isSystem() {
 		items = items[1:]
 	}
 	last, err := m.resumeList(&in, items, shorter, &done)
@@ -233,7 +249,7 @@ runs:
 			switch {
 			case place == len(items):
 				reason = "is missing"
-			case r.Sums != "" && r.Sums[i*sumLen:(i+1)*sumLen] != shortSum(items[place].read()):
+			case r.Sums != "" && !items[place].hasSum(r.Sums[i*sumLen:(i+1)*sumLen]):
 				reason = "has different content than before"
 			case r.Own == 0 && r.Key == "" && items[place].host == "":
 				reason = "has no key"

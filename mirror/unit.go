@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A unit is a message that one entry of the History is made of, or could be. A value of the
@@ -53,6 +54,11 @@ type row[M any] struct {
 	units []*unit[M]
 }
 
+// isSystem reports whether r is a system message and nothing else.
+func (r *row[M]) isSystem() bool {
+	return !slices.ContainsFunc(r.units, func(u *unit[M]) bool { return u.role != convo.RoleSystem })
+}
+
 // Keys of entries: that of the first unit of a value is the key that the framework gave to
 // it, with each "#" doubled. Others have "#" and their number behind it. A unit without a
 // key of the framework has "#" and a number, which no other one gets.
@@ -93,6 +99,7 @@ func (m *Mirror[M]) name(u *unit[M]) {
 // read decodes a list, and returns the messages at its end that are for one request.
 func (m *Mirror[M]) read(list []M) (units []*unit[M], tail []M, err error) {
 	isTaken := make(map[string]bool) // keys
+	front := true                    // only system messages have come so far
 	for i, v := range list {
 		once, err := m.once(v)
 		if once {
@@ -103,7 +110,10 @@ func (m *Mirror[M]) read(list []M) (units []*unit[M], tail []M, err error) {
 		if err == nil {
 			r, err = m.decode(v)
 		}
-		if err == nil && len(r.units) > 0 && r.units[0].role != convo.RoleSystem {
+		if err == nil && len(r.units) > 0 {
+			front = front && r.isSystem()
+		}
+		if err == nil && len(r.units) > 0 && !front {
 			if key := r.units[0].host; key != "" && isTaken[key] {
 				err = &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
 			} else {
@@ -134,7 +144,7 @@ func (m *Mirror[M]) decode(v M) (r *row[M], err error) {
 	}
 	key := ""
 	if m.codec.Key != nil {
-		key = m.codec.Key(v)
+		key = text.Valid(m.codec.Key(v)) // as Append keeps it
 	}
 	r = &row[M]{value: v, held: true}
 	for _, msg := range split(msgs) {
