@@ -699,3 +699,131 @@ func TestView_Released(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, view[1].Parts, 1)
 }
+
+// Where an edit leaves the rest of the list as it was, what came by Add stays where it was said.
+func TestFollow_AddStandsWhereItWasSaid(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := talk(2)
+		require.NoError(t, m.Sync(list))
+		typed := newLine(convo.RoleUser, "typed")
+		require.NoError(t, m.Add(typed))
+		list = append(list, newLine(convo.RoleAssistant, "answer to typed"), newLine(convo.RoleUser, "last"))
+		require.NoError(t, m.Sync(list))
+		edited := slices.Clone(list)
+		edited[2] = newLine(convo.RoleAssistant, "made again")
+		for range 2 {
+			_, err := m.Follow(edited)
+			require.NoError(t, err)
+			same(t, slices.Insert(slices.Clone(edited), 5, typed), look(t, h, m))
+		}
+	})
+}
+
+// Behind an open call, it waits for the result.
+func TestFollow_OpenCallAtTheEnd(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := talk(2)
+		require.NoError(t, m.Sync(list))
+		typed := newLine(convo.RoleUser, "typed")
+		require.NoError(t, m.Add(typed))
+		last := step("looking", 1, 1)
+		list = append(list[:3:3], newLine(convo.RoleUser, "edited"), last[0])
+		_, err := m.Follow(list)
+		require.NoError(t, err)
+		same(t, list, look(t, h, m))
+		list = append(list, last[1])
+		require.NoError(t, m.Sync(list))
+		same(t, append(slices.Clone(list), typed), look(t, h, m))
+	})
+}
+
+// Keys with invalid UTF-8 are kept as Append keeps them; two that become one are refused.
+func TestSync_InvalidKeys(t *testing.T) {
+	h, m := newMirror(t, small(), byKey)
+	list := talk(2)
+	list[1].ID = "a\xff"
+	for n := range list {
+		syncs(t, h, m, list[:n+1])
+	}
+	again := resume(t, m, list, byKey)
+	syncs(t, again.History(), again, list)
+	list[2].ID = "a\xfe"
+	_, m = newMirror(t, nil, byKey)
+	require.ErrorAs(t, m.Sync(list), new(*convo.RowError))
+}
+
+// A row that was made again with the same words and another key is gone back to.
+func TestResume_AnotherKey(t *testing.T) {
+	_, m := newMirror(t, small(), byKey)
+	list := talk(3)
+	require.NoError(t, m.Sync(list))
+	data, err := m.Decisions()
+	require.NoError(t, err)
+	list[6] = list[6].clone()
+	list[6].ID = "made again"
+	again, done, err := mirror.Resume(data, list, byKey, small())
+	require.NoError(t, err)
+	defer again.History().Close()
+	assert.Equal(t, 1, done.Entries)
+	syncs(t, again.History(), again, list)
+}
+
+// A value that is a system message and something else is no system message in front.
+func TestSync_SystemAndUser(t *testing.T) {
+	type msg = []convo.Message
+	codec := mirror.Codec[*msg]{
+		Decode: func(m *msg) ([]convo.Message, error) { return *m, nil },
+		Encode: func(m convo.Message, _ **msg) (*msg, error) { return &msg{m}, nil },
+	}
+	h, m := newMirror(t, &convo.Options{TagKey: "restart"}, codec)
+	list := []*msg{{convo.System("Be brief.")}, {convo.System("Be calm."), convo.User("Hello")}, {convo.Assistant("Hi.")}}
+	for range 2 {
+		require.NoError(t, m.Sync(list))
+		view, err := m.View(h.Snapshot())
+		require.NoError(t, err)
+		assert.Equal(t, list, view)
+		data, err := m.Decisions()
+		require.NoError(t, err)
+		again, _, err := mirror.Resume(data, list, codec, &convo.Options{TagKey: "restart"})
+		require.NoError(t, err)
+		t.Cleanup(func() { again.History().Close() })
+		h, m = again.History(), again
+	}
+}
+
+// What was appended before a message is refused is taken back.
+func TestAdd_TakesBackWhatItAppended(t *testing.T) {
+	h, m := newMirror(t, nil, byKey)
+	list := talk(1)
+	require.NoError(t, m.Sync(list))
+	typed, stray := newLine(convo.RoleUser, "typed"), step("no call of it", 1, 1)[1]
+	for range 2 {
+		require.ErrorAs(t, m.Add(typed, stray), new(*convo.PairError))
+		same(t, list, look(t, h, m))
+	}
+	require.NoError(t, m.Add(typed))
+	same(t, append(list, typed), look(t, h, m))
+}
+
+// Notes need keys of their own as well.
+func TestSync_KeyOfANote(t *testing.T) {
+	for _, twice := range []int{1, 3} {
+		_, m := newMirror(t, nil, byKey)
+		list := append(talk(1), newLine(convo.RoleSystem, "one"), newLine(convo.RoleSystem, "two"))
+		list[4].ID = list[twice].ID
+		require.ErrorAs(t, m.Sync(list), new(*convo.RowError))
+	}
+}
+
+func TestFollow_SaysWhatToDo(t *testing.T) {
+	_, m := newMirror(t, nil, byKey)
+	list := talk(2)
+	require.NoError(t, m.Sync(list))
+	list[1] = newLine(convo.RoleUser, "edited")
+	require.ErrorContains(t, m.Sync(list), "Follow goes back with the list")
+	_, err := m.Follow(list)
+	require.ErrorContains(t, err, "make a Mirror of a new History, or call ReplaceRows(0) of this one")
+	require.ErrorIs(t, mirror.New(nil, byKey).Sync(list), convo.ErrClosed)
+}
