@@ -101,9 +101,14 @@ func (k *Keeper[M]) take(ctx context.Context, key string) (*kept[M], error) {
 	if e == nil {
 		e = &kept[M]{}
 		k.open[key] = e
-		if err := k.unlocked(key, e, func() error {
+		if err := k.unlocked(key, e, func() (err error) {
+			defer catchIn(&err, "mirror.Keeper")
 			m, err := k.Load(ctx, key)
-			if err == nil {
+			switch {
+			case err != nil:
+			case m == nil:
+				err = &convo.ValueError{Name: "what Load of the Keeper has returned", Value: nil, Want: "a Mirror or an error"}
+			default:
 				e.m, e.stored = m, m.version()
 			}
 			return err
@@ -149,7 +154,7 @@ func (k *Keeper[M]) save(ctx context.Context, key string, e *kept[M], closes boo
 		if now := e.m.version(); now != e.stored {
 			var data []byte
 			if data, err = e.m.Decisions(); err == nil {
-				err = k.Store(ctx, key, data)
+				err = k.store(ctx, key, data)
 			}
 			if err != nil {
 				e.m.h.Logger().Warn("mirror: decisions were not stored", "key", key, "err", err)
@@ -162,6 +167,11 @@ func (k *Keeper[M]) save(ctx context.Context, key string, e *kept[M], closes boo
 		}
 		return err
 	})
+}
+
+func (k *Keeper[M]) store(ctx context.Context, key string, data []byte) (err error) {
+	defer catchIn(&err, "mirror.Keeper")
+	return k.Store(ctx, key, data)
 }
 
 // closeIdle closes a Mirror that was not used for Idle. If Store fails, it tries again later.

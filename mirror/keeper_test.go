@@ -200,11 +200,20 @@ func TestKeeper_LoadFails(t *testing.T) {
 		assert.Equal(t, 2, c.loads["a"])
 
 		k.Load = func(context.Context, string) (*mirror.Mirror[*line], error) { panic("oh") }
-		assert.Panics(t, func() { _ = k.Use(t.Context(), "b", unused) })
+		require.ErrorAs(t, k.Use(t.Context(), "b", unused), new(*convo.PanicError))
+		k.Load = func(context.Context, string) (*mirror.Mirror[*line], error) { return nil, nil }
+		require.ErrorAs(t, k.Use(t.Context(), "b", unused), new(*convo.ValueError))
 		assert.Panics(t, func() {
 			_ = k.Use(t.Context(), "a", func(*mirror.Mirror[*line]) error { panic("oh") })
 		})
 		require.NoError(t, k.Use(t.Context(), "a", syncOnce("a")))
+
+		store := k.Store
+		k.Store = func(context.Context, string, []byte) error { panic("oh") }
+		require.ErrorAs(t, k.Use(t.Context(), "a", func(m *mirror.Mirror[*line]) error {
+			return m.Add(newLine(convo.RoleUser, "typed"))
+		}), new(*convo.PanicError), "what is stored after Use")
+		k.Store = store
 		require.NoError(t, k.Close(t.Context()))
 	})
 }

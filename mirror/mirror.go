@@ -471,8 +471,13 @@ func (m *Mirror[M]) letGo() {
 }
 
 // catch makes an error of a panic in the codec.
-func catch(err *error) {
-	if v := recover(); v != nil {
-		*err = &convo.PanicError{In: "mirror.Codec", Value: v, Stack: string(debug.Stack())}
+func catch(err *error) { caught(err, "mirror.Codec", recover()) }
+
+// catchIn makes an error of a panic in other code of the caller.
+func catchIn(err *error, in string) { caught(err, in, recover()) }
+
+func caught(err *error, in string, v any) {
+	if v != nil {
+		*err = &convo.PanicError{In: in, Value: v, Stack: string(debug.Stack())}
 	}
 }
