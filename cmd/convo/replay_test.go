@@ -270,6 +270,9 @@ func longClaudeFile(t *testing.T, size int) string {
 // TestReplay_Memory bounds what a replay with compactions keeps in memory to twice the file
 // and 4 MB.
 func TestReplay_Memory(t *testing.T) {
+	if !heaptest.Alone(t) {
+		return
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	size := long.Or(3<<20, 10<<20)
 	path := longClaudeFile(t, size)

@@ -2,11 +2,34 @@
 package heaptest
 
 import (
+	"os"
+	"os/exec"
 	"runtime"
 	"runtime/metrics"
+	"strings"
 	"sync/atomic"
+	"testing"
 	"time"
 )
+
+const stopped = "gcstoptheworld=1"
+
+// Alone reports whether nothing is allocated while garbage is collected, so that what Live
+// returns does not depend on the load of the machine. Otherwise it runs the test in a process
+// where that is so.
+func Alone(t *testing.T) bool {
+	if strings.Contains(os.Getenv("GODEBUG"), stopped) {
+		return true
+	}
+	test := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.count=1")
+	test.Env = append(os.Environ(), "GODEBUG="+strings.TrimPrefix(os.Getenv("GODEBUG")+","+stopped, ","))
+	out, err := test.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("in a process of its own: %v", err)
+	}
+	return false
+}
 
 // Peak returns the largest heap while f runs, less that before, in bytes. How much garbage it
 // holds depends on the load of the machine.
@@ -34,9 +57,9 @@ func read(metric string) uint64 {
 func most(f func(), heap func() uint64) uint64 {
 	before, most := heap(), atomic.Uint64{}
 	done := make(chan struct{})
-	stopped := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(ended)
 		for {
 			most.Store(max(most.Load(), heap()))
 			select {
@@ -48,6 +71,6 @@ func most(f func(), heap func() uint64) uint64 {
 	}()
 	f()
 	close(done)
-	<-stopped
+	<-ended
 	return max(most.Load(), before) - before
 }

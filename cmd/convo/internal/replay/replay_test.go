@@ -761,6 +761,9 @@ func longSession(n, compaction int) (s *session.Session, size int) {
 // TestRun_Memory bounds the memory that a replay takes besides the session to two thirds of the
 // text and 5 MB. Garbage is not counted, which depends on the load of the machine.
 func TestRun_Memory(t *testing.T) {
+	if !heaptest.Alone(t) {
+		return
+	}
 	for _, compaction := range []int{0, 250} {
 		s, size := longSession(long.Or(2500, 10_000), compaction)
 		peak := heaptest.Live(func() {
