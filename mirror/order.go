@@ -16,8 +16,7 @@ type plan[M any] struct {
 	gone   []*unit[M]        // known units that the list does not hold any more
 	behind int               // how many items the list before began with
 	append []*unit[M]
-	waits  []*unit[M] // what came by Add, is taken back, and can't be appended yet
-	from   convo.ID   // what stands from this entry on is taken back; 0: everything, -1: nothing
+	from   convo.ID // what stands from this entry on is taken back; 0: everything, -1: nothing
 	past   *PastError
 }
 
@@ -317,9 +316,9 @@ func (p *plan[M]) again() map[*unit[M]]int {
 	return places
 }
 
-// takeWaiting leaves out what came by Add and would stand behind an open call of the list: it
-// waits.
-func (p *plan[M]) takeWaiting() {
+// ready divides what is to be appended: what came by Add would stand after an open call of the
+// list, and waits.
+func (p *plan[M]) ready() (now, waits []*unit[M]) {
 	open := 0
 	for _, u := range p.list {
 		switch u.role {
@@ -331,11 +330,11 @@ func (p *plan[M]) takeWaiting() {
 			open = 0
 		}
 	}
-	for n := len(p.append); open > 0 && n > 0 && p.append[n-1].isOwn && !p.joined[p.append[n-1]]; n-- {
-		p.waits = append(p.waits, p.append[n-1])
-		p.append = p.append[:n-1]
+	n := len(p.append)
+	for p.from >= 0 && open > 0 && n > 0 && p.append[n-1].isOwn && !p.joined[p.append[n-1]] {
+		n--
 	}
-	slices.Reverse(p.waits)
+	return p.append[:n], p.append[n:]
 }
 
 // beginAnew makes p append the whole list, and what it does not hold behind it.
@@ -356,11 +355,9 @@ func (p *plan[M]) keepOrder() {
 
 // commit does what p says.
 func (m *Mirror[M]) commit(p *plan[M]) error {
-	if p.from >= 0 {
-		p.takeWaiting()
-	}
-	msgs := make([]convo.Message, len(p.append))
-	for i, u := range p.append {
+	units, waits := p.ready()
+	msgs := make([]convo.Message, len(units))
+	for i, u := range units {
 		m.name(u)
 		msgs[i] = u.msg
 	}
@@ -396,12 +393,12 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 		}
 	}
 	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return u.listed })
-	for _, u := range p.waits {
+	for _, u := range waits {
 		m.unregister(u)
 		u.id = 0
 		m.waiting = append(m.waiting, &row[M]{units: []*unit[M]{u}})
 	}
-	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return slices.Contains(p.waits, u) })
+	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool { return slices.Contains(waits, u) })
 	for _, u := range m.loose {
 		u.behind = min(u.behind, len(p.list))
 	}
@@ -412,10 +409,10 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 			}
 		}
 	}
-	for i, u := range p.append {
+	for i, u := range units {
 		delete(m.byID, u.id)
 		u.early = false
-		u.id, u.stand = last-convo.ID(len(p.append)-1-i), inView // meet finds it, if results were made in between
+		u.id, u.stand = last-convo.ID(len(units)-1-i), inView // meet finds it, if results were made in between
 		m.register(u)
 	}
 	m.takeValues(p)

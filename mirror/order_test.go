@@ -827,3 +827,25 @@ func TestFollow_SaysWhatToDo(t *testing.T) {
 	require.ErrorContains(t, err, "make a Mirror of a new History, or call ReplaceRows(0) of this one")
 	require.ErrorIs(t, mirror.New(nil, byKey).Sync(list), convo.ErrClosed)
 }
+
+// What stays where it is, since the view would begin with an answer otherwise, does not wait as
+// well.
+func TestSync_KeptOrderBeforeAnOpenCall(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			h, m := newMirror(t, nil, codec)
+			last := step("looking again", 1, 1)
+			list := slices.Concat([]*line{newLine(convo.RoleUser, "first")}, step("looking", 1, 1), []*line{newLine(convo.RoleUser, "second"), last[0]})
+			require.NoError(t, m.Sync(list))
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "They talked."}})
+			require.NoError(t, err)
+			require.NoError(t, h.RewindTo(1))
+			typed := newLine(convo.RoleUser, "typed")
+			require.NoError(t, m.Add(typed))
+			require.NoError(t, m.Sync(list))
+			list = append(list, last[1])
+			require.NoError(t, m.Sync(list))
+			same(t, append([]*line{typed}, list[1:]...), look(t, h, m)[1:])
+		})
+	}
+}
