@@ -217,10 +217,10 @@ func (in *stateJSON) rewind(last ID) {
 // reported after the decisions is not known.
 //
 // Rows are compared with what the view shows, by [Message.Sum], and not by the parts of
-// results that were cleared or cut. For one that does not fit, Resume returns a [*RowError]. Missing rows that the view does not show, such as
-// those that a summary stands for, are not noticed. An error that rows yields is wrapped,
-// and a panic of rows becomes a [*PanicError]. Resume copies rows, so that rows may use
-// the parts of a message again for the next one.
+// results that were cleared or cut. For one that does not fit, Resume returns a [*RowError].
+// Missing rows that the view does not show, such as those that a summary stands for, are not
+// noticed. An error that rows yields is wrapped, and a panic of rows becomes a [*PanicError].
+// Resume copies rows, so that rows may use the parts of a message again for the next one.
 //
 // Queued messages stay queued. The row of a queued message stands where the message was
 // delivered: after the results or the answer that it waited for. It may also stand where

@@ -160,7 +160,7 @@ func (m *Mirror[M]) past(index int, u *unit[M], last convo.ID, reason string) *P
 type Followed struct {
 	Past    *PastError // what differs; nil: nothing did
 	Entries int        // how many entries of the view were taken back
-	Anew    bool       // the conversation has begun anew, since the summary stood for what differs
+	Anew    bool       // the conversation has begun anew; see Follow
 }
 
 // String says in words what was done.
@@ -175,7 +175,8 @@ func (f Followed) String() string {
 }
 
 // Prepare is Sync, Prepare of the History, and View: it returns the messages to send, and
-// the snapshot that they show, for RecordUsage and Recover.
+// the snapshot that they show, for RecordUsage and Recover. If a message for one request only
+// would follow a call without a result, the error is a [*convo.PairError].
 func (m *Mirror[M]) Prepare(ctx context.Context, list []M) ([]M, *convo.Snapshot, error) {
 	if err := m.Sync(list); err != nil {
 		return nil, nil, err
@@ -346,13 +347,14 @@ func (m *Mirror[M]) Sync(list []M) error {
 // Follow is Sync for a list that may have changed, such as one that was read again from a
 // database, or in which a question was edited. Where Sync returns a PastError, Follow takes
 // back what followed the last message that is the same, and goes on with the list. If the
-// summary stands for such a message, the conversation begins anew in the same History, with
-// the whole list: what Add gave stays, and so do pins, by their keys. The archive keeps what
-// was taken back, and Options.Logger gets a warning.
+// summary stands for what followed, or the RolePolicy forbids what would be left, the
+// conversation begins anew in the same History, with the whole list: what Add gave stays, and
+// so do pins, by their keys. The archive keeps what was taken back, and Options.Logger gets a
+// warning.
 //
-// A list whose first message is another is still a [*PastError]. While a
-// Do of the History waits for its answer, a list that has changed is a [*convo.StaleError].
-// Then nothing has changed.
+// A list whose first message is another is still a [*PastError]. While a Do of the History
+// waits for its answer, a list that has changed is a [*convo.StaleError]. Then nothing has
+// changed.
 func (m *Mirror[M]) Follow(list []M) (Followed, error) { return m.sync(list, true) }
 
 func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {

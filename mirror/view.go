@@ -54,7 +54,7 @@ type sight[M any] struct {
 
 func (m *Mirror[M]) shown(s *convo.Snapshot) []sight[M] {
 	unbound := s.Unbound()
-	if m.codec.Seals == nil || !m.codec.Seals(s.Model()) { // what a provider has refused is left out all the same
+	if m.codec.Seals == nil || !m.codec.Seals(s.Model()) { // only what a provider has refused is left out
 		unbound = slices.DeleteFunc(unbound, func(id convo.ID) bool { return id > s.Released() })
 	}
 	front, system := m.front(s), 0

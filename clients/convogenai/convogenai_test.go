@@ -93,7 +93,7 @@ func TestParams(t *testing.T) {
 	}
 }
 
-// Gemini takes its fields in snake_case, too.
+// Gemini also takes its fields in snake_case.
 func TestSnakeCase(t *testing.T) {
 	clienttest.Refuses(t, "systemInstruction", func(url string) convo.Send {
 		return convogenai.Send(newClient(url, withTransport()), model, extraBody(`{"system_instruction":{"parts":[{"text":"x"}]}}`), nil)

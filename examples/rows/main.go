@@ -1,7 +1,7 @@
 // Command rows is an agent that keeps its messages in its own table, and next to them what
 // convo has decided. The table is a file of JSON lines, and stands for one in a database.
 //
-//	$ go run ./examples/rows -dir /tmp/rows Book a table for two.
+//	$ go run ./examples/rows -dir rows Book a table for two.
 //	user: Book a table for two.
 //	assistant: call book({"guests":2})
 //	tool: result of book(booked)
