@@ -195,7 +195,7 @@ func TestTouched(t *testing.T) {
 // Children that a test has started end with it.
 func TestTests_EndChildren(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("ends process groups, which only Linux has here")
+		t.Skip("it looks for the child in /proc, which only Linux has")
 	}
 	binary := filepath.Join(t.TempDir(), "test")
 	require.NoError(t, os.WriteFile(binary, []byte("#!/bin/sh\nsleep 600 &\necho $!\nexit 3\n"), 0o700))
