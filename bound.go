@@ -292,8 +292,9 @@ func (s *state) releasedSince(before *state) (n int) {
 }
 
 // Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it. It is for a provider that has refused the signature of reasoning; Do
-// and Recover call it when they recognise that. It returns how many entries were bound.
+// load restores it, and package wire sends none of their signed reasoning to any model. It is
+// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
+// It returns how many entries were bound.
 func (h *History) Release() (released int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -452,7 +452,7 @@ func TestRecover_Seal(t *testing.T) {
 		assert.Equal(t, 2, calls)
 		require.Len(t, reply.Reports, 1)
 		r := reply.Reports[0]
-		assert.Equal(t, convo.ReasonSeal, r.Reason)
+		assert.Equal(t, convo.ReasonRefused, r.Reason)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Equal(t, 1, r.Released)
 		assert.Equal(t, "signed reasoning of 1 message is left out from now on, because a provider refused it", r.String())

@@ -76,6 +76,9 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 		defer func() { a.release(err) }()
 		err = a.run(ctx)
 	}()
+	if err != nil {
+		h.prove(nil)
+	}
 	a.reply = a.all()
 	a.reply.Reports = a.reports
 	if err == nil && h.opts.Background {
@@ -84,8 +87,12 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	return a.reply, err
 }
 
-// maxRetries is how often Do sends again after a request that was too long.
-const maxRetries = 2
+// These say how often Do sends again after a request that was too long, or of which a part
+// was refused, and how often in all.
+const (
+	maxRetries    = 2
+	maxAllRetries = 3
+)
 
 // maxPauses is how often Do sends a paused answer back.
 const maxPauses = 8
@@ -143,7 +150,7 @@ func (a *answer) run(ctx context.Context) error {
 // request sends the request, again if it was too long. It returns the snapshot that was
 // sent, or nil if a paused answer is no longer the end of the conversation.
 func (a *answer) request(ctx, marked context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
-	for retries := 0; ; retries++ {
+	for tooLong, refused := 0, 0; ; {
 		at, err := a.prepare(ctx, cancel)
 		if at == nil || err != nil {
 			return nil, err
@@ -156,10 +163,21 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 		switch {
 		case a.h.isClosed():
 			return nil, closedBeside(withEnd(ctx, err))
-		case panicked, spent, retries == maxRetries:
+		case panicked, spent, tooLong+refused == maxAllRetries:
 			return nil, withEnd(ctx, err)
 		}
+		count := &tooLong
+		if isPlaced(err) {
+			count = &refused
+		}
+		if *count == maxRetries || count == &refused && len(a.reply.Messages) > 0 { // after content nothing is cleared
+			return nil, withEnd(ctx, err)
+		}
+		*count++
 		retry, r, err := a.h.Recover(ctx, at, err)
+		if r.Reason == ReasonRefused && r.Outcome == OutcomeFailed {
+			a.reports = slices.DeleteFunc(a.reports, func(r Report) bool { return r.Reason == ReasonRefused && r.Outcome == OutcomeApplied })
+		}
 		a.report(r)
 		if !retry {
 			return nil, withEnd(ctx, err)

@@ -645,6 +645,11 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []re
 		return nil, err
 	}
 	ed.cuts, ed.yields = cuts, yields
+	return h.carryOutChecked(ctx, ed, r, noSpill, acceptLocked)
+}
+
+// carryOutChecked is carryOut for an edit that was checked.
+func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
 	spill := h.newSpiller(ctx, noSpill)
 	defer spill.close()
 	for {

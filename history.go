@@ -78,14 +78,16 @@ type History struct {
 	risingTold bool      // many such reports were logged
 	named      int       // the limit that a provider's error named; 0: none
 	closed     bool
-	answers    sentView // what the next answer is for, if it was prepared
-	paramTools []string // of the newest answer
-	failed     ID       // the newest message when a request failed; 0: none has
-	plain      uint64   // versions that are no decisions; see Status.Decisions
-	requeued   uint64   // decisions that made no version
-	resumed    *rowList // of the Decisions that it was made from, until usage is reported; nil: none
-	charge     int64    // what opts.Budget is charged
-	fitted     sum128   // what MakeRoom has reserved in the window
+	answers    sentView   // what the next answer is for, if it was prepared
+	paramTools []string   // of the newest answer
+	encodings  []encoding // of the requests since the newest answer, the last few
+	cure       *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
+	failed     ID         // the newest message when a request failed; 0: none has
+	plain      uint64     // versions that are no decisions; see Status.Decisions
+	requeued   uint64     // decisions that made no version
+	resumed    *rowList   // of the Decisions that it was made from, until usage is reported; nil: none
+	charge     int64      // what opts.Budget is charged
+	fitted     sum128     // what MakeRoom has reserved in the window
 
 	// State from usage reports.
 	heard       bool            // usage was reported for the current model

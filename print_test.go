@@ -236,7 +236,7 @@ var printed = []any{
 	convo.Archived{}, convo.Clear{}, convo.ClearMedia{}, convo.ClearThinking{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
 	convo.Salvaged{}, convo.SealedField{},
 	convo.Record{},
-	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
+	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Place{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.NativeSummary{}, convo.Native{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
 	convo.Tool{}, convo.Handler{}, convo.RunOptions{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
 	convotest.Canned{}, &convotest.Model{}, convotest.Step{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},

@@ -47,9 +47,10 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	if _, err := h.compacting.enter(ctx); err != nil {
 		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
-	if IsSealBroken(cause) {
-		return h.recoverSeal(at, cause)
+	if isPlaced(cause) {
+		return h.recoverPlace(at, cause, overflow.Refused(cause))
 	}
+	h.prove(nil)
 	overflow, err := h.isOverflow(cause)
 	switch {
 	case err != nil:
@@ -107,37 +108,14 @@ func (h *History) notRecovered(reason Reason, err, cause error) (retry bool, r R
 	return false, r, errorf("%w; the provider said: %w", err, cause)
 }
 
-// recoverSeal is Recover for a provider that has refused signed reasoning.
-func (h *History) recoverSeal(at *Snapshot, cause error) (retry bool, r Report, err error) {
-	r = h.notNeededReport()
-	r.Reason = ReasonSeal
-	h.mu.Lock()
-	err = h.ownsLocked(at)
-	if h.endedLocked() {
-		err = ErrClosed
-	}
-	if err == nil {
-		if r.Released = h.bonds(); r.Released > 0 {
-			h.releaseLocked()
-			h.answers = h.viewLocked()
-		}
-	}
-	h.mu.Unlock()
-	switch {
-	case err != nil:
-		return h.notRecovered(ReasonSeal, err, cause)
-	case r.Released == 0:
-		return false, r, cause
-	}
-	r.Outcome = OutcomeApplied
-	h.deliver(r)
-	return true, r, nil
+// IsSealBroken reports whether err means that a provider refused a request because of signed
+// or encrypted reasoning in it: what precedes it is not what it was made after, or its
+// signature is not valid, or it was made with another key. It reads the fields of err and the
+// beginning of its message.
+func IsSealBroken(err error) bool {
+	kind := overflow.Refused(err).Kind
+	return kind == overflow.Seal || kind == overflow.Encrypted
 }
-
-// IsSealBroken reports whether err means that a provider refused a request because of
-// signed reasoning in it: what precedes it is not what it was made after, or its
-// signature is not valid. It reads err as [IsOverflow] does.
-func IsSealBroken(err error) bool { return overflow.IsSeal(err) }
 
 // isOverflow calls Options.IsOverflow, or IsOverflow if it is not set. It returns a
 // panic as fault.

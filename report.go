@@ -42,13 +42,13 @@ const (
 	ReasonRoom                   // MakeRoom was called
 	ReasonOverflow               // Recover was called
 	ReasonAppend                 // Append cut results longer than Options.MaxResult
-	ReasonSeal                   // a provider refused the signature of reasoning; see History.Release
+	ReasonRefused                // a provider refused a part of the request; see History.Recover
 	ReasonTool                   // the model asked for it; see AnswerCompact
 )
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "seal", "tool")
+	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "refused", "tool")
 }
 
 // A Report describes a compaction or an edit. Sizes are in tokens. Sizes of requests
@@ -84,13 +84,14 @@ type Report struct {
 	SummaryAfter   int // after it
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
-	Dropped    []ID // dropped, and not summarised
-	Summarised []ID // dropped, and covered by the summary
-	Cleared    []ID // stayed, with results cleared
-	Shortened  []ID // stayed, with the middle cut out of results
-	Rewritten  []ID // stayed, with other parts; see Rewrite
-	Forgotten  []ID // of these, those whose content was forgotten; keep no copy of it
-	Spared     []ID // were to be dropped or changed, but were pinned after the edit was planned
+	Dropped    []ID    // dropped, and not summarised
+	Summarised []ID    // dropped, and covered by the summary
+	Cleared    []ID    // stayed, with results cleared
+	Shortened  []ID    // stayed, with the middle cut out of results
+	Rewritten  []ID    // stayed, with other parts; see Rewrite
+	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
+	Refused    []Place // of Rewritten, the parts that a provider has refused; see History.Recover
+	Spared     []ID    // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed and not replaced
 
@@ -116,7 +117,7 @@ func (r Report) clone() Report {
 	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
 		*ids = slices.Clone(*ids)
 	}
-	r.Links = slices.Clone(r.Links)
+	r.Links, r.Refused = slices.Clone(r.Links), slices.Clone(r.Refused)
 	return r
 }
 
@@ -217,7 +218,7 @@ func (r *Report) print(ids bool) string {
 		return fmt.Sprintf("cut at append: %s%s, %s → %s tokens", counted(len(r.Shortened), "result", "results"), printIDs(r.Shortened, ids),
 			grouped(r.TokensBefore), grouped(r.TokensAfter))
 	}
-	if r.Reason == ReasonSeal && r.Outcome == OutcomeApplied {
+	if r.Reason == ReasonRefused && r.Outcome == OutcomeApplied && len(r.Refused) == 0 {
 		return fmt.Sprintf("signed reasoning of %s is left out from now on, because a provider refused it", counted(r.Released, "message", "messages"))
 	}
 	var b strings.Builder

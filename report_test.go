@@ -154,6 +154,9 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	_, cut, err := unansweredRound(t, 1000, func(o *convo.Options) { o.OnCompaction = opts.OnCompaction }, 900, 900).Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{5, 6}, cut.Shortened)
+	h = historyOf(t, opts, convo.User("one", convo.NewMedia("image/png", []byte("x"))))
+	_, err = h.Do(t.Context(), refuseOnce("Could not process image"))
+	require.NoError(t, err)
 	v := reflect.ValueOf(r)
 	for i := range v.NumField() {
 		if field := v.Field(i); field.Kind() == reflect.Slice {

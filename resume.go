@@ -419,17 +419,31 @@ func (r *resumer) change(e *entry, cleared bool, changes []rowChange, spilled bo
 		}
 		return &RowError{Key: key, Fault: RowChanged}
 	}
-	if cleared && e.msg.Role == RoleTool {
-		changes = make([]rowChange, len(e.msg.Parts))
-		for i := range changes {
-			changes[i] = rowChange{id: e.id, part: i}
+	o := &original{id: e.id, msg: e.msg.clone()}
+	rest := changes[:0:0]
+	for _, c := range changes {
+		switch {
+		case c.mark == "":
+			rest = append(rest, c)
+		case e.msg.mark(c):
+			e.final = true // a summarizer reads the mark
+		default:
+			if err := fault(); err != nil {
+				return err
+			}
 		}
 	}
-	if len(changes) == 0 {
+	o.read = e.msg.clone()
+	if cleared && e.msg.Role == RoleTool {
+		rest = make([]rowChange, len(e.msg.Parts))
+		for i := range rest {
+			rest[i] = rowChange{id: e.id, part: i}
+		}
+	}
+	if len(rest) == 0 && !e.final {
 		return nil
 	}
-	o := &original{id: e.id, msg: e.msg.clone()}
-	for _, c := range changes {
+	for _, c := range rest {
 		if c.id != e.id || c.part >= len(e.msg.Parts) {
 			return fault()
 		}
@@ -448,7 +462,6 @@ func (r *resumer) change(e *entry, cleared bool, changes []rowChange, spilled bo
 			o.setRef(c.part, c.ref)
 		}
 	}
-	o.read = o.msg
 	r.originals = append(r.originals, o)
 	return nil
 }

@@ -241,13 +241,16 @@ func (r *rowList) cut(last ID) {
 	r.sent = nil
 }
 
-// A rowChange is a result that is not as the row has it: cleared, or without its middle.
+// A rowChange is a part that is not as the row has it: a result that was cleared or is without
+// its middle, or what a text has replaced.
 type rowChange struct {
-	id   ID
-	part int
-	ref  string // in the marker
-	head int    // bytes of the text before the marker
-	left int    // bytes left out; 0: it is cleared
+	id     ID
+	part   int
+	inside int    // 1 more than the index of the part of the result that mark replaces; 0: it replaces the part itself
+	mark   string // replaces a part that is no result, or the arguments of a call; empty: a result was cleared or cut
+	ref    string // in the marker
+	head   int    // bytes of the text before the marker
+	left   int    // bytes left out; 0: it is cleared
 }
 
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
@@ -359,21 +362,34 @@ func isIn(ranges []Range, id ID) bool {
 }
 
 // rowChanges returns how e differs from the message that was appended, whose original is
-// o: in no way, with all results cleared, or with these changes. ok is false if that
-// cannot be told by changes of results.
+// o: in no way, with all results cleared, or with these changes. ok is false if changes
+// cannot tell that.
 func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bool) {
-	if e.final || e.marks.has(bare) {
+	if e.marks.has(bare) {
 		return false, nil, false
 	}
-	if e.missing() == 0 && !hasCleared(&e.msg) && e.own().edit == nil {
+	if !e.final && e.missing() == 0 && !hasCleared(&e.msg) && e.own().edit == nil {
 		return false, nil, true
 	}
-	if o == nil || o.missing != 0 || e.msg.Role != RoleTool || len(o.msg.Parts) != len(e.msg.Parts) || !reflect.DeepEqual(o.msg.Parts, o.read.Parts) {
+	if o == nil || o.missing != 0 || len(o.msg.Parts) != len(e.msg.Parts) || len(o.read.Parts) != len(e.msg.Parts) {
 		return false, nil, false
 	}
+	changes = marksOf(&o.msg, &o.read)
+	marked := o.msg.clone()
+	for i := range changes {
+		changes[i].id = e.id
+		marked.mark(changes[i])
+	}
+	if e.final != (len(changes) > 0) || !reflect.DeepEqual(marked.Parts, o.read.Parts) {
+		return false, nil, false
+	}
+	if e.msg.Role != RoleTool {
+		return false, changes, reflect.DeepEqual(marked.Parts, e.msg.Parts)
+	}
+	marks := changes
 	cleared = true
 	for i, p := range e.msg.Parts {
-		now, was := p.(ToolResult), o.msg.Parts[i].(ToolResult)
+		now, was := p.(ToolResult), marked.Parts[i].(ToolResult)
 		if reflect.DeepEqual(now, was) {
 			cleared = false
 			continue
@@ -387,9 +403,57 @@ func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bo
 		changes = append(changes, change)
 	}
 	if cleared {
-		changes = nil
+		changes = marks
 	}
+	slices.SortStableFunc(changes, func(a, b rowChange) int { return cmp.Compare(a.part, b.part) })
 	return cleared, changes, true
+}
+
+// marksOf returns the texts that stand in now where was has other parts, or other arguments.
+func marksOf(was, now *Message) (marks []rowChange) {
+	for i, p := range was.Parts {
+		switch p := p.(type) {
+		case ToolCall:
+			if to, ok := now.Parts[i].(ToolCall); ok && to.Arguments != p.Arguments {
+				marks = append(marks, rowChange{part: i, mark: to.Arguments})
+			}
+		case ToolResult:
+			to, ok := now.Parts[i].(ToolResult)
+			for k := 0; ok && len(to.Parts) == len(p.Parts) && k < len(p.Parts); k++ {
+				if t, ok := to.Parts[k].(Text); ok && !equalPart(t, p.Parts[k]) {
+					marks = append(marks, rowChange{part: i, inside: k + 1, mark: string(t)})
+				}
+			}
+		default:
+			if t, ok := now.Parts[i].(Text); ok && !equalPart(t, p) {
+				marks = append(marks, rowChange{part: i, mark: string(t)})
+			}
+		}
+	}
+	return marks
+}
+
+// mark puts the mark of a change in its place, and reports whether m has that place. The parts
+// of m are not shared.
+func (m *Message) mark(c rowChange) (ok bool) {
+	if c.part >= len(m.Parts) {
+		return false
+	}
+	switch p := m.Parts[c.part].(type) {
+	case ToolResult:
+		if c.inside < 1 || c.inside > len(p.Parts) {
+			return false
+		}
+		p.Parts = slices.Clone(p.Parts)
+		p.Parts[c.inside-1] = Text(c.mark)
+		m.Parts[c.part] = p
+	case ToolCall:
+		p.Arguments = c.mark
+		m.Parts[c.part] = p
+	default:
+		m.Parts[c.part] = Text(c.mark)
+	}
+	return true
 }
 
 func hasCleared(m *Message) bool {
@@ -484,6 +548,8 @@ func (r *rowList) append(dst []byte) []byte {
 	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte {
 		dst = strictjson.Int(append(dst, '{'), "id", c.id)
 		dst = strictjson.Int(dst, "part", c.part)
+		dst = strictjson.Int(dst, "inside", c.inside)
+		dst = strictjson.Text(dst, "mark", c.mark)
 		dst = strictjson.Int(dst, "head", c.head)
 		dst = strictjson.Int(dst, "left", c.left)
 		return append(strictjson.Text(dst, "ref", c.ref), '}')
@@ -631,6 +697,10 @@ func readRowChange(r *strictjson.Reader) (c rowChange) {
 			c.id = ID(r.Int64())
 		case "part":
 			c.part = r.Int()
+		case "inside":
+			c.inside = r.Int()
+		case "mark":
+			c.mark = r.Text()
 		case "head":
 			c.head = r.Int()
 		case "left":
@@ -713,7 +783,7 @@ func (r *rowList) check() error {
 		return errors.New("changes do not ascend")
 	}
 	for _, c := range r.changes {
-		if c.part < 0 || c.head < 0 || c.left < 0 || int64(c.head) > maxTotal || int64(c.left) > maxTotal {
+		if c.part < 0 || c.inside < 0 || c.head < 0 || c.left < 0 || c.inside > 0 && c.mark == "" || int64(c.head) > maxTotal || int64(c.left) > maxTotal {
 			return errors.New("a change with a number that is out of range")
 		}
 	}

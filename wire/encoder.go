@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
 // An Encoder encodes successive snapshots of a conversation. Encode returns the same
@@ -90,6 +91,7 @@ func (e *Encoder) Encode(s *convo.Snapshot) (Request, error) {
 		e.thin()
 	})
 	e.last = s
+	overflow.Encoded(s, f)
 	end := e.at.point(s.Len())
 	r, err := e.at.request(s)
 	e.at.back(&end)

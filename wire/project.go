@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/models"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -162,9 +163,10 @@ type projector struct {
 	lost   *losses
 	projection
 
-	items   []string   // those that are sent in place of the summary; nil: its text is sent
-	unbound []convo.ID // the entries whose signed reasoning is not sent, ascending; only with seals
-	at      int        // index of the entry of the exchange being projected
+	items    []string   // those that are sent in place of the summary; nil: its text is sent
+	released convo.ID   // no signed reasoning up to this entry is sent, since a provider has refused it
+	unbound  []convo.ID // the entries whose signed reasoning is not sent, ascending; only with seals
+	at       int        // index of the entry of the exchange being projected
 
 	next    message           // passed to the writer, and reused
 	defined writtenTools      // those of the snapshot written last
@@ -255,7 +257,7 @@ func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
 // point is not nil, read calls it before each further exchange that begins with a new
 // entry, and at the end, with the index of the next entry.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
-	p.lost.s = s
+	p.lost.s, p.released = s, s.Released()
 	if p.seals != SealsUnchecked {
 		p.unbound = p.unboundIn(s)
 	}
@@ -809,5 +811,23 @@ func encode(f builtin, s *convo.Snapshot) (Request, error) {
 	}
 	p := newProjector(s, f)
 	p.read(s, 0, nil)
+	overflow.Encoded(s, f)
 	return p.request(s)
+}
+
+func init() {
+	overflow.BodyOf = func(snapshot, format any) (overflow.Body, error) {
+		s, f := snapshot.(*convo.Snapshot), format.(builtin)
+		p := newProjector(s, f)
+		p.read(s, 0, nil)
+		r, err := p.request(s)
+		b := overflow.Body{JSON: r.Body(), Bracket: true}
+		switch f.(type) {
+		case Anthropic:
+			b.Bracket = false
+		case Converse:
+			b.Foreign = true
+		}
+		return b, err
+	}
 }

@@ -63,13 +63,19 @@ func checksSeals(model string) bool {
 // message of a user, and to no paused answer, is unbound: the request for it ended with a
 // marker, which later requests do not have.
 func (p *projector) isUnbound(at int, m *convo.Message) bool {
-	if p.seals == SealsUnchecked || !slices.ContainsFunc(m.Parts, isReasoning) {
+	if !slices.ContainsFunc(m.Parts, isReasoning) {
+		return false
+	}
+	e, _ := p.lost.s.At(at)
+	switch {
+	case e.ID <= p.released: // a provider has refused it
+		return true
+	case p.seals == SealsUnchecked:
 		return false
 	}
 	if w, ok := p.writer.(sealWriter); ok && !w.asked() {
 		return true
 	}
-	e, _ := p.lost.s.At(at)
 	_, found := slices.BinarySearch(p.unbound, e.ID)
 	return found
 }
@@ -136,6 +142,9 @@ func withoutEmpty(parts []convo.Part) []convo.Part {
 // sameBonds returns how many of the first n entries of s were bound, and not bound, when
 // they were read.
 func (p *projector) sameBonds(s *convo.Snapshot, n int) int {
+	if now := s.Released(); now != p.released {
+		n = entryAfter(s, min(now, p.released), n)
+	}
 	if p.seals == SealsUnchecked {
 		return n
 	}
@@ -148,11 +157,16 @@ func (p *projector) sameBonds(s *convo.Snapshot, n int) int {
 		if k == len(list) {
 			continue
 		}
-		for i := range n {
-			if e, _ := s.At(i); e.ID >= list[k] {
-				n = i
-				break
-			}
+		n = entryAfter(s, list[k]-1, n)
+	}
+	return n
+}
+
+// entryAfter returns the index of the first of n entries that is newer than one with an ID, or n.
+func entryAfter(s *convo.Snapshot, id convo.ID, n int) int {
+	for i := range n {
+		if e, _ := s.At(i); e.ID > id && e.Message.Role != convo.RoleSystem {
+			return i
 		}
 	}
 	return n

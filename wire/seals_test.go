@@ -399,7 +399,7 @@ func TestSealCheck(t *testing.T) {
 		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
 		m.Origin = convo.Origin{Format: format, Model: model}
 		h := historyOf(t, convo.User("q"), m, convo.User("q"))
-		h.Release()
+		require.NoError(t, h.SetSystem(convo.System("another")))
 		return strings.Contains(string(mustEncode(t, f, h.Snapshot()).Body()), "c2ln")
 	}
 	for _, list := range []struct {
@@ -426,6 +426,39 @@ func TestSealCheck(t *testing.T) {
 	assert.False(t, sends(wire.Anthropic{Seals: wire.SealsChecked}, "anthropic", "claude-opus-6"))
 	assert.False(t, sends(wire.Converse{Seals: wire.SealsChecked}, "converse", "claude-opus-6"))
 	assert.True(t, sends(wire.Anthropic{Model: "claude-opus-6", Seals: wire.SealsUnchecked}, "anthropic", "claude-opus-6"))
+}
+
+// What a provider has refused is not sent again, also for a model that is known not to check, and
+// an Encoder sends what Encode does.
+func TestReleased(t *testing.T) {
+	for name, f := range map[string]wire.Format{
+		wire.FormatAnthropic:       wire.Anthropic{Model: "claude-opus-4-8"},
+		wire.FormatOpenAIResponses: wire.OpenAIResponses{Model: "gpt-6"},
+	} {
+		answer := func(text string) convo.Message {
+			m := convo.Assistant(text).WithReasoning(convo.Reasoning{ID: "rs_" + text, Text: "hm", Signature: "msg_" + text, Encrypted: "ZW5j" + text})
+			m.Origin = convo.Origin{Format: name, Model: "claude-opus-4-8"}
+			if name == wire.FormatOpenAIResponses {
+				m.Origin.Model = "gpt-6"
+			}
+			return m
+		}
+		h := historyOf(t, convo.User("q"), answer("one1"), convo.User("q"))
+		e := &wire.Encoder{Format: f}
+		body := func() string {
+			r, err := e.Encode(h.Snapshot())
+			require.NoError(t, err)
+			got := string(r.Body())
+			require.Equal(t, string(mustEncode(t, f, h.Snapshot()).Body()), got)
+			return got
+		}
+		require.Regexp(t, "rs_one1|ZW5j|msg_one1", body())
+		h.Release()
+		require.NotRegexp(t, "rs_one1|ZW5j|msg_one1", body())
+		mustAppend(t, h, answer("two2"), convo.User("q"))
+		require.Regexp(t, "rs_two2|ZW5j|msg_two2", body())
+		require.NotRegexp(t, "rs_one1|msg_one1", body())
+	}
 }
 
 // A sealTalk is a conversation with a provider that checks.

@@ -1,5 +1,5 @@
 // Package overflow recognizes the errors with which providers, gateways and model servers
-// report that a request was too long for the model, or that the seal of reasoning is broken.
+// report that a request was too long for the model, or that a part of it was refused.
 package overflow
 
 import (
@@ -18,21 +18,6 @@ import (
 // of package convo documents what Is reads.
 func Is(err error) bool {
 	return slices.ContainsFunc(read(err), (*providerError).isOverflow)
-}
-
-// IsSeal reports whether an error means that reasoning in a request is not where it was
-// signed, or has another signature. IsSealBroken of package convo documents what it reads.
-func IsSeal(err error) bool {
-	return slices.ContainsFunc(read(err), func(e *providerError) bool {
-		switch {
-		case e.status == tooManyRequests:
-			return false
-		case strings.Contains(e.text, "bound to a different conversation"):
-			return true
-		}
-		return strings.Contains(e.text, "invalid") && (strings.Contains(e.text, "signature") && strings.Contains(e.text, "thinking") && strings.Contains(e.text, "block") ||
-			strings.Contains(e.text, "redacted_thinking"))
-	})
 }
 
 // The HTTP status codes for an exceeded rate and for a request with too many bytes.
@@ -63,8 +48,9 @@ const answerShare = 16
 // A providerError is what an error contains of a provider's answer.
 type providerError struct {
 	texts  []string
-	text   string // all texts in lower case, without escapes and addresses, with single spaces
-	status int    // the HTTP status; 0: not known
+	own    []string // the texts of each error alone, for Refused
+	text   string   // all texts in lower case, without escapes and addresses, with single spaces
+	status int      // the HTTP status; 0: not known
 
 	tooLarge bool // a client says that the request was too long
 }
@@ -415,6 +401,8 @@ const (
 	maxErrors    = 64      // the maximum number of errors in a tree that are read
 	maxErrorText = 4 << 10 // the number of bytes read at each end of a text
 	maxErrorSum  = 32 << 10
+	maxOwn       = 64 << 10
+	maxOwnSum    = 256 << 10
 	maxEmbedded  = 4 // levels of structs embedded in an error
 )
 
@@ -459,9 +447,12 @@ func field(v reflect.Value, name string, levels int) (found reflect.Value) {
 // them is also read on its own; err itself, with the texts of all, is the last. It does
 // not use errors.As, which never returns when errors wrap each other in a circle.
 func read(err error) []*providerError {
-	sum := 0
+	sum, kept := 0, 0
 	var to *providerError
 	add := func(s string) {
+		if kept += min(len(s), maxOwn); s != "" && kept <= maxOwnSum {
+			to.own = append(to.own, s[:min(len(s), maxOwn)])
+		}
 		if len(s) > 2*maxErrorText {
 			s = s[:text.Floor(s, maxErrorText)] + " " + s[text.Ceil(s, len(s)-maxErrorText):]
 		}

@@ -1,0 +1,591 @@
+package convo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/imagesize"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
+)
+
+// A Place is a part of an entry that a provider has refused.
+type Place struct {
+	ID     ID     // of the entry
+	Key    string // of its message
+	Part   int    // index of the part
+	Inside int    // index in the parts of that result; -1: the part itself
+	Words  string // what the provider says
+}
+
+// String returns where it is, and the beginning of what the provider says.
+func (p Place) String() string {
+	in := ""
+	if p.Inside >= 0 {
+		in = fmt.Sprintf(", part %d of the result", p.Inside)
+	}
+	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
+}
+
+// Format prints what String returns.
+func (p Place) Format(f fmt.State, verb rune) { printTo(f, verb, func(bool) string { return p.String() }) }
+
+// A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
+// writes the body itself, and so knows which entries a path in the error belongs to, returns
+// one for [History.Recover]. The formats of package wire need none.
+type PlaceError struct {
+	Places []Place // only ID, Part and Inside are read
+	Err    error   // of the provider
+}
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("convo: refused at %s: %v", counted(len(e.Places), "place", "places"), e.Err)
+}
+
+// Unwrap returns the error of the provider.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// An encoding is a snapshot and the format that has encoded it.
+type encoding struct {
+	at     *Snapshot
+	format any
+}
+
+// mostEncodings is how many snapshots a History remembers as encoded.
+const mostEncodings = 4
+
+func init() {
+	overflow.Encoded = func(s, format any) {
+		at, ok := s.(*Snapshot)
+		if !ok || at == nil || at.owner == nil {
+			return
+		}
+		h := at.owner
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at == at })
+		if n := len(h.encodings); n == mostEncodings {
+			h.encodings = slices.Delete(h.encodings, 0, 1)
+		}
+		h.encodings = append(h.encodings, encoding{at, format})
+	}
+}
+
+// A cure is what Recover clears after a refusal.
+type cure struct {
+	refusal overflow.Refusal
+	cause   error // of the provider, the first one
+	places  []Place
+	release ID // signed reasoning up to this entry is left out; 0: none is
+
+	// These are set once it is applied.
+	report   Report
+	version  uint64 // of the view
+	released ID     // h.released before
+}
+
+// recoverPlace is Recover for a provider that has refused a part of the request.
+func (h *History) recoverPlace(at *Snapshot, cause error, refusal overflow.Refusal) (retry bool, r Report, err error) {
+	r = h.notNeededReport()
+	r.Reason = ReasonRefused
+	h.mu.Lock()
+	err = h.ownsLocked(at)
+	if h.endedLocked() {
+		err = ErrClosed
+	}
+	c := &cure{refusal: refusal, cause: cause}
+	body, last := overflow.Body{}, h.cure
+	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); err == nil && i >= 0 {
+		format := h.encodings[i].format
+		h.mu.Unlock()
+		body, _ = bodyOf(at, format)
+		h.mu.Lock()
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return h.notRecovered(ReasonRefused, err, cause)
+	}
+	if err = c.find(at, body); err == nil && last != nil {
+		switch {
+		case at.version < last.version && last.isOf(c): // another request has cured it since
+			return true, r, nil
+		case at.version >= last.version && (last.refusal.Same(refusal) || last.isOf(c)):
+			return false, h.giveUp(last), last.cause
+		}
+		h.prove(nil)
+	}
+	if err == nil && len(c.places) == 0 && c.release == 0 {
+		return false, r, cause
+	}
+	if err == nil {
+		err = h.applyCure(at, c)
+	}
+	if err != nil {
+		return h.notRecovered(ReasonRefused, err, cause)
+	}
+	return true, c.report, nil
+}
+
+// isPlaced reports whether a provider has refused a part of a request.
+func isPlaced(err error) bool {
+	return overflow.Refused(err).Kind != overflow.NotRefused || placesIn(err) != nil
+}
+
+// bodyOf returns the body that a format writes of a snapshot.
+func bodyOf(at *Snapshot, format any) (b overflow.Body, err error) {
+	defer catch(&err, "Encode")
+	return overflow.BodyOf(at, format)
+}
+
+// isOf reports whether what c clears is what o clears, or a part of it.
+func (c *cure) isOf(o *cure) bool {
+	return c.release != 0 && o.release != 0 || slices.ContainsFunc(o.places, func(p Place) bool {
+		return slices.ContainsFunc(c.places, func(q Place) bool { return q.ID == p.ID && q.Part == p.Part && q.Inside == p.Inside })
+	})
+}
+
+// applyCure clears what c names. It stays undelivered until prove or giveUp.
+func (h *History) applyCure(at *Snapshot, c *cure) error {
+	start := time.Now()
+	c.report = h.notNeededReport()
+	c.report.Reason = ReasonRefused
+	if len(c.places) > 0 {
+		ed := &checkedEdit{at: &at.state, oldSummary: at.summary}
+		if err := ed.clearPlaces(at, c.places); err != nil {
+			return err
+		}
+		c.report = Report{Reason: ReasonRefused}
+		if _, err := h.carryOutChecked(context.Background(), ed, &c.report, true, nil); err != nil {
+			return err
+		}
+		if c.report.Outcome == OutcomeDeclined {
+			return cmp.Or(c.report.Cause, ErrNoGain)
+		}
+		c.report.Refused = c.places
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	c.released = h.released
+	if c.release > h.released {
+		c.report.Released += h.signedIn(h.released, c.release)
+		h.released = c.release
+		h.newVersionLocked()
+	}
+	c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
+	c.report.Fits = h.fitsLocked()
+	h.answers = h.viewLocked()
+	c.version, h.cure = h.version, c
+	return nil
+}
+
+// prove delivers the report of the cure in place, if there is one: the provider has accepted
+// a request that was made since, or has refused it for another reason. at is the snapshot of
+// that request, or nil.
+func (h *History) prove(at *Snapshot) {
+	h.mu.Lock()
+	if at != nil {
+		h.encodings = nil
+	}
+	c := h.cure
+	if c == nil || at != nil && at.version < c.version {
+		h.mu.Unlock()
+		return
+	}
+	h.cure = nil
+	h.mu.Unlock()
+	h.deliver(c.report)
+}
+
+// giveUp puts back what a cure has cleared, since the provider refuses the request as before,
+// and returns the report.
+func (h *History) giveUp(c *cure) Report {
+	h.mu.Lock()
+	h.cure = nil
+	since, held := h.heldSince, h.heldAt
+	if h.released == c.release {
+		h.released = c.released
+		h.newVersionLocked()
+	}
+	h.mu.Unlock()
+	r := h.notNeededReport()
+	r.Reason, r.Outcome = ReasonRefused, OutcomeFailed
+	r.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
+	if len(c.places) > 0 {
+		if err := h.Undo(c.report); err != nil { // there was another edit, and it stays
+			r.Cause = err
+		}
+	}
+	h.mu.Lock()
+	h.heldSince, h.heldAt = since, held
+	h.answers = h.viewLocked()
+	h.mu.Unlock()
+	h.deliver(r)
+	return r
+}
+
+// signedIn returns how many entries after one ID and up to another have signed reasoning.
+func (s *state) signedIn(after, last ID) (n int) {
+	for _, e := range s.list {
+		if e.id > after && e.id <= last && e.msg.isSigned() {
+			n++
+		}
+	}
+	return n
+}
+
+// A spot is a part of a message in view.
+type spot struct {
+	e            *entry // nil: the message is ephemeral
+	part, inside int
+	p            Part
+}
+
+// find finds what a provider has refused in the request that was made of at.
+func (c *cure) find(at *Snapshot, body overflow.Body) error {
+	if named := placesIn(c.cause); named != nil {
+		return c.take(at, named)
+	}
+	var all, found []spot // of the kind that is refused
+	for s := range at.spots {
+		if isRefused(s.p, c.refusal) {
+			all = append(all, s)
+		}
+	}
+	located := false // the place is one of the body
+	for _, path := range c.refusal.Paths {
+		within := body.At(path)
+		located = located || within != nil
+		for _, in := range within {
+			if here := spotsOf(all, in); len(here) > 0 {
+				found = append(found, here...)
+				break
+			}
+		}
+	}
+	switch c.refusal.Kind {
+	case overflow.Reference:
+		found = all // to this tool
+	case overflow.Block:
+		if c.refusal.Name != "" {
+			found = all // with this id
+		}
+	case overflow.Image:
+		for _, s := range all {
+			if m, ok := s.p.(Media); ok && c.refusal.Most > 0 && largestSide(m) > c.refusal.Most {
+				found = append(found, s)
+			}
+		}
+	case overflow.Seal, overflow.Encrypted:
+		return c.leaveOut(at, found, all)
+	}
+	if len(found) == 0 && !located && len(all) == 1 {
+		found = all // it can be no other
+	}
+	if slices.ContainsFunc(found, func(s spot) bool { return s.e == nil }) {
+		return &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
+	}
+	return c.clear(at, found)
+}
+
+// placesIn returns the places that a PlaceError names, or nil.
+func placesIn(err error) (places []Place) {
+	left := 64
+	eachError(err, &left, func(err error) {
+		if e, ok := err.(*PlaceError); ok && e != nil && places == nil {
+			places = e.Places
+		}
+	})
+	return places
+}
+
+// take takes what the caller names.
+func (c *cure) take(at *Snapshot, places []Place) error {
+	if c.refusal.Words == "" {
+		c.refusal.Words = printError(c.cause)
+	}
+	var found []spot
+	var release ID
+	for _, p := range places {
+		i := -1
+		for s := range at.spots {
+			if s.e == nil || s.e.id != p.ID || s.part != p.Part || p.Inside >= 0 && s.inside != p.Inside {
+				continue
+			}
+			i = 0
+			switch s.p.(type) {
+			case Text:
+				if p.Inside < 0 && s.inside >= 0 {
+					continue // it names a whole result
+				}
+				return &EditError{Rule: "clears a text, which no refusal does", ID: p.ID}
+			case Reasoning:
+				release = max(release, p.ID)
+			default:
+				found = append(found, s)
+			}
+		}
+		if i < 0 {
+			return &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have", p.Part, p.Inside), ID: p.ID}
+		}
+	}
+	if c.release = release; release <= at.released {
+		c.release = 0
+	}
+	return c.clear(at, found)
+}
+
+// spots yields the parts of the messages in view but for those of system messages and the
+// summary.
+func (s *state) spots(yield func(spot) bool) {
+	of := func(e *entry, m *Message) bool {
+		for i, p := range m.Parts {
+			result, ok := p.(ToolResult)
+			if !ok {
+				if !yield(spot{e, i, -1, p}) {
+					return false
+				}
+				continue
+			}
+			for k, p := range result.Parts {
+				if !yield(spot{e, i, k, p}) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	for _, e := range s.list {
+		if !of(e, &e.msg) {
+			return
+		}
+	}
+	if s.eph != nil {
+		for i := range s.eph.msgs {
+			if !of(nil, &s.eph.msgs[i]) {
+				return
+			}
+		}
+	}
+}
+
+// isRefused reports whether a part is of the kind that is refused.
+func isRefused(p Part, r overflow.Refusal) bool {
+	switch p := p.(type) {
+	case Media:
+		isImage := p.MIME == "" || strings.HasPrefix(p.MIME, "image/")
+		return r.Kind == overflow.Image && isImage || r.Kind == overflow.Document && !isImage
+	case ToolCall:
+		return r.Kind == overflow.Arguments && utf8.RuneCountInString(p.Arguments) > r.Most
+	case Reasoning:
+		return (r.Kind == overflow.Seal || r.Kind == overflow.Encrypted) && p.Signature+p.Encrypted != ""
+	case Opaque:
+		switch r.Kind {
+		case overflow.Image:
+			return blockOf(p).is("image")
+		case overflow.Document:
+			return blockOf(p).is("document")
+		case overflow.Encrypted:
+			return blockOf(p).is("reasoning")
+		case overflow.Reference:
+			return blockOf(p).refersTo(r.Name)
+		case overflow.Block:
+			b := blockOf(p)
+			return r.Name == "" || b["id"] == r.Name || b["tool_use_id"] == r.Name
+		}
+	}
+	return false
+}
+
+// A block is the JSON of an Opaque.
+type block map[string]any
+
+// blockOf returns the block of an Opaque, or nil if it is no object.
+func blockOf(o Opaque) (b block) {
+	_ = json.Unmarshal([]byte(o.JSON), &b)
+	return b
+}
+
+func (b block) is(kind string) bool { return b["type"] == kind }
+
+// refersTo reports whether b holds a reference to a tool.
+func (b block) refersTo(tool string) (found bool) {
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			found = found || v["type"] == "tool_reference" && v["tool_name"] == tool
+			for _, in := range v {
+				walk(in)
+			}
+		case []any:
+			for _, in := range v {
+				walk(in)
+			}
+		}
+	}
+	walk(map[string]any(b))
+	return found
+}
+
+// largestSide returns the longer side of an image in pixels, or 0 if it is not known.
+func largestSide(m Media) int {
+	width, height, _ := imagesize.Of(m.Data)
+	return max(width, height)
+}
+
+// leastShared is the length of a string that a block shares with a part of the body only if
+// they are the same.
+const leastShared = 16
+
+// spotsOf returns the parts that an object of the body was made of.
+func spotsOf(all []spot, in map[string]any) (found []spot) {
+	texts := make(map[string]bool)
+	for s := range overflow.Strings(in) {
+		texts[s] = true
+		if _, data, ok := strings.Cut(s, ";base64,"); ok {
+			texts[data] = true
+		}
+	}
+	has := func(s string) bool { return s != "" && texts[s] }
+	for _, s := range all {
+		var ok bool
+		switch p := s.p.(type) {
+		case Media:
+			ok = has(cmp.Or(p.Data, p.URL))
+		case ToolCall:
+			ok = has(p.Arguments)
+		case Reasoning:
+			ok = has(p.Signature) || has(p.Encrypted) || has(p.ID)
+		case Opaque:
+			for t := range overflow.Strings(map[string]any(blockOf(p))) {
+				ok = ok || len(t) >= leastShared && has(t)
+			}
+		}
+		if ok {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// leaveOut sets up to which entry signed reasoning is left out: the one that is named, or all.
+// What another server has encrypted is all of it.
+func (c *cure) leaveOut(at *Snapshot, found, all []spot) error {
+	var newest, named ID
+	all = slices.DeleteFunc(all, func(s spot) bool { return s.e == nil })
+	for _, s := range all {
+		newest = max(newest, s.e.id)
+	}
+	for _, s := range found {
+		if s.e != nil {
+			named = max(named, s.e.id)
+		}
+	}
+	if c.refusal.Kind == overflow.Encrypted || named == 0 {
+		named = newest
+	}
+	if slices.ContainsFunc(all, func(s spot) bool { return isReasoning(s.p) && s.e.id > at.released && s.e.id <= named }) {
+		c.release = named
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(s spot) bool { return isReasoning(s.p) })
+	return c.clear(at, all) // reasoning that is kept as a block
+}
+
+func isReasoning(p Part) bool { _, ok := p.(Reasoning); return ok }
+
+// clear sets what is cleared: the parts found, and their partners.
+func (c *cure) clear(at *Snapshot, found []spot) error {
+	for i := 0; i < len(found); i++ {
+		s := found[i]
+		if o, ok := s.p.(Opaque); ok {
+			b := blockOf(o)
+			for partner := range at.spots {
+				if o, ok := partner.p.(Opaque); ok && partner.e != nil && b.isPartner(blockOf(o)) && !slices.Contains(found, partner) {
+					found = append(found, partner)
+				}
+			}
+		}
+	}
+	floor := at.floor()
+	for _, s := range found {
+		if i, _ := index(at.list, s.e.id); floor.pinned(i) {
+			return &EditError{Rule: "clears what the provider has refused in " + pinnedRule + "; Unpin it first", ID: s.e.id}
+		}
+		p := Place{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside, Words: c.refusal.Words}
+		if !slices.Contains(c.places, p) {
+			c.places = append(c.places, p)
+		}
+	}
+	slices.SortFunc(c.places, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Inside, b.Inside))
+	})
+	return nil
+}
+
+// isPartner reports whether one of two blocks is the result of the other.
+func (b block) isPartner(o block) bool {
+	is := func(call, result block) bool {
+		id, ok := call["id"].(string)
+		return ok && id != "" && result["tool_use_id"] == id
+	}
+	return is(b, o) || is(o, b)
+}
+
+// clearPlaces adds to ed the entries without what is refused in them. The places ascend.
+func (ed *checkedEdit) clearPlaces(at *Snapshot, places []Place) error {
+	for len(places) > 0 {
+		e := at.find(places[0].ID)
+		m := e.msg.clone()
+		for len(places) > 0 && places[0].ID == e.id {
+			m.clearAt(places[0])
+			places = places[1:]
+		}
+		own, err := m.checked(new([1]Part))
+		if err != nil {
+			return err
+		}
+		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: own})
+	}
+	return nil
+}
+
+// clearAt clears a part of m, whose parts are not shared.
+func (m *Message) clearAt(p Place) {
+	part := &m.Parts[p.Part]
+	if result, ok := (*part).(ToolResult); ok {
+		result.Parts = slices.Clone(result.Parts)
+		result.Parts[p.Inside] = Text(refusedMarker(result.Parts[p.Inside], p.Words))
+		*part = result
+		return
+	}
+	if call, ok := (*part).(ToolCall); ok {
+		call.Arguments = refusedMarker(call, p.Words)
+		*part = call
+		return
+	}
+	*part = Text(refusedMarker(*part, p.Words))
+}
+
+// refusedMarker returns what stands in place of a part that a provider has refused.
+func refusedMarker(p Part, words string) string {
+	what := ""
+	switch p := p.(type) {
+	case Media:
+		what = p.kind() + ", " + p.place()
+	case ToolCall:
+		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), shorten(words, 200))})
+		return string(data)
+	case Opaque:
+		kind, _ := blockOf(p)["type"].(string)
+		what = "block " + shorten(cmp.Or(kind, "of "+p.Format), 100)
+	}
+	return fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, shorten(words, 200))
+}

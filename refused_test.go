@@ -1,0 +1,450 @@
+package convo_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// refuseOnce returns a Send that is refused with a text, and then answers.
+func refuseOnce(text string) convo.Send {
+	asked := false
+	return func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if !asked {
+			asked = true
+			return convo.Reply{}, errors.New(text)
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("yes")}}, nil
+	}
+}
+
+// A refuser is a provider that refuses requests in which it finds a text, and names the path.
+type refuser struct {
+	format  wire.Format
+	refuses string // part of what it refuses
+	path    func(steps []any) string
+	message string // "%s" is the path
+	asked   int
+	bodies  []string
+}
+
+func (r *refuser) send(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+	r.asked++
+	req, err := r.format.Encode(s)
+	if err != nil {
+		return convo.Reply{}, err
+	}
+	body := req.Body()
+	r.bodies = append(r.bodies, string(body))
+	var v any
+	if err := json.Unmarshal(body, &v); err != nil {
+		return convo.Reply{}, err
+	}
+	if steps := stepsTo(v, r.refuses); steps != nil {
+		message := r.message
+		if strings.Contains(message, "%s") {
+			message = fmt.Sprintf(message, r.path(steps))
+		}
+		return convo.Reply{}, fmt.Errorf("400 Bad Request: {\"error\":{\"message\":%q}}", message)
+	}
+	return convo.Reply{Messages: []convo.Message{convo.Assistant("yes")}}, nil
+}
+
+// stepsTo returns the names and indexes on the way to the first string that contains a text, or
+// nil.
+func stepsTo(v any, text string) []any {
+	switch v := v.(type) {
+	case string:
+		if strings.Contains(v, text) {
+			return []any{}
+		}
+	case []any:
+		for i, in := range v {
+			if steps := stepsTo(in, text); steps != nil {
+				return append([]any{i}, steps...)
+			}
+		}
+	case map[string]any:
+		for name, in := range v {
+			if steps := stepsTo(in, text); steps != nil {
+				return append([]any{name}, steps...)
+			}
+		}
+	}
+	return nil
+}
+
+func dotted(steps []any) string {
+	var words []string
+	for _, s := range steps {
+		words = append(words, fmt.Sprint(s))
+	}
+	return strings.Join(words, ".")
+}
+
+func bracketed(steps []any) string {
+	path := ""
+	for _, s := range steps {
+		if i, ok := s.(int); ok {
+			path += fmt.Sprintf("[%d]", i)
+		} else if path += "." + s.(string); path[0] == '.' {
+			path = path[1:]
+		}
+	}
+	return path
+}
+
+// refusers are providers with the grammar of their paths. Converse names paths of another body.
+var refusers = map[string]refuser{
+	"anthropic": {format: wire.Anthropic{}, path: dotted},
+	"chat":      {format: wire.OpenAIChat{}, path: bracketed},
+	"responses": {format: wire.OpenAIResponses{}, path: bracketed},
+	"gemini":    {format: wire.Gemini{}, path: bracketed},
+}
+
+// image returns an image of which no other has the bytes.
+func image(name string) convo.Media {
+	return convo.NewMedia("image/png", []byte("\x89PNG image "+name))
+}
+
+// manyImages is a conversation with images between and in other messages.
+func manyImages(t *testing.T, opts *convo.Options) *convo.History {
+	if opts == nil {
+		opts = &convo.Options{}
+	}
+	opts.Roles = convo.Relaxed()
+	call := callOf("a")
+	result := convo.Result(call, "two pictures")
+	in := result.ToolResults()[0]
+	in.Parts = append(in.Parts, image("in 1"), image("in 2"))
+	result.Parts[0] = in
+	h := historyOf(t, opts, convo.User("look", image("one")), convo.Assistant("a", call), result, convo.Assistant("seen"),
+		convo.User("and", image("two"), convo.Text("and this"), image("three")), convo.Assistant("seen"))
+	require.NoError(t, h.SetSystem(convo.System("system")))
+	mustAppend(t, h, convo.System("a note"))
+	mustAppend(t, h, convo.User("next"), convo.User("more"))
+	return h
+}
+
+// What a provider refuses at a place is cleared there, and nothing else.
+func TestRecover_Place(t *testing.T) {
+	for name, r := range refusers {
+		for _, bad := range []struct {
+			name  string
+			image convo.Media
+			place convo.Place
+		}{
+			{"of a user", image("three"), convo.Place{ID: 5, Part: 3, Inside: -1}},
+			{"in a result", image("in 2"), convo.Place{ID: 3, Part: 0, Inside: 2}},
+		} {
+			t.Run(name+" "+bad.name, func(t *testing.T) {
+				var told []convo.Report
+				h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
+				before := h.Snapshot().Messages()
+				r := r
+				r.refuses, r.message = bad.image.Data, "%s: Could not process image"
+				reply, err := h.Do(t.Context(), func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+					assert.Empty(t, told, "it is not proved yet")
+					return r.send(ctx, s)
+				})
+				require.NoError(t, err)
+				assert.Equal(t, 2, r.asked)
+				require.Len(t, reply.Reports, 1)
+				report := reply.Reports[0]
+				bad.place.Words = report.Refused[0].Words
+				assert.Equal(t, []convo.Place{bad.place}, report.Refused)
+				assert.Contains(t, bad.place.Words, "Could not process image")
+				assert.Equal(t, convo.ReasonRefused, report.Reason)
+				assert.Equal(t, convo.OutcomeApplied, report.Outcome)
+				assert.Equal(t, []convo.ID{bad.place.ID}, report.Rewritten)
+				require.Len(t, told, 1)
+				assert.Equal(t, report.Refused, told[0].Refused)
+
+				after := h.Snapshot().Messages()
+				all := fmt.Sprint(after)
+				assert.Contains(t, all, "removed, since the provider refused it")
+				assert.Equal(t, 4, countMedia(after))
+				require.NoError(t, h.Undo(report))
+				restored := h.Snapshot().Messages()
+				assert.Equal(t, before, restored[:len(before)])
+			})
+		}
+	}
+}
+
+func countMedia(msgs []convo.Message) (n int) {
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case convo.Media:
+				n++
+			case convo.ToolResult:
+				n += countMedia([]convo.Message{{Parts: p.Parts}})
+			}
+		}
+	}
+	return n
+}
+
+// If the provider refuses the request as before, what was cleared is back, and the first error is
+// returned.
+func TestRecover_PlaceInVain(t *testing.T) {
+	for _, again := range []string{"messages.0.content.1: Could not process image", "messages.0.content.1: The image was specified using the image/png media type"} {
+		var told []convo.Report
+		h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
+		before := h.Snapshot()
+		first := errors.New("messages.0.content.1: Could not process image")
+		asked := 0
+		reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+			_, _ = wire.Anthropic{}.Encode(before)
+			_, _ = wire.Anthropic{}.Encode(s)
+			if asked++; asked == 1 {
+				return convo.Reply{}, first
+			}
+			assert.Equal(t, 4, countMedia(s.Messages()))
+			return convo.Reply{}, errors.New(again)
+		})
+		if again == first.Error() {
+			assert.Equal(t, first, err)
+			assert.Equal(t, before.Messages(), h.Snapshot().Messages())
+			for _, r := range slices.Concat(told, reply.Reports) {
+				assert.NotEqual(t, convo.OutcomeApplied, r.Outcome)
+			}
+			require.Len(t, reply.Reports, 1)
+			assert.Equal(t, "compaction failed at 1,000 tokens", strings.SplitN(reply.Reports[0].String(), ":", 2)[0][:17]+" at 1,000 tokens")
+		}
+		assert.Equal(t, 2, asked)
+	}
+}
+
+// A failure that says nothing of the place leaves what was cleared, and it is told.
+func TestRecover_PlaceThenOther(t *testing.T) {
+	for _, other := range []string{"503 Service Unavailable", "connection reset", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`} {
+		var told []convo.Report
+		h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
+		r := refusers["anthropic"]
+		r.refuses, r.message = image("two").Data, "%s: Could not process image"
+		reply, err := h.Do(t.Context(), func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
+			reply, err := r.send(ctx, s)
+			if r.asked > 1 {
+				err = errors.New(other)
+			}
+			return reply, err
+		})
+		require.EqualError(t, err, other)
+		assert.Equal(t, 2, r.asked)
+		assert.Equal(t, 4, countMedia(h.Snapshot().Messages()))
+		require.Len(t, reply.Reports, 1)
+		assert.Equal(t, convo.OutcomeApplied, reply.Reports[0].Outcome)
+		assert.Len(t, told, 1)
+	}
+}
+
+// What cannot be found, what is not of the kind that was refused, and what is pinned stays.
+func TestRecover_PlaceNotFound(t *testing.T) {
+	for _, text := range []string{
+		"messages.0.content.0: Could not process image",   // a text
+		"messages.99.content.1: Could not process image",  // out of range
+		"messages[0].content[1]: Could not process image", // another grammar, and there are five images
+		"contents[0].parts[1]: Could not process image",   // the same
+		"messages.0.content.1: The PDF specified is password protected.",
+		"Could not process image",
+		"system.0: Could not process image",
+		"messages.0.content.1: Tool reference 'X' not found in available tools",
+		"Invalid 'messages[1].tool_calls[0].function.arguments': string too long. Expected a string with maximum length 1048576, but got a string with length 1900000 instead.",
+		"rate limit: messages.0.content.1: Could not process image",
+	} {
+		h := manyImages(t, nil)
+		cause := errors.New(text)
+		unchanged(t, h, func() {
+			asked := 0
+			_, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+				asked++
+				_, _ = wire.Anthropic{}.Encode(s)
+				return convo.Reply{}, cause
+			})
+			require.Equal(t, cause, err, text)
+			assert.Equal(t, 1, asked, text)
+		})
+	}
+	h := manyImages(t, nil)
+	require.NoError(t, h.Pin(1))
+	cause := errors.New("messages.0.content.1: Could not process image")
+	unchanged(t, h, func() {
+		_, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+			_, _ = wire.Anthropic{}.Encode(s)
+			return convo.Reply{}, cause
+		})
+		require.ErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "Unpin it first")
+		wrong, ok := errors.AsType[*convo.EditError](err)
+		require.True(t, ok)
+		assert.EqualValues(t, 1, wrong.ID)
+	})
+	require.NoError(t, h.SetEphemeral(convo.User("now", image("now"))))
+	_, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		_, _ = wire.OpenAIChat{}.Encode(s)
+		return convo.Reply{}, errors.New("messages[7].content[1].image_url: Could not process image")
+	})
+	require.ErrorContains(t, err, "Could not process image")
+}
+
+// After content nothing is cleared, and a request is sent again at most three times.
+func TestDo_PlaceRetries(t *testing.T) {
+	h := manyImages(t, nil)
+	unchanged(t, h, func() {
+		_, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+			_, _ = wire.Anthropic{}.Encode(s)
+			return convo.Reply{Messages: []convo.Message{convo.Assistant("I")}}, errors.New("messages.0.content.1: Could not process image")
+		})
+		require.EqualError(t, err, "messages.0.content.1: Could not process image")
+	})
+
+	// Each image is refused: two are cleared, and the third refusal is returned.
+	asked := 0
+	reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+		asked++
+		req, err := wire.Anthropic{}.Encode(s)
+		require.NoError(t, err)
+		var v any
+		require.NoError(t, json.Unmarshal(req.Body(), &v))
+		return convo.Reply{}, errors.New(dotted(stepsTo(v, "base64")) + ": Could not process image")
+	})
+	require.ErrorContains(t, err, "Could not process image")
+	assert.Equal(t, 3, asked)
+	assert.Len(t, reply.Reports, 2)
+	assert.Equal(t, 3, countMedia(h.Snapshot().Messages()))
+}
+
+// Arguments become an object that says what was there, and reports, rows and stores know it.
+func TestRecover_PlaceSaved(t *testing.T) {
+	long := `{"text":"` + strings.Repeat("long ", 300_000) + `"}`
+	call := convo.ToolCall{ID: "c1", Name: "write", Arguments: long}
+	search := convo.Opaque{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srvtoolu_0123456789","name":"web_search","input":{"query":"x"}}`}
+	found := convo.Opaque{Format: "anthropic", JSON: `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_0123456789","content":[{"type":"web_search_result","encrypted_content":"0123456789abcdef","title":"t","url":"u"}]}`}
+	seek := convo.Opaque{Format: "anthropic", JSON: `{"type":"server_tool_use","id":"srvtoolu_seek","name":"tool_search_tool_bm25","input":{"query":"x"}}`}
+	sought := convo.Opaque{Format: "anthropic", JSON: `{"type":"tool_search_tool_result","tool_use_id":"srvtoolu_seek","content":{"type":"tool_search_tool_search_result","tool_references":[{"type":"tool_reference","tool_name":"mcp_x"}]}}`}
+	for name, tt := range map[string]struct {
+		format  wire.Format
+		message convo.Message
+		refusal string
+		gone    []string
+	}{
+		"arguments":               {wire.OpenAIResponses{}, convo.Assistant("a", call), "Invalid 'input[2].arguments': string too long. Expected a string with maximum length 1048576, but got a string with length 1500011 instead.", []string{"long long"}},
+		"a block and its partner": {wire.Anthropic{}, convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{search, found, convo.Text("so")}}, "messages.1.content.1.web_search_tool_result.content.0: Invalid `encrypted_content` in `web_search_result` block", []string{"srvtoolu_0123456789"}},
+		"a reference":             {wire.Anthropic{}, convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("s"), seek, sought}}, "messages.1.content.1: Tool reference 'mcp_x' not found in available tools", []string{"tool_reference"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			store := new(convotest.MemStore)
+			key := 0
+			opts := func() *convo.Options {
+				return &convo.Options{Key: func(convo.Message) string { key++; return fmt.Sprint("k", key) }}
+			}
+			h, err := convo.Open(ctx, store, "k", opts())
+			require.NoError(t, err)
+			msgs := []convo.Message{convo.User("go"), tt.message}
+			if len(tt.message.ToolCalls()) > 0 {
+				msgs = append(msgs, convo.Result(call, "written"))
+			}
+			msgs = append(msgs, convo.User("next"))
+			mustAppend(t, h, msgs...)
+			rows := h.Snapshot().Messages()
+			shown := func(h *convo.History) string {
+				r, err := tt.format.Encode(h.Snapshot())
+				require.NoError(t, err)
+				return string(r.Body())
+			}
+			decisions := func(h *convo.History) []byte {
+				d, err := h.Decisions()
+				require.NoError(t, err)
+				return d
+			}
+			size := len(decisions(h))
+			asked := 0
+			reply, err := h.Do(ctx, func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+				if asked++; asked == 1 {
+					_, err := tt.format.Encode(s)
+					require.NoError(t, err)
+					return convo.Reply{}, errors.New(tt.refusal)
+				}
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("yes")}}, nil
+			})
+			require.NoError(t, err)
+			require.Len(t, reply.Reports, 1)
+			require.NotEmpty(t, reply.Reports[0].Refused)
+			assert.NotEmpty(t, reply.Reports[0].Refused[0].Key)
+			rows = append(rows, reply.Messages...)
+			body := shown(h)
+			for _, gone := range tt.gone {
+				assert.NotContains(t, body, gone)
+			}
+			assert.Empty(t, tt.format.(interface{ Check([]byte) []wire.Finding }).Check([]byte(body)))
+
+			saved := decisions(h)
+			assert.Less(t, len(saved), size+1500, "the message is not in it")
+			d, err := convo.ReadDecisions(saved)
+			require.NoError(t, err)
+			again, err := convo.Resume(d, rowsOf(rows...), nil)
+			require.NoError(t, err)
+			assert.Equal(t, body, shown(again))
+			assert.Equal(t, string(saved), string(decisions(again)))
+			d, err = convo.ReadDecisions(saved)
+			require.NoError(t, err)
+			changed := slices.Clone(rows)
+			changed[1] = convo.Assistant("x")
+			_, err = convo.Resume(d, rowsOf(changed...), nil)
+			_, ok := errors.AsType[*convo.RowError](err)
+			assert.True(t, ok, "%v", err)
+
+			require.NoError(t, h.Save(ctx))
+			opened, err := convo.Open(ctx, store, "k", opts())
+			require.NoError(t, err)
+			assert.Equal(t, body, shown(opened))
+			require.NoError(t, h.Undo(reply.Reports[0]))
+			for _, gone := range tt.gone {
+				assert.Contains(t, shown(h), gone)
+			}
+		})
+	}
+}
+
+// A Send that writes the body itself names the places.
+func TestPlaceError(t *testing.T) {
+	h := manyImages(t, nil)
+	cause := errors.New("no such picture")
+	places := []convo.Place{{ID: 3, Part: 0, Inside: 1}, {ID: 5, Part: 1, Inside: -1}}
+	asked := 0
+	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		if asked++; asked == 1 {
+			return convo.Reply{}, fmt.Errorf("send: %w", &convo.PlaceError{Places: places, Err: cause})
+		}
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("yes")}}, nil
+	})
+	require.NoError(t, err)
+	require.Len(t, reply.Reports, 1)
+	assert.Len(t, reply.Reports[0].Refused, 2)
+	assert.Equal(t, 3, countMedia(h.Snapshot().Messages()))
+
+	for name, p := range map[string]convo.Place{"an unknown entry": {ID: 99}, "a part": {ID: 1, Part: 9, Inside: -1}, "a part of a result": {ID: 3, Inside: 9}, "a text": {ID: 1, Part: 0, Inside: -1}, "negative": {ID: 1, Part: -1}} {
+		unchanged(t, h, func() {
+			retry, r, err := h.Recover(t.Context(), h.Snapshot(), &convo.PlaceError{Places: []convo.Place{p}, Err: cause})
+			assert.False(t, retry, name)
+			require.ErrorIs(t, err, cause, name)
+			_, ok := errors.AsType[*convo.EditError](err)
+			assert.True(t, ok, "%s: %v", name, err)
+			assert.NotEqual(t, convo.OutcomeApplied, r.Outcome)
+		})
+	}
+}
