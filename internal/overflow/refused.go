@@ -29,7 +29,7 @@ type Refusal struct {
 	Kind  Kind
 	Paths []string // where, in the words of the provider; none: it does not say
 	Name  string   // of the tool, or the ID of the item or call; empty: it does not say
-	Most  int      // the largest side of an image in pixels; 0: it does not say
+	Most  int      // the largest side of an image in pixels, or the longest arguments in characters; 0: it does not say
 	Words string   // the beginning of the message
 }
 
@@ -356,7 +356,9 @@ func refusalOf(e saidError) Refusal {
 	if isQuoted { // what follows may be a quotation of another part
 		const tooLong = "string too long. expected a string with maximum length "
 		if len(r.Paths) == 1 && strings.HasSuffix(r.Paths[0], "arguments") && strings.HasPrefix(lower, tooLong) {
+			digits, _, _ := strings.Cut(lower[len(tooLong):], ",")
 			r.Kind = Arguments
+			r.Most, _ = strconv.Atoi(strings.TrimSpace(digits))
 		}
 		return r
 	}
