@@ -158,11 +158,12 @@ func (m *Mirror[M]) isResult(p *plan[M], u, it *unit[M]) bool {
 	return from >= 0 && from < at && !slices.ContainsFunc(m.view[from+1:at], func(o *unit[M]) bool { return o.role != convo.RoleTool })
 }
 
-// rivals returns the units that the list did not hold so far, and that have the key of it and
-// other content.
+// rivals returns the units that the list did not hold so far, and that have the key of it, or
+// are a result for the same call, and have other content.
 func (m *Mirror[M]) rivals(p *plan[M], it *unit[M]) (wrong []*unit[M]) {
 	for _, u := range m.loose {
-		if it.host != "" && u.host == it.host && !p.joined[u] && (u.stand == inView || u.stand == covered) {
+		isRival := it.host != "" && u.host == it.host || u.isOwn && u.stand == inView && m.isResult(p, u, it)
+		if isRival && !p.joined[u] && (u.stand == inView || u.stand == covered) {
 			wrong = append(wrong, u)
 		}
 	}
