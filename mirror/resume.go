@@ -300,6 +300,7 @@ runs:
 		return 0, &convo.ValueError{Name: "the length of the list, without its system messages,", Value: len(items), Want: fmt.Sprintf("at least %d, as when it was synced; ResumeShorter takes a shorter one", size)}
 	}
 	if shown == 0 {
+		done.Past.isAlone = true
 		return 0, done.Past
 	}
 	for _, r := range in.List {

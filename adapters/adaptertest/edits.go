@@ -3,6 +3,7 @@ package adaptertest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -156,8 +157,9 @@ func (e *editor[M]) live() {
 			e.Fatalf("turn %d, after %s: %v", turn, e.what, err)
 		}
 		e.list = list
+		said := marksOf(e.T, list)
 		for _, s := range e.sent[before:] {
-			e.check(turn, s)
+			e.check(turn, s, said)
 		}
 		if done, err := e.m.Follow(list); err != nil || done.Past != nil {
 			e.Fatalf("turn %d, after %s: the list of the framework is another after its turn: %v, %v", turn, e.what, done, err)
@@ -238,6 +240,10 @@ func (e *editor[M]) restart() {
 		e.Fatal(err)
 	}
 	m, done, err := mirror.ResumeShorter(data, e.list, e.f.Codec, &e.f.Options)
+	if errors.As(err, new(*mirror.PastError)) { // nothing of the view stands where it stood
+		_, m = e.f.start(e.T, e.f.Options.Limits)
+		done.Anew, err = true, nil
+	}
 	if err != nil {
 		e.Fatalf("after %s: %v", e.what, err)
 	}
@@ -247,10 +253,9 @@ func (e *editor[M]) restart() {
 	}
 }
 
-// check compares a request with the list.
-func (e *editor[M]) check(turn int, s shown) {
+// check compares a request with what the list says.
+func (e *editor[M]) check(turn int, s shown, want []string) {
 	e.Helper()
-	want := marksOf(e.T, e.list)
 	last := slices.Index(want, s.marks[len(s.marks)-1])
 	var missing []string
 	i := 0
