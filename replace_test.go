@@ -288,3 +288,32 @@ func TestHistory_ReplaceRowsKeepsBonds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, h.Snapshot().Unbound(), 2)
 }
+
+// Reasoning of a row that has left the view before is not bound where it comes back; that of
+// the answer to the request under way is, whatever was appended since.
+func TestHistory_ReplaceRowsBackInTheView(t *testing.T) {
+	row := func(key string, m convo.Message) convo.Message {
+		m.Key = key
+		return m
+	}
+	for _, isAsking := range []bool{false, true} {
+		h := historyOf(t, nil, row("a", convo.User("a")), row("b", signed("b")), row("c", convo.User("c")), row("d", signed("d")), row("e", convo.User("e")))
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
+		require.NoError(t, err)
+		if isAsking {
+			_, _, err = h.Prepare(t.Context())
+			require.NoError(t, err)
+		}
+		last, err := h.ReplaceRows(3, row("c", convo.User("c, edited")), row("b", signed("b")), row("e", convo.User("e")), row("d", signed("d")), row("f", convo.User("f")))
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ID{last - 3, last - 1}, h.Snapshot().Unbound())
+	}
+	h := historyOf(t, nil, row("a", convo.User("a")))
+	_, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	typed, err := h.AppendRows(row("typed", convo.User("typed")))
+	require.NoError(t, err)
+	_, err = h.ReplaceRows(typed, row("b", signed("b")), row("typed", convo.User("typed")))
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Unbound())
+}

@@ -236,8 +236,9 @@ func (h *History) mayRewindLocked(id, last ID) error {
 // their place as [History.AppendRows] does, in one step: no other goroutine sees one without
 // the other. It returns the ID of the last one. A row keeps the pin of an entry that was
 // taken back and had its key. Signed reasoning that was taken back stays bound to what it was
-// made of; see [Snapshot.Bound]. ReplaceRows(0) replaces all entries, and the summary with
-// them; other signed reasoning is then not bound.
+// made of; see [Snapshot.Bound]. Other signed reasoning is not bound, except that of the answer
+// to what Prepare has returned last. ReplaceRows(0) replaces all entries, and the summary with
+// them; then there is no exception.
 //
 // Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While
 // a Do waits for an answer, the error is a [*StaleError].
@@ -289,12 +290,13 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 			made[e.msg.seals()] = e.made()
 		}
 	}
-	for i := range batch {
+	for isNewest, i := h.answers.known, len(batch)-1; i >= 0; i-- { // the newest may be what a request was answered with
 		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
 		view, known := made[batch[i].msg.seals()]
-		if batch[i].bound = known || id == 0; known {
+		if batch[i].bound = known || id == 0 || !isNewest; known {
 			batch[i].setMade(view)
 		}
+		isNewest = isNewest && !batch[i].msg.isSigned()
 	}
 	switch {
 	case id == 0:

@@ -81,6 +81,7 @@ type Mirror[M any] struct {
 	list    []*unit[M]            // what came after them, in order
 	seen    []uint64              // what the model reads of each message of the newest list
 	loose   []*unit[M]            // what the list does not hold: messages of Add, and of the History itself
+	rest    int                   // how many units of list were compacted or are in the view, up to the last that is there or covered
 	view    []*unit[M]            // what is in the view, in order; see meet
 	ids     []convo.ID            // of the entries of view; an Undo may bring back another entry of a unit
 	byKey   map[string]*unit[M]   // of the units that have an entry with a key
@@ -256,6 +257,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 	}
 	m.waiting = append(m.waiting, rows...)
 	m.added++
+	before := len(m.loose)
 	if err := m.deliver(); err != nil {
 		isNew := func(r *row[M]) bool { return slices.Contains(rows, r) }
 		m.waiting = slices.DeleteFunc(m.waiting, isNew)
@@ -264,7 +266,9 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 		}
 		return err
 	}
-	m.meet(m.h.Snapshot())
+	for _, u := range m.loose[before:] {
+		u.rest = m.rest
+	}
 	return nil
 }
 

@@ -10,6 +10,9 @@ import (
 type plan[M any] struct {
 	items  []*unit[M] // of the list
 	list   []*unit[M] // the unit that stands for each: one that is known, or the item itself
+	known  []*unit[M] // of the list before, as far as this one goes on with it
+	common int        // how many of known were found
+	follow bool       // the list may contradict what is known
 	joined map[*unit[M]]bool
 	calls  map[string]string // of calls whose IDs in the list are not those of their entries
 	wrong  []*unit[M]        // known units that the list contradicts
@@ -23,75 +26,93 @@ type plan[M any] struct {
 // compare finds out which units of a list are known. A list that contradicts what the Mirror
 // has seen of it is a PastError; with follow, only one that has nothing in common with that.
 func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*plan[M], error) {
-	p := &plan[M]{items: items, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
-	known, common, last := m.list, 0, convo.ID(0)
-	contradicts := func(wrong []*unit[M], err *PastError) error {
-		if err.isAlone = follow; !follow || common == 0 {
-			return err
-		}
-		if p.past == nil {
-			p.past = err
-		}
-		p.wrong = append(p.wrong, wrong...)
-		return nil
-	}
+	p := &plan[M]{items: items, known: m.list, follow: follow, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
+	last := convo.ID(0)
 	ended := 0 // how many items there are up to the newest answer that ended a turn
 	for i, it := range items {
-		var u *unit[M]
-		at := common
-		for at < len(known) && known[at].stand == isNew && !known[at].same(it) {
-			at++ // it was taken back, and the list need not hold it
-		}
-		if at < len(known) && known[at].same(it) {
-			u, common = known[at], at+1
-		} else if u = m.join(p, i, ended); u != nil {
-			p.joined[u] = true
-		}
+		u := m.recall(p, i, ended)
 		if u != nil {
 			last = max(last, u.id)
 			u.msg = it.msg
 			p.translate(s, u, it)
+		} else if err := m.depart(p, it, last); err != nil {
+			return nil, err
 		} else {
-			reason, wrong := "is a different message than before", known[common:]
-			if common < len(known) && it.host != "" && it.host == known[common].host {
-				reason = "has different content than before"
-			}
-			if !isStuck(wrong) {
-				if wrong = m.rivals(p, it); len(wrong) > 0 {
-					reason = "has different content than before"
-				}
-			}
-			if len(wrong) > 0 {
-				if err := contradicts(wrong, m.past(it.row.index, it, last, reason)); err != nil {
-					return nil, err
-				}
-			}
-			p.gone = append(p.gone, known[common:]...)
-			known, u = known[:common], it
+			u = it
 			p.translateResults(it)
 		}
 		if p.list = append(p.list, u); it.isEnd {
 			ended = i + 1
 		}
 	}
-	if isStuck(known[common:]) {
+	if rest := p.known[p.common:]; isStuck(rest) {
 		at := 0
 		if len(items) > 0 {
 			at = items[len(items)-1].row.index + 1
 		}
-		if err := contradicts(known[common:], m.past(at, known[common], last, "is missing")); err != nil {
+		if err := p.contradict(rest, m.past(at, rest[0], last, "is missing")); err != nil {
 			return nil, err
 		}
 	}
 	if m.filled && len(items) > 0 && !m.compacted(p) {
 		return nil, m.past(items[0].row.index, items[0], 0, "begins a list that has no entry of the History, which is not empty and is found again by the keys of its entries; Resume of this package needs none, and ReplaceRows(0) of the History begins anew")
 	}
-	p.gone = append(p.gone, known[common:]...)
+	p.gone = append(p.gone, p.known[p.common:]...)
 	for n := min(len(items), len(m.seen)); p.behind < n && (p.behind < len(m.list) && p.list[p.behind] == m.list[p.behind] || items[p.behind].read() == m.seen[p.behind]); {
 		p.behind++
 	}
 	m.order(s, p)
 	return p, nil
+}
+
+// recall returns the known unit that the item with index i is, or nil.
+func (m *Mirror[M]) recall(p *plan[M], i, ended int) *unit[M] {
+	it, at := p.items[i], p.common
+	for at < len(p.known) && p.known[at].stand == isNew && !p.known[at].same(it) {
+		at++ // it was taken back, and the list need not hold it
+	}
+	if at < len(p.known) && p.known[at].same(it) {
+		p.common = at + 1
+		return p.known[at]
+	}
+	u := m.join(p, i, ended)
+	if u != nil {
+		p.joined[u] = true
+	}
+	return u
+}
+
+// depart notes that the list goes on with a new item.
+func (m *Mirror[M]) depart(p *plan[M], it *unit[M], last convo.ID) error {
+	reason, wrong := "is a different message than before", p.known[p.common:]
+	if len(wrong) > 0 && it.host != "" && it.host == wrong[0].host {
+		reason = "has different content than before"
+	}
+	if !isStuck(wrong) {
+		if wrong = m.rivals(p, it); len(wrong) > 0 {
+			reason = "has different content than before"
+		}
+	}
+	if len(wrong) > 0 {
+		if err := p.contradict(wrong, m.past(it.row.index, it, last, reason)); err != nil {
+			return err
+		}
+	}
+	p.gone = append(p.gone, p.known[p.common:]...)
+	p.known = p.known[:p.common]
+	return nil
+}
+
+// contradict notes what the list contradicts, or returns err if it must not.
+func (p *plan[M]) contradict(wrong []*unit[M], err *PastError) error {
+	if err.isAlone = p.follow; !p.follow || p.common == 0 {
+		return err
+	}
+	if p.past == nil {
+		p.past = err
+	}
+	p.wrong = append(p.wrong, wrong...)
+	return nil
 }
 
 // isStuck reports whether the view, or the summary, shows any of units.
@@ -158,11 +179,12 @@ func (m *Mirror[M]) isResult(p *plan[M], u, it *unit[M]) bool {
 	return from >= 0 && from < at && !slices.ContainsFunc(m.view[from+1:at], func(o *unit[M]) bool { return o.role != convo.RoleTool })
 }
 
-// rivals returns the units that the list did not hold so far, and that have the key of it and
-// other content.
+// rivals returns the units that the list did not hold so far, and that have the key of it, or
+// are a result for the same call, and have other content.
 func (m *Mirror[M]) rivals(p *plan[M], it *unit[M]) (wrong []*unit[M]) {
 	for _, u := range m.loose {
-		if it.host != "" && u.host == it.host && !p.joined[u] && (u.stand == inView || u.stand == covered) {
+		isRival := it.host != "" && u.host == it.host || u.isOwn && u.stand == inView && m.isResult(p, u, it)
+		if isRival && !p.joined[u] && (u.stand == inView || u.stand == covered) {
 			wrong = append(wrong, u)
 		}
 	}
@@ -210,66 +232,7 @@ func (p *plan[M]) translateResults(it *unit[M]) {
 // order finds out what has to be appended, so that the view has the order of the list. What the
 // list does not hold stands behind what the list held when it came.
 func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
-	rest := 0 // what stands before this item and is not in the view was compacted
-	for i, u := range p.list {
-		if u.stand == inView || u.stand == covered {
-			rest = i + 1
-		}
-	}
-	for _, u := range m.loose {
-		if u.stand == inView && !p.joined[u] {
-			rest = max(rest, u.rest)
-		}
-	}
-	index := make(map[*unit[M]]int, len(p.list))
-	for i, u := range p.list {
-		index[u] = i
-	}
-	type placed struct {
-		u      *unit[M]
-		behind int
-	}
-	var loose []placed
-	again := p.again()
-	next := len(p.list) // place of the unit of the list that stands behind it, also one that the list holds again
-	follows := make(map[*unit[M]]int)
-	for _, u := range slices.Backward(m.view) {
-		if i, ok := index[u]; ok {
-			next = i
-		} else if i, ok := again[u]; ok {
-			next = i
-		}
-		follows[u] = next
-	}
-	before, wrong := 0, false // how many units the list has up to the last one that stands before it in the view
-	for _, u := range m.view {
-		i, ok := index[u]
-		switch {
-		case ok:
-			before = max(before, i+1)
-		case slices.Contains(p.wrong, u):
-			wrong = true
-		case u.listed:
-		case wrong:
-			before = max(before, follows[u])
-			loose = append(loose, placed{u, before})
-		default:
-			loose = append(loose, placed{u, max(before, min(u.behind, p.behind))})
-		}
-	}
-	var want []*unit[M]
-	for i := range len(p.list) + 1 {
-		for len(loose) > 0 && (i == len(p.list) || loose[0].behind <= i) {
-			loose[0].u.behind = loose[0].behind
-			want, loose = append(want, loose[0].u), loose[1:]
-		}
-		if i == len(p.list) {
-			break
-		}
-		if u := p.list[i]; u.stand == inView || u.stand == isNew || u.stand == hasLeft && i >= rest {
-			want = append(want, u)
-		}
-	}
+	want := m.wanted(p)
 	n := 0
 	for n < len(want) && n < len(m.view) && want[n] == m.view[n] {
 		n++
@@ -299,6 +262,73 @@ func (m *Mirror[M]) order(s *convo.Snapshot, p *plan[M]) {
 			return u.stand == inView && !u.listed && !p.joined[u] && u.role == convo.RoleTool && !u.isOwn
 		})
 	}
+}
+
+// wanted returns the units that the view should show, in order.
+func (m *Mirror[M]) wanted(p *plan[M]) (want []*unit[M]) {
+	rest := 0 // what stands before this item and is not in the view was compacted
+	for i, u := range p.list {
+		if u.stand == inView || u.stand == covered {
+			rest = i + 1
+		}
+	}
+	for _, u := range m.loose {
+		if u.stand == inView && !p.joined[u] {
+			rest = max(rest, u.rest)
+		}
+	}
+	loose := m.others(p)
+	for i := range len(p.list) + 1 {
+		for len(loose) > 0 && (i == len(p.list) || loose[0].behind <= i) {
+			want, loose = append(want, loose[0]), loose[1:]
+		}
+		if i == len(p.list) {
+			break
+		}
+		if u := p.list[i]; u.stand == inView || u.stand == isNew || u.stand == hasLeft && i >= rest {
+			want = append(want, u)
+		}
+	}
+	return want
+}
+
+// others returns the units in the view that the list does not hold, and finds out behind how many
+// units of the list each stands.
+func (m *Mirror[M]) others(p *plan[M]) (loose []*unit[M]) {
+	index := make(map[*unit[M]]int, len(p.list))
+	for i, u := range p.list {
+		index[u] = i
+	}
+	again := p.again()
+	next := len(p.list) // place of the unit of the list that stands behind it, also one that the list holds again
+	follows := make(map[*unit[M]]int)
+	for _, u := range slices.Backward(m.view) {
+		if i, ok := index[u]; ok {
+			next = i
+		} else if i, ok := again[u]; ok {
+			next = i
+		}
+		follows[u] = next
+	}
+	before, wrong := 0, false // how many units the list has up to the last one that stands before it in the view
+	for _, u := range m.view {
+		i, ok := index[u]
+		switch {
+		case ok:
+			before = max(before, i+1)
+		case slices.Contains(p.wrong, u):
+			wrong = true
+		case u.listed:
+		case wrong:
+			before = max(before, follows[u])
+			u.behind = before
+			loose = append(loose, u)
+		default:
+			u.behind = max(before, min(u.behind, p.behind))
+			loose = append(loose, u)
+		}
+	}
+	return loose
 }
 
 // again returns the places of the units that the list does not hold where they stood, and that

@@ -455,6 +455,31 @@ func TestAdd_ResultOfAnOpenCall(t *testing.T) {
 
 // A message that waited, and can't be appended any more, is an error once, and takes nothing of
 // the list with it.
+// The list is what counts, as for any other message.
+func TestAdd_ResultEditedInTheList(t *testing.T) {
+	everywhere(t, func(t *testing.T, codec mirror.Codec[*line], opts *convo.Options) {
+		h, m := newMirror(t, opts, codec)
+		list := append([]*line{newLine(convo.RoleUser, "Hello")}, step("looking", 2, 1)...)
+		require.NoError(t, m.Sync(list[:2]))
+		require.NoError(t, m.Add(list[2]))
+		typed := newLine(convo.RoleUser, "typed")
+		require.NoError(t, m.Add(typed))
+		edited := list[2].clone()
+		edited.Results = []string{edited.Results[0], "edited"}
+		list = []*line{list[0], list[1], edited}
+		var past *mirror.PastError
+		require.ErrorAs(t, m.Sync(list), &past)
+		assert.Equal(t, 2, past.Index)
+		assert.Equal(t, "has different content than before", past.Reason)
+		done, err := m.Follow(list)
+		require.NoError(t, err)
+		assert.Equal(t, past.Reason, done.Past.Reason)
+		assert.False(t, done.Anew)
+		assert.Equal(t, texts(append(list, typed)), texts(look(t, h, m)))
+		syncs(t, h, m, append(list, typed, newLine(convo.RoleAssistant, "done")))
+	})
+}
+
 func TestSync_BadMessageWaits(t *testing.T) {
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {

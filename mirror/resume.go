@@ -120,7 +120,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: u.behind, Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView, Message: u.msg}
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: min(u.behind, max(len(list), len(m.seen))), Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView, Message: u.msg}
 		out.Loose = append(out.Loose, l)
 	}
 	for _, r := range m.waiting {
@@ -240,6 +240,11 @@ func (m *Mirror[M]) resumeList(in *saved, items []*unit[M], shorter bool, done *
 		}
 		size += r.N
 	}
+	for _, l := range in.Loose {
+		if l.ID < 0 || l.Behind < 0 || l.Behind > size+len(in.Gone) || l.Rest < 0 || l.At < -1 {
+			return 0, &convo.ValueError{Name: "the place of a message of Add in Decisions", Value: l.Behind, Want: "what Decisions has returned"}
+		}
+	}
 	last = -1
 	place := 0
 runs:
@@ -295,6 +300,7 @@ runs:
 		return 0, &convo.ValueError{Name: "the length of the list, without its system messages,", Value: len(items), Want: fmt.Sprintf("at least %d, as when it was synced; ResumeShorter takes a shorter one", size)}
 	}
 	if shown == 0 {
+		done.Past.isAlone = true
 		return 0, done.Past
 	}
 	for _, r := range in.List {

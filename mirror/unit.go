@@ -211,10 +211,10 @@ func pair[M any](units []*unit[M]) {
 	}
 }
 
-// answers says which call of the answer before it u is the result of.
-func (u *unit[M]) answers(calls []string) {
-	if u.at = -1; len(u.calls) > 0 {
-		u.at = slices.Index(calls, u.calls[0])
+// answers says which call of the answer before it u is the result of, whose entry has ids.
+func (u *unit[M]) answers(calls, ids []string) {
+	if u.at = -1; len(ids) > 0 {
+		u.at = slices.Index(calls, ids[0])
 	}
 }
 
@@ -295,7 +295,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		if u == nil {
 			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, sum: max(msg.Sum(), 1), calls: callsOf(&msg), msg: msg, behind: len(m.seen)}
 			if msg.Role == convo.RoleTool {
-				u.answers(calls)
+				u.answers(calls, u.calls)
 			}
 			if !isOwnKey(msg.Key) {
 				u.host, u.isPart = msg.Key, isPartKey(msg.Key)
@@ -306,8 +306,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			others = append(others, u)
 		}
 		if u.isOwn && u.role == convo.RoleTool && u.at < 0 { // it was given to Add
-			u.calls = callsOf(&msg)
-			u.answers(calls)
+			u.answers(calls, callsOf(&msg))
 		}
 		if u.id, u.stand = e.ID, inView; u.listed {
 			for _, o := range others {
@@ -317,15 +316,15 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		}
 		m.view, m.ids = append(m.view, u), append(m.ids, e.ID)
 	}
-	rest := 0
+	m.rest = 0
 	for _, u := range m.list {
 		if u.stand == inView || u.stand == covered {
-			rest = u.place + 1
+			m.rest = u.place + 1
 		}
 	}
 	for _, u := range m.loose {
 		if u.stand == inView {
-			u.rest = max(u.rest, rest)
+			u.rest = max(u.rest, m.rest)
 		}
 	}
 	m.loose = slices.DeleteFunc(m.loose, func(u *unit[M]) bool {

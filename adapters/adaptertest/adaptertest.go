@@ -34,6 +34,7 @@ type Framework[M any] struct {
 	// the turn, or nil if that is nothing.
 	Turn func(t *testing.T, s Service, m *mirror.Mirror[M], list []M) ([]M, error)
 
+	Follows bool // the adapter follows a list that has changed
 	Streams bool // Turn reads streams
 	Thinks  bool // the framework keeps signed reasoning
 	Serves  bool // the framework keeps the calls of a tool that the provider runs, and their results

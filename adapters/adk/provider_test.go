@@ -35,6 +35,10 @@ func (w *watched) GenerateContent(ctx context.Context, r *model.LLMRequest, stre
 
 func TestModel_AgainstAProvider(t *testing.T) { adaptertest.Run(t, framework(t)) }
 
+func TestModel_EditsOfThePast(t *testing.T) {
+	adaptertest.Edits(t, framework(t), func(want, got *genai.Content) bool { return want == got })
+}
+
 // With a key in the environment, the agent talks to the real service.
 func TestModel_Real(t *testing.T) { adaptertest.Real(t, framework) }
 
@@ -49,7 +53,6 @@ func framework(t *testing.T) adaptertest.Framework[*genai.Content] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions := session.InMemoryService() // what a restart leaves
 	turn := func(t *testing.T, s adaptertest.Service, kept *mirror.Mirror[*genai.Content], list []*genai.Content) ([]*genai.Content, error) {
 		beneath, err := gemini.NewModel(t.Context(), s.Model, &genai.ClientConfig{APIKey: s.Key, Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: s.URL}})
 		if err != nil {
@@ -60,7 +63,11 @@ func framework(t *testing.T) adaptertest.Framework[*genai.Content] {
 		if err != nil {
 			return nil, err
 		}
-		r, err := runner.New(runner.Config{AppName: "test", Agent: a, SessionService: sessions, AutoCreateSession: true})
+		sessions, err := sessionOf(t.Context(), list[:len(list)-1])
+		if err != nil {
+			return nil, err
+		}
+		r, err := runner.New(runner.Config{AppName: "test", Agent: a, SessionService: sessions})
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +83,26 @@ func framework(t *testing.T) adaptertest.Framework[*genai.Content] {
 		return append(m.list, last), nil
 	}
 	return adaptertest.Framework[*genai.Content]{
-		API: adaptertest.Gemini, Row: "adk", Model: adaptertest.Gemini.Model, Codec: convoadk.Codec(), Turn: turn, Streams: true, Thinks: true, Options: convo.Options{Roles: convo.Relaxed()},
+		API: adaptertest.Gemini, Row: "adk", Model: adaptertest.Gemini.Model, Codec: convoadk.Codec(), Turn: turn, Follows: true, Streams: true, Thinks: true, Options: convo.Options{Roles: convo.Relaxed()},
 		User: func(text string) *genai.Content { return genai.NewContentFromText(text, genai.RoleUser) },
 	}
+}
+
+// sessionOf returns a service with a session that holds a list.
+func sessionOf(ctx context.Context, list []*genai.Content) (session.Service, error) {
+	sessions := session.InMemoryService()
+	created, err := sessions.Create(ctx, &session.CreateRequest{AppName: "test", UserID: "user", SessionID: "session"})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		e := session.NewEvent(ctx, "earlier")
+		if e.Content, e.Author = c, "reader"; c.Role == genai.RoleUser && c.Parts[0].FunctionResponse == nil {
+			e.Author = "user"
+		}
+		if err := sessions.AppendEvent(ctx, created.Session, e); err != nil {
+			return nil, err
+		}
+	}
+	return sessions, nil
 }

@@ -13,6 +13,10 @@ import (
 
 func TestAgent_AgainstAProvider(t *testing.T) { adaptertest.Run(t, framework(t)) }
 
+func TestAgent_EditsOfThePast(t *testing.T) {
+	adaptertest.Edits(t, framework(t), func(want, got fantasy.Message) bool { return &want.Content[0] == &got.Content[0] })
+}
+
 // With a key in the environment, the agent talks to the real service.
 func TestAgent_Real(t *testing.T) { adaptertest.Real(t, framework) }
 
@@ -40,7 +44,7 @@ func framework(t *testing.T) adaptertest.Framework[fantasy.Message] {
 		return list, nil
 	}
 	return adaptertest.Framework[fantasy.Message]{
-		API: adaptertest.Anthropic, Row: "fantasy", Codec: convofantasy.Codec(), Turn: turn, Streams: true, Thinks: true, Serves: true,
+		API: adaptertest.Anthropic, Row: "fantasy", Codec: convofantasy.Codec(), Turn: turn, Follows: true, Streams: true, Thinks: true, Serves: true,
 		User: func(text string) fantasy.Message { return fantasy.NewUserMessage(text) },
 	}
 }
