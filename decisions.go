@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -71,7 +72,7 @@ func (h *History) Decisions() ([]byte, error) {
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
 	out.version, out.appendRows = snapshotVersion, rows.append
-	out.entries, out.counter = others, ""
+	out.entries, out.counter, out.left = others, "", changed(leftRow{}, rows.left)
 	return out.encode()
 }
 
@@ -135,7 +136,11 @@ func (in *stateJSON) checkDecisions() error {
 		len(in.out)+len(in.unpin)+len(in.undone)+len(in.past)+len(in.summaries)+len(in.notes)+len(in.recent) > 0:
 		return errors.New("it holds what only a record has")
 	}
-	if err := checkEntries(in.entries, in.last); err != nil {
+	if err := cmp.Or(checkEntries(in.entries, in.last), in.checkLeft()); err != nil {
+		return err
+	}
+	in.rows.left = orNil(in.left)
+	if err := in.rows.check(); err != nil {
 		return err
 	}
 	if n := len(in.rows.runs); n > 0 && in.rows.runs[n-1].last() > in.last {
@@ -147,8 +152,11 @@ func (in *stateJSON) checkDecisions() error {
 // Needs says which messages [Resume] needs: those with these keys, and then each one from
 // the message with the key from on. An empty from means all messages.
 func (d *Decisions) Needs() (keys []string, from string) {
-	if d == nil || d.rows == nil || len(d.rows.runs) == 0 {
+	if d == nil || d.rows == nil {
 		return nil, ""
+	}
+	if len(d.rows.runs) == 0 {
+		return nil, d.rows.end()
 	}
 	for _, run := range d.rows.runs[:d.rows.from] {
 		for i, key := range run.keys {
@@ -196,6 +204,7 @@ func (in *stateJSON) rewind(last ID) {
 		return
 	}
 	in.rows.cut(last)
+	in.left = changed(leftRow{}, in.rows.left)
 	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
 	in.back = &s.takenBack

@@ -391,6 +391,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 		if err := s.editList(ed, p, &done); err != nil || done.retry {
 			return done, err
 		}
+		s.leave(done.gone)
 	}
 	if ed.newSummary == nil || len(ed.drop) > 0 && len(done.dropped) == 0 {
 		return done, nil

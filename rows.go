@@ -12,6 +12,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type rowList struct {
 	tools   []Range            // of entries whose turn called a tool before, where that has left the view
 	paused  []Range            // of answers that the provider paused
 	sums    fingerprint.Checks // see rowSums, of all entries, at their IDs
+	left    leftRow            // the newest row that has left the view; zero: none is known
 	cleared []Range            // of entries with all their results cleared
 	changes []rowChange        // of other results
 
@@ -49,6 +51,58 @@ type rowRun struct {
 
 // last returns the ID of the last entry.
 func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
+
+// A leftRow is an entry with a key that an edit has dropped.
+type leftRow struct {
+	id  ID
+	key string
+}
+
+// fields returns the members of the JSON.
+func (r *leftRow) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
+}
+
+// maxLeft is how many rows that have left a History knows. After a rollback to one that is
+// older than these, Resume cannot tell it from a new row.
+const maxLeft = 1000
+
+// leave notes the rows among entries that an edit has dropped or changed.
+func (s *state) leave(gone []departed) {
+	all := slices.Clip(s.left)
+	for _, d := range gone {
+		if key := d.was.msg.Key; d.now == nil && key != "" {
+			all = append(all, leftRow{d.was.id, strings.Clone(key)})
+		}
+	}
+	if len(all) > len(s.left) {
+		slices.SortFunc(all, func(a, b leftRow) int { return cmp.Compare(a.id, b.id) })
+		s.left = slices.Clip(all[max(len(all)-maxLeft, 0):])
+	}
+}
+
+// cutLeft forgets the rows newer than last that have left.
+func (s *state) cutLeft(last ID) {
+	n := sort.Search(len(s.left), func(i int) bool { return s.left[i].id > last })
+	s.left = s.left[:n:n]
+}
+
+// newestLeft returns the newest row that has left, or none.
+func (s *state) newestLeft() (r leftRow) {
+	if n := len(s.left); n > 0 {
+		r = s.left[n-1]
+	}
+	return r
+}
+
+// end returns the key of the row up to which the History knows all rows, if that has left the
+// view, and otherwise "". All rows after the newest one in view, up to this, have left.
+func (r *rowList) end() string {
+	if n := len(r.runs); n > 0 && r.runs[n-1].last() > r.left.id {
+		return ""
+	}
+	return r.left.key
+}
 
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
@@ -231,7 +285,12 @@ func (r *rowList) cut(last ID) {
 		rows += x.n
 	}
 	r.hashes = r.hashes[:rows]
-	if n := len(r.runs); r.from >= n && n > 0 {
+	if r.left.id > last {
+		r.left = leftRow{}
+	}
+	if n := len(r.runs); n == 0 {
+		r.from = 0
+	} else if r.from >= n {
 		x := &r.runs[n-1]
 		if r.from = n - 1; x.n > 1 {
 			x.keys = []string{x.keys[0], x.keys[len(x.keys)-1]}
@@ -313,6 +372,9 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		if e.marks.has(paused) {
 			r.paused = addToRanges(r.paused, e.id)
 		}
+	}
+	if left := s.newestLeft(); !keys[left.key] { // otherwise it was appended again
+		r.left = left
 	}
 	r.from = slices.IndexFunc(r.runs, func(x rowRun) bool { return x.n > mostListed })
 	if r.from < 0 {
@@ -697,6 +759,8 @@ func (r *rowList) check() error {
 		rows, last = rows+run.n, run.last()
 	}
 	switch {
+	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
+		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}

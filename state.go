@@ -40,6 +40,7 @@ type state struct {
 	knowledge       *knowledge       // of models; nil if nothing is known
 	meta            meta             // set by SetMeta; not part of the view
 	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
+	left            []leftRow        // rows that edits dropped and no rollback took back, ascending; see leave; shared with snapshots and never written to
 	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
 }
 
