@@ -63,8 +63,8 @@ func (r *leftRow) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
 }
 
-// maxLeft is how many rows that have left a History knows. After a rollback to one that is
-// older than these, Resume cannot tell it from a new row.
+// maxLeft is how many rows that have left a History knows. Resume cannot tell an older one
+// from a new row if a rollback goes back to it.
 const maxLeft = 1000
 
 // leave notes the rows among entries that an edit has dropped or changed.
