@@ -12,7 +12,6 @@ import (
 	"io"
 	"reflect"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -51,49 +50,6 @@ type rowRun struct {
 
 // last returns the ID of the last entry.
 func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
-
-// A leftRow is an entry with a key that an edit has dropped.
-type leftRow struct {
-	id  ID
-	key string
-}
-
-// fields returns the members of the JSON.
-func (r *leftRow) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
-}
-
-// maxLeft is how many rows that have left a History knows. Resume cannot tell an older one
-// from a new row if a rollback goes back to it.
-const maxLeft = 1000
-
-// leave notes the rows among entries that an edit has dropped or changed.
-func (s *state) leave(gone []departed) {
-	all := slices.Clip(s.left)
-	for _, d := range gone {
-		if key := d.was.msg.Key; d.now == nil && key != "" {
-			all = append(all, leftRow{d.was.id, strings.Clone(key)})
-		}
-	}
-	if len(all) > len(s.left) {
-		slices.SortFunc(all, func(a, b leftRow) int { return cmp.Compare(a.id, b.id) })
-		s.left = slices.Clip(all[max(len(all)-maxLeft, 0):])
-	}
-}
-
-// cutLeft forgets the rows newer than last that have left.
-func (s *state) cutLeft(last ID) {
-	n := sort.Search(len(s.left), func(i int) bool { return s.left[i].id > last })
-	s.left = s.left[:n:n]
-}
-
-// newestLeft returns the newest row that has left, or none.
-func (s *state) newestLeft() (r leftRow) {
-	if n := len(s.left); n > 0 {
-		r = s.left[n-1]
-	}
-	return r
-}
 
 // end returns the key of the row up to which the History knows all rows, if that has left the
 // view, and otherwise "". All rows after the newest one in view, up to this, have left.

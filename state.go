@@ -719,6 +719,26 @@ func (s *state) isInside(place int) bool {
 	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
 }
 
+// A leftRow is an entry with a key that an edit has dropped.
+type leftRow struct {
+	id  ID
+	key string
+}
+
+// cutLeft forgets the rows newer than last that have left.
+func (s *state) cutLeft(last ID) {
+	n := sort.Search(len(s.left), func(i int) bool { return s.left[i].id > last })
+	s.left = s.left[:n:n]
+}
+
+// newestLeft returns the newest row that has left, or none.
+func (s *state) newestLeft() (r leftRow) {
+	if n := len(s.left); n > 0 {
+		r = s.left[n-1]
+	}
+	return r
+}
+
 // An editMark records an applied edit that no rollback has undone. The marks of a state
 // ascend by version and descend by newest. A mark is removed when a later edit touches an
 // entry that is at least as new, because then only the later edit matters. So there are

@@ -897,6 +897,11 @@ func (in *stateJSON) check() error {
 	return nil
 }
 
+// fields returns the members of the JSON.
+func (r *leftRow) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
+}
+
 // checkLeft returns an error if left cannot be an entry that is not in the view.
 func (in *stateJSON) checkLeft() error {
 	left := orNil(in.left)

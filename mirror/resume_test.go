@@ -290,7 +290,7 @@ func TestResume_OtherOptions(t *testing.T) {
 	}
 }
 
-// If the view shows nothing of the list, what has left stays out of it, and what is new follows.
+// If the view shows nothing of the list, Resume goes on as the Mirror would have done.
 func TestResume_NothingOfTheListInView(t *testing.T) {
 	for name, codec := range codecs {
 		t.Run(name, func(t *testing.T) {
@@ -313,7 +313,6 @@ func TestResume_NothingOfTheListInView(t *testing.T) {
 			require.NoError(t, m.Sync(list))
 			require.NoError(t, again.Sync(list))
 			assert.Equal(t, m.History().Snapshot().Messages(), again.History().Snapshot().Messages())
-			assert.Equal(t, 3, again.History().Len())
 		})
 	}
 }
