@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,8 +11,8 @@ import (
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
-// itself, each under its Message.Key: what left the view, what was cleared or cut, pins,
-// the summary, the queue, and what usage reports have shown. [Resume] makes the History
+// itself, each under its Message.Key: what the view shows, and the newest message that has left
+// it, what was cleared or cut, pins, the summary, the queue, and what usage reports have shown. [Resume] makes the History
 // again from them and from the messages.
 //
 // They are small, because they hold keys and not messages, except messages of which the
@@ -71,7 +72,7 @@ func (h *History) Decisions() ([]byte, error) {
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
 	out.version, out.appendRows = snapshotVersion, rows.append
-	out.entries, out.counter = others, ""
+	out.entries, out.counter, out.left = others, "", changed(leftRow{}, rows.left)
 	return out.encode()
 }
 
@@ -135,7 +136,11 @@ func (in *stateJSON) checkDecisions() error {
 		len(in.out)+len(in.unpin)+len(in.undone)+len(in.past)+len(in.summaries)+len(in.notes)+len(in.recent) > 0:
 		return errors.New("it holds what only a record has")
 	}
-	if err := checkEntries(in.entries, in.last); err != nil {
+	if err := cmp.Or(checkEntries(in.entries, in.last), in.checkLeft()); err != nil {
+		return err
+	}
+	in.rows.left = orNil(in.left)
+	if err := in.rows.check(); err != nil {
 		return err
 	}
 	if n := len(in.rows.runs); n > 0 && in.rows.runs[n-1].last() > in.last {
@@ -145,10 +150,15 @@ func (in *stateJSON) checkDecisions() error {
 }
 
 // Needs says which messages [Resume] needs: those with these keys, and then each one from
-// the message with the key from on. An empty from means all messages.
+// the message with the key from on. An empty from means all messages. If the view shows no
+// message with a key, from is the newest that has left it. A [Message] with that Key alone may
+// stand for it where it was deleted: new messages follow it.
 func (d *Decisions) Needs() (keys []string, from string) {
-	if d == nil || d.rows == nil || len(d.rows.runs) == 0 {
+	if d == nil || d.rows == nil {
 		return nil, ""
+	}
+	if len(d.rows.runs) == 0 {
+		return nil, d.rows.end()
 	}
 	for _, run := range d.rows.runs[:d.rows.from] {
 		for i, key := range run.keys {
@@ -196,6 +206,7 @@ func (in *stateJSON) rewind(last ID) {
 		return
 	}
 	in.rows.cut(last)
+	in.left = changed(leftRow{}, in.rows.left)
 	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
 	in.back = &s.takenBack
@@ -208,8 +219,11 @@ func (in *stateJSON) rewind(last ID) {
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
 // were appended, without those that a Rollback took back or that were never appended:
 // Resume cannot tell these from new ones. Those that came after the decisions are
-// appended again, as by [History.Append], with Options.Pin and Options.MaxResult. A nil
-// rows yields nothing.
+// appended again, as by [History.Append], with Options.Pin and Options.MaxResult. They follow
+// the newest row that the History had and did not take back, even if that has left the view.
+// Of the rows that have left, a History knows the newest 1000, and after a restart only the
+// newest of those before it. After a rollback to an older one, Resume appends again the rows
+// between the newest that is known and that one. A nil rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
 // have set again what they had set: these are not part of [Decisions], and a system
@@ -219,7 +233,7 @@ func (in *stateJSON) rewind(last ID) {
 // Rows are compared with what the view shows, by [Message.Sum], and not by the parts of
 // results that were cleared or cut. For one that does not fit, Resume returns a [*RowError].
 // Missing rows that the view does not show, such as those that a summary stands for, are not
-// noticed. An error that rows yields is wrapped, and a panic of rows becomes a [*PanicError].
+// noticed, but for the newest that has left if new rows follow it. An error that rows yields is wrapped, and a panic of rows becomes a [*PanicError].
 // Resume copies rows, so that rows may use the parts of a message again for the next one.
 //
 // Queued messages stay queued. The row of a queued message stands where the message was

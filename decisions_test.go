@@ -656,21 +656,28 @@ func TestReadDecisions_Faults(t *testing.T) {
 	var s convo.Snapshot
 	require.Error(t, s.UnmarshalJSON(data), "Decisions are no snapshot")
 	for name, bad := range map[string]string{
-		"nothing":        "",
-		"no JSON":        "x",
-		"null":           "null",
-		"a snapshot":     string(snapshot),
-		"a later one":    strings.Replace(string(data), `"version":1`, `"version":2`, 1),
-		"no version":     strings.Replace(string(data), `"version":1,`, ``, 1),
-		"a negative ID":  strings.Replace(string(data), `["m1",1,1`, `["m1",-1,1`, 1),
-		"a large ID":     strings.Replace(string(data), `["m1",1,1`, `["m1",9007199254740993,1`, 1),
-		"a large number": strings.Replace(string(data), `,32,"m40"`, `,9007199254740993,"m40"`, 1),
-		"a key twice":    strings.Replace(string(data), `"m40"`, `"m1"`, 1),
-		"no key":         strings.Replace(string(data), `"m40"`, `""`, 1),
-		"no hashes":      regexp.MustCompile(`"hashes":"[^"]*"`).ReplaceAllString(string(data), `"hashes":""`),
-		"no sum":         regexp.MustCompile(`"sums":"[^"]*"`).ReplaceAllString(string(data), `"sums":"x"`),
-		"from":           strings.Replace(string(data), `"from":1`, `"from":7`, 1),
-		"a store's log":  strings.Replace(string(data), `{"version":1,`, `{"version":1,"log":"x",`, 1),
+		"nothing":                    "",
+		"no JSON":                    "x",
+		"null":                       "null",
+		"a snapshot":                 string(snapshot),
+		"a later one":                strings.Replace(string(data), `"version":1`, `"version":2`, 1),
+		"no version":                 strings.Replace(string(data), `"version":1,`, ``, 1),
+		"a negative ID":              strings.Replace(string(data), `["m1",1,1`, `["m1",-1,1`, 1),
+		"a large ID":                 strings.Replace(string(data), `["m1",1,1`, `["m1",9007199254740993,1`, 1),
+		"a large number":             strings.Replace(string(data), `,32,"m40"`, `,9007199254740993,"m40"`, 1),
+		"a key twice":                strings.Replace(string(data), `"m40"`, `"m1"`, 1),
+		"no key":                     strings.Replace(string(data), `"m40"`, `""`, 1),
+		"no hashes":                  regexp.MustCompile(`"hashes":"[^"]*"`).ReplaceAllString(string(data), `"hashes":""`),
+		"no sum":                     regexp.MustCompile(`"sums":"[^"]*"`).ReplaceAllString(string(data), `"sums":"x"`),
+		"from":                       strings.Replace(string(data), `"from":1`, `"from":7`, 1),
+		"a left row in view":         strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"id":9,"key":"x"}`, 1),
+		"a left row's key in view":   strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"id":8,"key":"m9"}`, 1),
+		"a left row without a key":   strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"id":8}`, 1),
+		"a left row without an ID":   strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"key":"m8"}`, 1),
+		"no left row":                strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{}`, 1),
+		"a left row that is new":     strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"id":42,"key":"m8"}`, 1),
+		"a left row with a long key": strings.Replace(string(data), `"key":"m8"`, `"key":"`+strings.Repeat("x", 257)+`"`, 1),
+		"a store's log":              strings.Replace(string(data), `{"version":1,`, `{"version":1,"log":"x",`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NotEqual(t, string(data), bad)
@@ -1041,5 +1048,250 @@ func TestResume_ResultsWithoutNames(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// rowsLeft returns the rows of an application that has deleted those that were taken back. The
+// i-th is of the entry i+1.
+func rowsLeft(h *convo.History, talk []convo.Message) (rows []convo.Message) {
+	for i, m := range talk {
+		if !h.Snapshot().TakenBack(convo.ID(i + 1)) {
+			rows = append(rows, m)
+		}
+	}
+	return rows
+}
+
+// requireResumes fails the test unless Decisions of h, of what is opened where it is saved, and
+// of its Snapshot make the same of rows, also with new rows after these.
+func requireResumes(t *testing.T, h *convo.History, rows []convo.Message) (again *convo.History) {
+	t.Helper()
+	opts := &convo.Options{Roles: convo.Relaxed()}
+	s := new(shelf)
+	require.NoError(t, h.Attach(t.Context(), s, "k"))
+	require.NoError(t, h.Save(t.Context()))
+	opened, err := convo.Open(t.Context(), s, "k", opts)
+	require.NoError(t, err)
+	data, err := h.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	var at convo.Snapshot
+	require.NoError(t, at.UnmarshalJSON(data))
+	restored, err := convo.Restore(&at, opts)
+	require.NoError(t, err)
+	want := h.Snapshot().Messages()
+	more := []convo.Message{keyed("new 1", convo.User("Is this new?")), keyed("new 2", convo.Assistant("It is."))}
+	for name, from := range map[string]*convo.History{"opened": opened, "restored": restored, "": h} {
+		d := decisionsOf(t, from)
+		again, err = convo.Resume(d, rowsNeeded(d, rows), opts)
+		require.NoError(t, err, name)
+		require.Equal(t, want, again.Snapshot().Messages(), name)
+		later, err := convo.Resume(d, rowsNeeded(d, slices.Concat(rows, more)), opts)
+		require.NoError(t, err, name)
+		require.Equal(t, slices.Concat(want, more), later.Snapshot().Messages(), name)
+	}
+	d := decisionsOf(t, h)
+	again, err = convo.Resume(d, rowsNeeded(d, rows), opts)
+	require.NoError(t, err)
+	return again
+}
+
+// Rows that have left the view do not come back, whatever was taken back since, and rows that
+// came later do.
+func TestResume_RowsThatLeft(t *testing.T) {
+	talk := keyedTalk(12, short)
+	drop := func(t *testing.T, h *convo.History, from, to convo.ID) convo.Report {
+		return apply(t, h, convo.Edit{Drop: idRange(from, to)})
+	}
+	for name, edit := range map[string]func(t *testing.T, h *convo.History) (undo func()){
+		"some":  func(t *testing.T, h *convo.History) func() { drop(t, h, 4, 8); return nil },
+		"all":   func(t *testing.T, h *convo.History) func() { drop(t, h, 1, 12); return nil },
+		"twice": func(t *testing.T, h *convo.History) func() { drop(t, h, 5, 9); drop(t, h, 1, 3); return nil },
+		"pinned": func(t *testing.T, h *convo.History) func() {
+			require.NoError(t, h.Pin(1, 8))
+			e, err := (convo.SlidingWindow{KeepLast: 3}).Compact(t.Context(), h.Snapshot(), convo.Goal{})
+			require.NoError(t, err)
+			apply(t, h, e)
+			return nil
+		},
+		"summarised": func(t *testing.T, h *convo.History) func() {
+			apply(t, h, convo.Edit{Drop: idRange(1, 5), Summary: &convo.Summary{Text: "what was"}})
+			drop(t, h, 8, 12)
+			return nil
+		},
+		"undone": func(t *testing.T, h *convo.History) func() {
+			drop(t, h, 4, 5)
+			r := drop(t, h, 8, 12)
+			return func() { require.NoError(t, h.Undo(r)) }
+		},
+	} {
+		for k := range convo.ID(13) {
+			if k%4 == 2 {
+				continue // a call without its result
+			}
+			t.Run(fmt.Sprint(name, " ", k), func(t *testing.T) {
+				for _, undoFirst := range []bool{false, true} {
+					h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, talk...)
+					mustAppend(t, h, convo.User("without a key"), convo.Assistant("nor this"), convo.User("nor this"))
+					undo := edit(t, h)
+					requireResumes(t, h, talk)
+					if undo != nil && undoFirst {
+						undo()
+						requireResumes(t, h, talk)
+					}
+					if err := h.RewindTo(k); err != nil {
+						require.ErrorAs(t, err, new(*convo.ValueError), "the summary stands for it")
+						return
+					}
+					again := requireResumes(t, h, rowsLeft(h, talk))
+					if undo != nil && !undoFirst {
+						undo()
+						again = requireResumes(t, h, rowsLeft(h, talk))
+					}
+					// What was resumed knows the newest row that has left, and what it shows.
+					for id := k; id > 0; id-- {
+						if _, shown := h.Find(id); shown || h.Snapshot().TakenBack(id) {
+							continue
+						}
+						if h.RewindTo(id) == nil {
+							require.NoError(t, again.RewindTo(id))
+							requireResumes(t, again, rowsLeft(h, talk))
+						}
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+// If the view shows no row, what is new follows the newest row that has left. The key of that
+// is enough, as for an application that has deleted it.
+func TestResume_NoRowInView(t *testing.T) {
+	talk := keyedTalk(8, short)
+	h := historyOf(t, nil, talk...)
+	mustAppend(t, h, convo.User("without a key"), convo.Assistant("nor this"))
+	apply(t, h, convo.Edit{Drop: idRange(1, 8)})
+	d := decisionsOf(t, h)
+	keys, from := d.Needs()
+	assert.Empty(t, keys)
+	assert.Equal(t, "m8", from)
+
+	next := keyed("m9", convo.User("9"))
+	for name, tt := range map[string]struct {
+		rows  []convo.Message
+		key   string
+		fault convo.RowFault
+	}{
+		"as they are":             {rows: []convo.Message{talk[7], next}},
+		"its key alone":           {rows: []convo.Message{{Key: "m8"}, next}},
+		"after what stood before": {rows: []convo.Message{convo.System("guide"), talk[7], next}},
+		"it is missing":           {[]convo.Message{next}, "m9", convo.RowUnexpected},
+		"nothing is given":        {nil, "m8", convo.RowMissing},
+		"an older row":            {[]convo.Message{talk[6], talk[7], next}, "m7", convo.RowUnexpected},
+		"it is there twice":       {[]convo.Message{talk[7], next, talk[7]}, "m8", convo.RowTwice},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, err := convo.Resume(d, rowsOf(tt.rows...), nil)
+			if tt.fault == "" {
+				require.NoError(t, err)
+				assert.Equal(t, []string{"", "", "m9"}, keysOf(again))
+				return
+			}
+			var wrong *convo.RowError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, tt.fault, wrong.Fault, "%v", err)
+			assert.Equal(t, tt.key, wrong.Key, "%v", err)
+		})
+	}
+
+	// Decisions that were stored without it are read, and take all rows as before.
+	data, err := h.Decisions()
+	require.NoError(t, err)
+	old := regexp.MustCompile(`,"left":\{[^}]*\}`).ReplaceAll(data, nil)
+	require.NotEqual(t, data, old)
+	d, err = convo.ReadDecisions(old)
+	require.NoError(t, err)
+	_, from = d.Needs()
+	assert.Empty(t, from)
+	again, err := convo.Resume(d, rowsNeeded(d, talk), nil)
+	require.NoError(t, err)
+	assert.Equal(t, 10, again.Len())
+}
+
+// Where the view ends before rows that have left, these are not new, and one of them marks
+// where new ones begin.
+func TestResume_RowMissingThatLeft(t *testing.T) {
+	talk := keyedTalk(12, short)
+	h := historyOf(t, nil, talk...)
+	mustAppend(t, h, convo.User("without a key"))
+	apply(t, h, convo.Edit{Drop: idRange(4, 9)})
+	require.NoError(t, h.RewindTo(8))
+	d := decisionsOf(t, h)
+	rows := append(rowsLeft(h, talk), keyed("new", convo.User("new")))
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"m1", "m2", "m3", "new"}, keysOf(again))
+	again, err = convo.Resume(d, rowsOf(rows[:3]...), nil)
+	require.NoError(t, err, "nothing is new")
+	assert.Equal(t, []string{"m1", "m2", "m3"}, keysOf(again))
+	_, err = convo.Resume(d, rowsOf(slices.Delete(slices.Clone(rows), 7, 8)...), nil)
+	var wrong *convo.RowError
+	require.ErrorAs(t, err, &wrong)
+	assert.Equal(t, convo.RowMissing, wrong.Fault)
+	assert.Equal(t, "m8", wrong.Key)
+	assert.ErrorContains(t, err, "a Message with its Key alone may stand for it")
+}
+
+// A row that has left and was appended again, under the key that it had, is in the view.
+func TestResume_AppendedAgain(t *testing.T) {
+	talk := keyedTalk(8, short)
+	h := historyOf(t, nil, talk...)
+	mustAppend(t, h, convo.User("without a key"), convo.Assistant("nor this"))
+	apply(t, h, convo.Edit{Drop: idRange(4, 8)})
+	mustAppend(t, h, talk[4])
+	d := decisionsOf(t, h)
+	again, err := convo.Resume(d, rowsOf(slices.Concat(talk[:3], talk[4:5])...), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}
+
+// The row of a queued message may stand before results that have left with it.
+func TestResume_QueuedRowThatLeft(t *testing.T) {
+	rows := []convo.Message{
+		keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))),
+		keyed("q", convo.User("q")), keyed("3", convo.Result(callOf("a"), "r")),
+	}
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("a")) // without keys, and so without rows
+	mustAppend(t, h, rows[:2]...)
+	require.NoError(t, h.Queue(rows[2]))
+	mustAppend(t, h, rows[3])
+	mustAppend(t, h, keyed("5", convo.Assistant("5")))
+	mustAppend(t, h, convo.User("x"), convo.Assistant("y"))
+	ids := idsOf(h.Snapshot())
+	apply(t, h, convo.Edit{Drop: ids[2:7]})
+	require.NoError(t, h.RewindTo(ids[5]))
+	d := decisionsOf(t, h)
+	_, from := d.Needs()
+	require.Equal(t, "q", from)
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+	again, err = convo.Resume(d, rowsNeeded(d, append(rows, keyed("6", convo.User("6")))), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "", "6"}, keysOf(again))
+}
+
+// Decisions that go back to a row that has left know it, if it is the newest of them.
+func TestDecisions_RewindToRowThatLeft(t *testing.T) {
+	talk := keyedTalk(80, short)
+	h := historyOf(t, nil, talk...)
+	require.NoError(t, h.Pin(5))
+	apply(t, h, convo.Edit{Drop: slices.Concat(idRange(1, 4), idRange(6, 20))})
+	for last, want := range map[convo.ID][]string{20: {"m5", "new"}, 21: {"m5", "m21", "new"}, 5: {"m5", "new"}, 0: {"new"}} {
+		d := decisionsOf(t, h)
+		require.NoError(t, d.RewindTo(last))
+		again, err := convo.Resume(d, rowsNeeded(d, append(slices.Clone(talk[:last]), keyed("new", convo.User("new")))), &convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err, last)
+		assert.Equal(t, want, keysOf(again), last)
 	}
 }

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -391,6 +392,7 @@ func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
 		if err := s.editList(ed, p, &done); err != nil || done.retry {
 			return done, err
 		}
+		s.leave(done.gone)
 	}
 	if ed.newSummary == nil || len(ed.drop) > 0 && len(done.dropped) == 0 {
 		return done, nil
@@ -622,6 +624,24 @@ func (h *History) editedLocked(before *state, done *editEffect) {
 	}
 	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.view.summary) {
 		l.summaries = append(l.summaries, s)
+	}
+}
+
+// maxLeft is how many rows that have left a History knows. Resume cannot tell an older one
+// from a new row if a rollback goes back to it.
+const maxLeft = 1000
+
+// leave notes the rows among entries that an edit has dropped or changed.
+func (s *state) leave(gone []departed) {
+	all := slices.Clip(s.left)
+	for _, d := range gone {
+		if key := d.was.msg.Key; d.now == nil && key != "" {
+			all = append(all, leftRow{d.was.id, strings.Clone(key)})
+		}
+	}
+	if len(all) > len(s.left) {
+		slices.SortFunc(all, func(a, b leftRow) int { return cmp.Compare(a.id, b.id) })
+		s.left = slices.Clip(all[max(len(all)-maxLeft, 0):])
 	}
 }
 

@@ -760,7 +760,7 @@ var errGoexit = errors.New("convo: code called by the compaction ended the gorou
 type RowFault string
 
 const (
-	RowMissing    RowFault = "missing"    // the view shows it, and the application did not give it
+	RowMissing    RowFault = "missing"    // the view shows it, or new rows follow it, and the application did not give it
 	RowChanged    RowFault = "changed"    // the view shows it, and it is not as it was
 	RowTwice      RowFault = "twice"      // two rows have the key
 	RowUnexpected RowFault = "unexpected" // it is not allowed where it was given
@@ -778,7 +778,7 @@ type RowError struct {
 }
 
 var rowAdvice = map[RowFault]string{
-	RowMissing:    "is missing, but the view shows it; give it, or take it out of the view before it is deleted, as with Edit.Drop",
+	RowMissing:    "is missing; give it, or take it out of the view before it is deleted, as with Edit.Drop",
 	RowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
 	RowTwice:      "is there twice; give each message a key of its own",
 	RowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",

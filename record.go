@@ -45,6 +45,7 @@ func difference(from, to *picture) *stateJSON {
 	if !slices.Equal(from.view.takenBack, to.view.takenBack) {
 		r.back = new(to.view.takenBack)
 	}
+	r.left = changed(from.view.newestLeft(), to.view.newestLeft())
 	return r
 }
 
@@ -238,7 +239,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.learned = cmp.Or(next.learned, r.learned)
 	r.tools = cmp.Or(next.tools, r.tools)
 	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
-	r.back = cmp.Or(next.back, r.back)
+	r.back, r.left = cmp.Or(next.back, r.back), cmp.Or(next.left, r.left)
 	if err := r.leave(next.out); err != nil {
 		return err
 	}

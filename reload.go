@@ -185,7 +185,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
 	takenBack := h.takenBack
-	h.last, h.touched, h.appended, h.released, h.takenBack = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack
+	h.last, h.touched, h.appended, h.released, h.takenBack, h.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
 	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}

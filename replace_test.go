@@ -210,6 +210,28 @@ func TestMessage_Sum(t *testing.T) {
 	assert.NotPanics(t, func() { convo.Message{Parts: []convo.Part{nil}}.Sum() })
 }
 
+// The sums are saved in Decisions, so they must never change.
+func TestMessage_SumGolden(t *testing.T) {
+	call := convo.ToolCall{ID: "1", Name: "read", Arguments: `{"b":[1, 2.50],"a":"ä"}`}
+	cleared := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "1", Cleared: true, Parts: []convo.Part{convo.Text("gone")}}}}
+	for _, c := range []struct {
+		m    convo.Message
+		want uint64
+	}{
+		{convo.Message{}, 0xc0c933306b404e08},
+		{convo.System("Be brief."), 0x974afd3795ffb28a},
+		{convo.User("The quick brown fox jumps over the lazy dog."), 0x19b54b0e2baf1eb8},
+		{convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Hm."), convo.Media{MIME: "image/png", Data: "AA=="}, convo.Media{MIME: "image/png", URL: "https://example.com/a.png"}}}, 0xf57e5f33183f75ff},
+		{convo.Assistant("Well.", call).WithReasoning(convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
+		{convo.Result(call, "a result"), 0xd596d3b248c365fc},
+		{convo.ResultError(call, errors.New("no such file")), 0xd23b72c2b85212b5},
+		{cleared, 0xb3bc8dd0d26bb518},
+		{convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Opaque{Format: "anthropic", JSON: `{"type":"x"}`}}}, 0xf4590085e0f3757a},
+	} {
+		assert.Equal(t, c.want, c.m.Sum(), "%v: %#x", c.m, c.m.Sum())
+	}
+}
+
 // The rows of entries that are taken back are not needed, and others may come in their place.
 func TestDecisions_RewindTo(t *testing.T) {
 	ask := func(i int) convo.Message { return row(string(rune('a'+i)), "question") }

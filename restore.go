@@ -95,7 +95,7 @@ func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h, s := l.h, l.from
 	l.byHand = s.imported
-	h.last, h.touched, h.appended, h.meta, h.released, h.takenBack = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack
+	h.last, h.touched, h.appended, h.meta, h.released, h.takenBack, h.left = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack, s.left
 	if s.summary != nil {
 		h.summary = h.ident.place(s.summary.sum)
 		h.summary.sum.Tokens = clampInt(h.summary.raw)

@@ -27,6 +27,9 @@ type resumer struct {
 	at     int             // index of the next row in that run
 	place  int             // of the next row
 	isOpen bool            // the first row from which on all are given was given
+	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
+	ended  Role            // of that row
+	isLeft bool            // a row was given between the last run and that row
 	answer bool            // an answer was given since
 	tail   []Message       // the rows after the decisions
 	calls  *calls          // of the newest answer; nil: none, or none was given yet
@@ -111,7 +114,8 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 			r.place++
 		}
 	}
-	r.run, r.isOpen = r.rows.from, len(r.rows.runs) == 0
+	r.run, r.end = r.rows.from, r.rows.end()
+	r.isOpen = len(r.rows.runs) == 0 && r.end == ""
 	for m, err := range rows {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
@@ -126,6 +130,9 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	if r.run < len(r.rows.runs) {
 		run := r.rows.runs[r.run]
 		return &RowError{Key: run.keys[min(r.at, len(run.keys)-1)], Fault: RowMissing}
+	}
+	if r.end != "" && (r.isLeft || len(r.rows.runs) == 0) {
+		return &RowError{Key: r.end, Fault: RowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
 	}
 	return nil
 }
@@ -155,8 +162,12 @@ func (r *resumer) take(m Message) error {
 	return r.order(m)
 }
 
-// begins reports whether the next run begins with the row with the key.
+// begins reports whether the next run begins with the row with the key, or, if there is no
+// run, what is new follows it.
 func (r *resumer) begins(key string) bool {
+	if len(r.rows.runs) == 0 {
+		return key == r.end && key != ""
+	}
 	return r.run < len(r.rows.runs) && r.at == 0 && r.rows.runs[r.run].keys[0] == key
 }
 
@@ -204,14 +215,19 @@ func (r *resumer) putEarly() error {
 // row from which on all are given: only user messages were given since, which waited in the
 // queue for the results. The view does not show it.
 func (r *resumer) isOfEarlier() bool {
-	if r.answer || r.place == 0 || r.run == r.rows.from && r.at == 0 || r.places[r.place-1].Role != RoleUser {
-		return false
-	}
-	if r.run < len(r.rows.runs) {
-		return r.at > 0
+	role, id := r.ended, r.rows.left.id // of the row before it
+	if len(r.rows.runs) > 0 {
+		if r.place == 0 || r.run == r.rows.from && r.at == 0 {
+			return false
+		}
+		role = r.places[r.place-1].Role
+		if r.run < len(r.rows.runs) {
+			return !r.answer && role == RoleUser && r.at > 0
+		}
+		id = r.rows.runs[r.run-1].last()
 	}
 	n := len(r.in.entries)
-	return len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= r.rows.runs[r.run-1].last())
+	return !r.answer && role == RoleUser && len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= id)
 }
 
 // takes reports whether all results of m answer calls that are open, and marks these as
@@ -235,8 +251,14 @@ func (c *calls) takes(m *Message) bool {
 func (r *resumer) put(m Message) error {
 	begins := r.begins(m.Key)
 	switch {
-	case r.run == len(r.rows.runs):
+	case r.run == len(r.rows.runs) && r.end == "":
 		r.tail = append(r.tail, m)
+		return nil
+	case r.run == len(r.rows.runs) && m.Key == r.end:
+		r.end, r.ended = "", m.Role
+		return nil
+	case r.run == len(r.rows.runs):
+		r.isLeft = true
 		return nil
 	case r.at == 0 && !begins:
 		return nil // the view does not show it

@@ -55,10 +55,12 @@ func (s *state) cameBack(list []*entry) {
 		}
 	}
 	s.takenBack = left
+	s.left = slices.DeleteFunc(slices.Clone(s.left), func(r leftRow) bool { _, ok := index(list, r.id); return ok })
 }
 
 // tookBack notes that the entries newer than last were taken back.
 func (s *state) tookBack(last ID) {
+	s.cutLeft(last)
 	if s.last <= last {
 		return
 	}
@@ -556,7 +558,7 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
 	h.seen = 0
 	h.releaseViewsLocked(0)
-	h.summary, h.appended = at.summary, at.appended
+	h.summary, h.appended, h.left = at.summary, at.appended, at.left
 	h.edits = at.edits
 	h.lastFocus = ""
 	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made

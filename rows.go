@@ -30,6 +30,7 @@ type rowList struct {
 	tools   []Range            // of entries whose turn called a tool before, where that has left the view
 	paused  []Range            // of answers that the provider paused
 	sums    fingerprint.Checks // see rowSums, of all entries, at their IDs
+	left    leftRow            // the newest row that has left the view; zero: none is known
 	cleared []Range            // of entries with all their results cleared
 	changes []rowChange        // of other results
 
@@ -49,6 +50,15 @@ type rowRun struct {
 
 // last returns the ID of the last entry.
 func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
+
+// end returns the key of the row up to which the History knows all rows, if that has left the
+// view, and otherwise "". All rows after the newest one in view, up to this, have left.
+func (r *rowList) end() string {
+	if n := len(r.runs); n > 0 && r.runs[n-1].last() > r.left.id {
+		return ""
+	}
+	return r.left.key
+}
 
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
@@ -231,7 +241,12 @@ func (r *rowList) cut(last ID) {
 		rows += x.n
 	}
 	r.hashes = r.hashes[:rows]
-	if n := len(r.runs); r.from >= n && n > 0 {
+	if r.left.id > last {
+		r.left = leftRow{}
+	}
+	if n := len(r.runs); n == 0 {
+		r.from = 0
+	} else if r.from >= n {
 		x := &r.runs[n-1]
 		if r.from = n - 1; x.n > 1 {
 			x.keys = []string{x.keys[0], x.keys[len(x.keys)-1]}
@@ -316,6 +331,9 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		if e.marks.has(paused) {
 			r.paused = addToRanges(r.paused, e.id)
 		}
+	}
+	if left := s.newestLeft(); !keys[left.key] { // otherwise it was appended again
+		r.left = left
 	}
 	r.from = slices.IndexFunc(r.runs, func(x rowRun) bool { return x.n > mostListed })
 	if r.from < 0 {
@@ -767,6 +785,8 @@ func (r *rowList) check() error {
 		rows, last = rows+run.n, run.last()
 	}
 	switch {
+	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
+		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}

@@ -395,6 +395,7 @@ func (s *Snapshot) Before(id ID) *Snapshot {
 	next := s.state.clipped()
 	next.cutTail(n, true)
 	next.eph, next.queue = nil, nil
+	next.cutLeft(id - 1)
 	pins, _ := slices.BinarySearch(next.pins, id)
 	next.pins = slices.Clip(next.pins[:pins])
 	next.version++

@@ -40,6 +40,7 @@ type state struct {
 	knowledge       *knowledge       // of models; nil if nothing is known
 	meta            meta             // set by SetMeta; not part of the view
 	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
+	left            []leftRow        // rows that edits dropped and no rollback took back, ascending; see leave; shared with snapshots and never written to
 	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
 }
 
@@ -716,6 +717,26 @@ func turnUsers(list []*entry) (from, to int) {
 // turn.
 func (s *state) isInside(place int) bool {
 	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
+}
+
+// A leftRow is an entry with a key that an edit has dropped.
+type leftRow struct {
+	id  ID
+	key string
+}
+
+// cutLeft forgets the rows newer than last that have left.
+func (s *state) cutLeft(last ID) {
+	n := sort.Search(len(s.left), func(i int) bool { return s.left[i].id > last })
+	s.left = s.left[:n:n]
+}
+
+// newestLeft returns the newest row that has left, or none.
+func (s *state) newestLeft() (r leftRow) {
+	if n := len(s.left); n > 0 {
+		r = s.left[n-1]
+	}
+	return r
 }
 
 // An editMark records an applied edit that no rollback has undone. The marks of a state

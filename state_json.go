@@ -46,6 +46,7 @@ type stateJSON struct {
 	unpin   []ID
 	queue   *[]*queued // all of it
 	back    *[]Range   // what was taken back: all of it
+	left    *leftRow   // the newest row that an edit dropped and no rollback took back; zero: there is none any more
 
 	// In Decisions, rows stand in place of entries that the application has. appendRows
 	// writes them, and is nil elsewhere.
@@ -200,6 +201,7 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	if len(s.takenBack) > 0 {
 		out.back = &s.takenBack
 	}
+	out.left = changed(leftRow{}, s.newestLeft())
 	data, err := out.encode()
 	if err != nil {
 		return nil, err
@@ -277,6 +279,9 @@ func (s *stateJSON) encode() ([]byte, error) {
 	}
 	if s.back != nil {
 		dst = appendArray(dst, "taken_back", *s.back, appendRange)
+	}
+	if s.left != nil {
+		dst = strictjson.AppendObject(strictjson.Key(dst, "left"), s.left.fields())
 	}
 	dst = appendRanges(dst, "undone", s.undone)
 	dst = appendList(dst, "past", s.past, one)
@@ -522,7 +527,7 @@ func decodeSnapshot(data []byte) (*stateJSON, error) {
 
 // snapshotKeys are the fields of a snapshot's JSON.
 var snapshotKeys = [...]string{
-	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back",
+	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back", "left",
 }
 
 // decodeState reads the JSON of a record or of Decisions. An error is a *SnapshotError.
@@ -605,6 +610,9 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 		in.queue = new(readList(r, readQueued))
 	case "taken_back":
 		in.back = new(readRanges(r))
+	case "left":
+		in.left = new(leftRow)
+		r.Fields(in.left.fields())
 	default:
 		r.Unknown(key)
 	}
@@ -806,7 +814,7 @@ func readQueued(r *strictjson.Reader) *queued {
 // isZero reports whether in is the encoding of the zero Snapshot.
 func (in *stateJSON) isZero() bool {
 	return in.key == "" && in.scalars == (scalars{}) && in.title == nil && in.meta == nil && in.learned == nil && in.tools == nil && in.summary == nil &&
-		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil && in.back == nil
+		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil && in.back == nil && in.left == nil
 }
 
 // state checks in and returns the state that it describes. If count is not set, the
@@ -820,6 +828,9 @@ func (in *stateJSON) state(count bool) (state, error) {
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
 		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
 		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
+	}
+	if left := orNil(in.left); left.id > 0 {
+		s.left = []leftRow{left}
 	}
 	if err := in.finish(&s, sys, 0, true, count); err != nil {
 		return s, err
@@ -859,7 +870,7 @@ func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)
 
 // check returns an error if a value outside the entries is out of range.
 func (in *stateJSON) check() error {
-	if err := cmp.Or(in.metaOf().check(), in.scalars.check()); err != nil {
+	if err := cmp.Or(in.metaOf().check(), in.scalars.check(), in.checkLeft()); err != nil {
 		return err
 	}
 	switch {
@@ -882,6 +893,24 @@ func (in *stateJSON) check() error {
 	}
 	if !ascend(in.summary.Covers, in.last) {
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", in.summary.Covers, in.last)
+	}
+	return nil
+}
+
+// fields returns the members of the JSON.
+func (r *leftRow) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
+}
+
+// checkLeft returns an error if left cannot be an entry that is not in the view.
+func (in *stateJSON) checkLeft() error {
+	left := orNil(in.left)
+	_, isShown := index(in.entries, left.id)
+	switch {
+	case left == leftRow{} && in.version == 0:
+		return nil // there is none any more
+	case in.left != nil && (left.id < 1 || left.id > in.last || left.key == "" || len(left.key) > maxMessageKey || isShown):
+		return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
 	}
 	return nil
 }

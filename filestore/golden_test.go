@@ -135,7 +135,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 
 		// Messages of every kind, with every field.
 		where := convo.User("Where to? \"Rome\"\n\u2028 \U0001F3DB\uFE0F", convo.NewMedia("image/png", []byte{0, 1, 254}), convo.Media{MIME: "image/jpeg", URL: "https://example.com/a.jpg"}, convo.Opaque{Format: "openai", JSON: `{"type":"file","n":1.0}`})
-		where.Author, where.Meta = "Ann", `{"seat":7}`
+		where.Author, where.Key, where.Meta = "Ann", "row 1", `{"seat":7}`
 		mustAppend(t, h, convo.System("You are a guide."), convo.System("Be brief."), where)
 		keep()
 		walk := convo.ToolCall{ID: "c1", Name: "route", Arguments: `{"to": "Rome", "km": 1.0}`}

@@ -213,7 +213,11 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b *unit[M]) int { return cmp.Compare(a.id, b.id) })
+	_, from := d.Needs()
 	m.h, err = convo.Resume(d, func(yield func(convo.Message, error) bool) {
+		if len(rows) == 0 && from != "" && !yield(convo.Message{Key: from}, nil) {
+			return // it has left the view, and nothing of the list is new
+		}
 		for _, u := range rows {
 			if u.msg.Key = u.key; !yield(u.msg, nil) {
 				return

@@ -291,3 +291,30 @@ func TestResume_OtherOptions(t *testing.T) {
 		}
 	}
 }
+
+// If the view shows nothing of the list, Resume goes on as the Mirror would have done.
+func TestResume_NothingOfTheListInView(t *testing.T) {
+	for name, codec := range codecs {
+		t.Run(name, func(t *testing.T) {
+			m := mirror.New(newHistory(t, small()), codec)
+			list := []*line{newLine(convo.RoleUser, "Read."), newLine(convo.RoleAssistant, "Done."), newLine(convo.RoleUser, "Thanks."), newLine(convo.RoleAssistant, "Bye.")}
+			require.NoError(t, m.Sync(list))
+			_, err := m.History().Append(convo.User("This has no key."), convo.Assistant("Nor this."))
+			require.NoError(t, err)
+			var drop []convo.ID
+			for _, e := range m.History().Snapshot().All() {
+				if e.Message.Key != "" {
+					drop = append(drop, e.ID)
+				}
+			}
+			_, err = m.History().Apply(m.History().Snapshot(), convo.Edit{Drop: drop})
+			require.NoError(t, err)
+			again := resume(t, m, list, codec)
+			assert.Equal(t, m.History().Snapshot().Messages(), again.History().Snapshot().Messages())
+			list = append(list, newLine(convo.RoleUser, "And now?"))
+			require.NoError(t, m.Sync(list))
+			require.NoError(t, again.Sync(list))
+			assert.Equal(t, m.History().Snapshot().Messages(), again.History().Snapshot().Messages())
+		})
+	}
+}

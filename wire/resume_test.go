@@ -36,17 +36,21 @@ type rowHost struct {
 	h    *convo.History
 
 	rows   []convo.Message
-	n      int          // rows made so far
-	stored []byte       // Decisions
-	when   uint64       // Status.Decisions when they were stored
-	plain  bool         // nothing but rows since
-	report convo.Report // of the last edit
+	ids    map[string]convo.ID // of the entries of rows, by their keys
+	left   convo.ID            // the newest entry that had left the view when the program started
+	n      int                 // rows made so far
+	stored []byte              // Decisions
+	when   uint64              // Status.Decisions when they were stored
+	plain  bool                // nothing but rows since
+	report convo.Report        // of the last edit
 
 	system, tools, ephemeral int
+
+	far int // rollbacks to what had left the view
 }
 
 func newRowHost(t *testing.T, seed uint64) *rowHost {
-	r := &rowHost{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
+	r := &rowHost{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), ids: make(map[string]convo.ID)}
 	spills := 0
 	r.opts = convo.Options{
 		Limits: convo.Limits{Window: 3000 + 500*r.rnd.IntN(8)}, Roles: convo.Relaxed(), TagKey: "k",
@@ -226,15 +230,17 @@ func (r *rowHost) sync() {
 		known[m.Key] = true
 	}
 	for _, e := range r.h.Snapshot().All() {
-		if key := e.Message.Key; key != "" && !known[key] {
+		key := e.Message.Key
+		if key != "" && !known[key] {
 			r.rows = append(r.rows, e.Message)
 		}
+		r.ids[key] = e.ID
 	}
 }
 
 func (r *rowHost) compact() {
 	all := []convo.CompactionStrategy{
-		convo.Truncate{}, convo.ClearToolResults{KeepLast: 1, MinFree: -1}, convo.Summarize{With: convo.Extract{}}, convo.ClearThinking{},
+		convo.Truncate{}, convo.ClearToolResults{KeepLast: 1, MinFree: -1}, convo.Summarize{With: convo.Extract{}}, convo.ClearThinking{}, convo.SlidingWindow{KeepLast: 2},
 		convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: convo.Extract{}}, convo.Truncate{}),
 	}
 	s := r.h.Snapshot()
@@ -244,25 +250,36 @@ func (r *rowHost) compact() {
 	}
 }
 
-// takeBack rolls back to an earlier entry, and deletes the rows of what was taken back.
+// takeBack rolls back to an earlier entry, which may have left the view since the program
+// started, and deletes the rows of what was taken back.
 func (r *rowHost) takeBack() {
 	s := r.h.Snapshot()
 	if s.Len() < 3 {
 		return
 	}
 	e, _ := s.At(s.Len() - 1 - r.rnd.IntN(min(3, s.Len()-1)))
+	if ids := r.idsLeft(r.left); len(ids) > 0 && r.rnd.IntN(2) == 0 {
+		e.ID = ids[r.rnd.IntN(len(ids))]
+		r.far++
+	}
 	if r.h.RewindTo(e.ID) != nil {
 		return
 	}
-	var gone []convo.Message
-	for _, e := range s.All() {
-		if _, ok := r.h.Snapshot().Find(e.ID); !ok {
-			gone = append(gone, e.Message)
+	r.sync()
+	s = r.h.Snapshot()
+	r.rows = slices.DeleteFunc(r.rows, func(row convo.Message) bool { return s.TakenBack(r.ids[row.Key]) })
+}
+
+// idsLeft returns the entries of rows, from one on, that have left the view.
+func (r *rowHost) idsLeft(from convo.ID) (ids []convo.ID) {
+	s := r.h.Snapshot()
+	for _, row := range r.rows {
+		id := r.ids[row.Key]
+		if _, shown := s.Find(id); id >= max(from, 1) && !shown {
+			ids = append(ids, id)
 		}
 	}
-	r.drop(gone)
-	r.report = convo.Report{} // an Undo would bring back what has no row any more
-	r.rows = rowsOf(r.rows, r.h.Snapshot())
+	return ids
 }
 
 // rowsOf returns the rows up to the newest that a view holds.
@@ -351,7 +368,7 @@ func (r *rowHost) same(h *convo.History, measured bool) {
 // Whatever has happened to a conversation, Resume makes one of the host's rows and of the
 // decisions that goes on with the same requests.
 func TestResume_Random(t *testing.T) {
-	resumed, open := 0, 0
+	resumed, open, far := 0, 0, 0
 	for seed := range long.Or(6, 150) {
 		r := newRowHost(t, uint64(seed))
 		for step := range 120 {
@@ -366,12 +383,16 @@ func TestResume_Random(t *testing.T) {
 			if r.rnd.IntN(15) == 0 { // the program starts again
 				r.h, r.stored = r.resume(), nil
 				r.decide()
+				r.sync()
+				r.left = slices.Max(append(r.idsLeft(0), 0))
 			}
 			if t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, step)
 			}
 		}
+		far += r.far
 	}
 	assert.Positive(t, open)
+	assert.Positive(t, far)
 	t.Logf("%d histories resumed, %d of them between a call and its result", resumed, open)
 }
