@@ -110,6 +110,9 @@ type ProviderError struct {
 	JSON    string // the error as it was received
 }
 
+// RawJSON returns JSON, as the errors of SDKs do.
+func (e *ProviderError) RawJSON() string { return e.JSON }
+
 func (e *ProviderError) Error() string { return "wire: " + e.fault() + e.remedy() }
 
 // fault returns what is wrong, in the words of the provider.
