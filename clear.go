@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -252,15 +251,4 @@ func clearMedia(parts []Part) []Part {
 // marker returns the line that replaces m.
 func (m Media) marker() string {
 	return fmt.Sprintf("[%s cleared: %s]", m.kind(), m.place())
-}
-
-// kind returns what m is, such as "image/png".
-func (m Media) kind() string { return cmp.Or(shorten(m.MIME, 100), "media") }
-
-// place returns the address of m, or its size if it has content.
-func (m Media) place() string {
-	if m.Data == "" {
-		return shorten(m.URL, 500)
-	}
-	return grouped(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))) + " bytes"
 }

@@ -381,11 +381,3 @@ func appendNew(list []string, s string) []string {
 
 // oneLine returns s on one line, shortened to about 4 kB.
 func oneLine(s string) string { return strings.Join(strings.Fields(shorten(s, 4<<10)), " ") }
-
-// shorten cuts s to at most width bytes, and adds "..." if something was cut.
-func shorten(s string, width int) string {
-	if len(s) <= width {
-		return s
-	}
-	return s[:text.Floor(s, width)] + "..."
-}

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -439,4 +440,15 @@ type Tool struct {
 // String returns the name of the tool and the beginning of its description.
 func (t Tool) String() string {
 	return abbreviate(t.Name) + "(" + abbreviate(t.Description) + ")"
+}
+
+// kind returns what m is, such as "image/png".
+func (m Media) kind() string { return cmp.Or(shorten(m.MIME, 100), "media") }
+
+// place returns the address of m, or its size if it has content.
+func (m Media) place() string {
+	if m.Data == "" {
+		return shorten(m.URL, 500)
+	}
+	return grouped(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))) + " bytes"
 }

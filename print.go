@@ -216,3 +216,11 @@ func counted(n int, one, many string) string {
 	}
 	return grouped(n) + " " + many
 }
+
+// shorten cuts s to at most width bytes, and adds "..." if something was cut.
+func shorten(s string, width int) string {
+	if len(s) <= width {
+		return s
+	}
+	return s[:text.Floor(s, width)] + "..."
+}

@@ -14,27 +14,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
-// A Place is a part of an entry that a provider has refused.
-type Place struct {
-	ID     ID     // of the entry
-	Key    string // of its message
-	Part   int    // index of the part
-	Inside int    // index in the parts of that result; -1: the part itself
-	Words  string // what the provider says
-}
-
-// String returns where it is, and the beginning of what the provider says.
-func (p Place) String() string {
-	in := ""
-	if p.Inside >= 0 {
-		in = fmt.Sprintf(", part %d of the result", p.Inside)
-	}
-	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
-}
-
-// Format prints what String returns.
-func (p Place) Format(f fmt.State, verb rune) { printTo(f, verb, func(bool) string { return p.String() }) }
-
 // A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
 // writes the body itself, and so knows which entries a path in the error belongs to, returns
 // one for [History.Recover]. The formats of package wire need none.

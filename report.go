@@ -112,6 +112,29 @@ type Report struct {
 	yielded bool       // messages of Options.AfterCompaction left the view
 }
 
+// A Place is a part of an entry that a provider has refused.
+type Place struct {
+	ID     ID     // of the entry
+	Key    string // of its message
+	Part   int    // index of the part
+	Inside int    // index in the parts of that result; -1: the part itself
+	Words  string // what the provider says
+}
+
+// String returns where it is, and the beginning of what the provider says.
+func (p Place) String() string {
+	in := ""
+	if p.Inside >= 0 {
+		in = fmt.Sprintf(", part %d of the result", p.Inside)
+	}
+	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
+}
+
+// Format prints what String returns.
+func (p Place) Format(f fmt.State, verb rune) {
+	printTo(f, verb, func(bool) string { return p.String() })
+}
+
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
 	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {

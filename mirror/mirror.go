@@ -343,6 +343,9 @@ func (m *Mirror[M]) deliver() error {
 // that was sent, and a message with several results is the same as several messages. A key
 // that two messages have is a [*convo.RowError]. Other errors are those of Decode, SetSystem
 // and AppendRows. Sync takes time linear in the list.
+//
+// A result that comes after another message, such as one that the user typed while a tool ran,
+// is put to the other results of its calls.
 func (m *Mirror[M]) Sync(list []M) error {
 	_, err := m.sync(list, false)
 	return err

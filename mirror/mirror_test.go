@@ -869,3 +869,46 @@ func TestSync_KeyTwice(t *testing.T) {
 	require.NoError(t, m.Sync(list))
 	assert.Equal(t, 4, h.Len())
 }
+
+// A host stores an image that a result shows, or what was typed while a tool ran, between the
+// results of parallel calls. Providers want the results first.
+func TestMirror_MessageBetweenResults(t *testing.T) {
+	codec := byPlace
+	codec.Decode = func(l *line) ([]convo.Message, error) {
+		if l.Role == convo.RoleTool {
+			return []convo.Message{{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: l.Calls[0], Parts: []convo.Part{convo.Text(l.Text)}}}}}, nil
+		}
+		return decode(l)
+	}
+	result := func(call, text string) *line {
+		l := newLine(convo.RoleTool, text)
+		l.Calls = []string{call}
+		return l
+	}
+	call := newLine(convo.RoleAssistant, "looking")
+	call.Calls = []string{"c0", "c1", "c2"}
+	again := newLine(convo.RoleAssistant, "again")
+	again.Calls = []string{"c0"}
+	image, typed := newLine(convo.RoleUser, "image"), newLine(convo.RoleUser, "typed")
+	zero, one, two, last := result("c0", "zero"), result("c1", "one"), result("c2", "two"), result("c0", "last")
+	list := []*line{newLine(convo.RoleUser, "Hello"), call, one, image, zero, typed, two, again, image.clone(), last}
+	want := []*line{list[0], call, zero, one, two, image, typed, again, last, list[8]}
+
+	opts := &convo.Options{Roles: convo.Relaxed()}
+	h, m := newMirror(t, opts, codec)
+	for _, n := range []int{1, len(list) - 3, len(list), len(list)} {
+		require.NoError(t, m.Sync(list[:n]))
+	}
+	same(t, want, look(t, h, m))
+	data, err := m.Decisions()
+	require.NoError(t, err)
+	for i, l := range list {
+		list[i] = l.clone()
+	}
+	m, done, err := mirror.Resume(data, list, codec, opts)
+	require.NoError(t, err)
+	defer m.History().Close()
+	assert.Nil(t, done.Past)
+	require.NoError(t, m.Sync(list))
+	assert.Equal(t, texts(want), texts(look(t, m.History(), m)))
+}

@@ -192,6 +192,7 @@ func callsOf(msg *convo.Message) (ids []string) {
 // pair adds to what the model reads of each result which call it answers, and puts results
 // that follow one another in the order of their calls.
 func pair[M any](units []*unit[M]) {
+	gather(units)
 	var calls []string
 	for i := 0; i < len(units); i++ {
 		if units[i].role != convo.RoleTool {
@@ -208,6 +209,32 @@ func pair[M any](units []*unit[M]) {
 		}
 		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return a.at - b.at })
 		i--
+	}
+}
+
+// gather puts a result that comes after another message to the other results of its calls.
+func gather[M any](units []*unit[M]) {
+	var open []string // calls without a result
+	end := 0          // of the results
+	for i, u := range units {
+		if u.role != convo.RoleTool {
+			if len(u.calls) > 0 {
+				open, end = slices.Clone(u.calls), i+1
+			}
+			continue
+		}
+		at := -1
+		if len(u.calls) > 0 && u.calls[0] != "" {
+			at = slices.Index(open, u.calls[0])
+		}
+		if at >= 0 {
+			open = slices.Delete(open, at, at+1)
+			copy(units[end+1:i+1], units[end:i])
+			units[end] = u
+		}
+		if at >= 0 || i == end {
+			end++
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -103,7 +104,7 @@ func (f Anthropic) rule() cacheRule { return cacheRuleOf(f.CacheLifetime, f.Cach
 
 func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
 	takes := takesNotes(f.Model)
-	p := profile{format: FormatAnthropic, model: f.Model, compacts: f.takesCompaction, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
+	p := profile{paths: overflow.Dotted, format: FormatAnthropic, model: f.Model, compacts: f.takesCompaction, notes: takes, notesLast: takes, ids: anthropicIDs, accepts: anthropicToolNames, names: anthropicNames, systemSum: f.SystemSummary, marks: true, seals: f.Seals.of(f.Model)}
 	return p, &anthropicWriter{f: f, lost: lost, rule: f.rule()}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/models"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -87,7 +88,7 @@ func (f Converse) WithParams(params any) Converse {
 func (f Converse) rule() cacheRule { return cacheRuleOf(f.CacheLifetime, f.CacheTools, f.params) }
 
 func (f Converse) begin(seen *tally, lost *losses) (profile, writer) {
-	p := profile{format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true, seals: f.Seals.of(f.Model)}
+	p := profile{paths: overflow.Foreign, format: FormatConverse, model: f.Model, ids: converseIDs, accepts: openAIToolNames, names: converseNames, systemSum: f.SystemSummary, knows: isConverseBlock, marks: true, seals: f.Seals.of(f.Model)}
 	return p, &converseWriter{f: f, seen: seen, lost: lost, rule: f.rule(), sys: new(converseMessage)}
 }
 

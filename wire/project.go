@@ -28,14 +28,15 @@ type profile struct {
 
 	accepts func(name string) bool // reports whether the provider accepts the name of a tool
 
-	replay    convo.Replay // which reasoning is sent; the default is all
-	systemSum bool         // the summary is part of the system text
-	notes     bool         // notes stay system messages and do not become user messages
-	notesLast bool         // notes stand after all messages of the user before the next answer
-	bare      bool         // calls need no ids, so ids made by convo are left out
-	noIDs     bool         // calls have no ids
-	custom    bool         // calls of custom tools do not become function calls
-	marks     bool         // the caller's cache marks are sent
+	replay    convo.Replay   // which reasoning is sent; the default is all
+	paths     overflow.Paths // how the provider writes the places of a request
+	systemSum bool           // the summary is part of the system text
+	notes     bool           // notes stay system messages and do not become user messages
+	notesLast bool           // notes stand after all messages of the user before the next answer
+	bare      bool           // calls need no ids, so ids made by convo are left out
+	noIDs     bool           // calls have no ids
+	custom    bool           // calls of custom tools do not become function calls
+	marks     bool           // the caller's cache marks are sent
 
 	// knows reports whether an opaque block can be sent in a message of a role, or with
 	// RoleTool in a result. If it is nil, every block can.
@@ -821,13 +822,6 @@ func init() {
 		p := newProjector(s, f)
 		p.read(s, 0, nil)
 		r, err := p.request(s)
-		b := overflow.Body{JSON: r.Body(), Bracket: true}
-		switch f.(type) {
-		case Anthropic:
-			b.Bracket = false
-		case Converse:
-			b.Foreign = true
-		}
-		return b, err
+		return overflow.Body{JSON: r.Body(), Paths: p.paths}, err
 	}
 }

@@ -30,7 +30,8 @@ type Agent struct {
 	// messages of fantasy. What it inserts, replaces or removes among these is part of the
 	// list; it must do the same at each step, since the list of fantasy does not change.
 	// Messages that it adds after all of them are given to Add, and so stay in every later
-	// request. Its System replaces the system message.
+	// request; the ProviderOptions of these, such as a cache mark, are for this request only.
+	// Its System replaces the system message.
 	Next fantasy.PrepareStepFunction
 
 	// OnFollow is called by PrepareStep when the messages do not continue those of the last
@@ -47,6 +48,8 @@ type Agent struct {
 	mu   sync.Mutex
 	sent *convo.Snapshot // what the request under way shows
 	name string          // that the History has got from a step
+
+	typed []fantasy.Message // what Next has added in this step
 
 	isRecorded bool // the usage of the step under way was
 	unrecorded int  // finished steps in a row whose usage was not; negative: Logger got its line
@@ -91,9 +94,14 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 	if done.Past != nil && a.OnFollow != nil {
 		a.OnFollow(done)
 	}
-	if err := a.mirror.Add(typed...); err != nil {
+	plain := slices.Clone(typed)
+	for i := range plain {
+		plain[i].ProviderOptions = nil
+	}
+	if err := a.mirror.Add(plain...); err != nil {
 		return ctx, r, err
 	}
+	a.add(typed)
 	a.uses(r.Model)
 	view, s, err := a.mirror.Prepare(ctx, list)
 	if err != nil {
@@ -101,7 +109,7 @@ func (a *Agent) PrepareStep(ctx context.Context, o fantasy.PrepareStepFunctionOp
 	}
 	a.send(s)
 	// fantasy would overwrite the first message with another System, whatever it is.
-	r.Messages, r.System, r.Model = ordered(view), nil, a.Model(r.Model)
+	r.Messages, r.System, r.Model = a.request(view), nil, a.Model(r.Model)
 	return ctx, r, nil
 }
 
@@ -230,6 +238,26 @@ func (a *Agent) recorded() {
 	a.isRecorded, a.unrecorded = true, min(a.unrecorded, 0)
 }
 
+func (a *Agent) add(typed []fantasy.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.typed = typed
+}
+
+// request returns view as a provider takes it. Where it ends with what Next has added in this
+// step, these messages have the options that Next gave them.
+func (a *Agent) request(view []fantasy.Message) []fantasy.Message {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	view = ordered(view)
+	if n := len(view) - len(a.typed); n >= 0 && slices.Equal(signsOf(view[n:]), signsOf(a.typed)) {
+		for i, m := range a.typed {
+			view[n+i].ProviderOptions = m.ProviderOptions
+		}
+	}
+	return view
+}
+
 func (a *Agent) snapshot() *convo.Snapshot {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -344,7 +372,7 @@ func (a *Agent) show(call fantasy.Call, s *convo.Snapshot) (fantasy.Call, error)
 		return call, err
 	}
 	a.send(s)
-	call.Prompt = ordered(view)
+	call.Prompt = a.request(view)
 	return call, nil
 }
 

@@ -519,3 +519,41 @@ func TestAgent_NextChangesTheList(t *testing.T) {
 		})
 	}
 }
+
+// Next marks the last two messages for the provider's cache, as crush does, and the user types
+// several times. Anthropic accepts four marks.
+func TestAgent_NextMarksTheCache(t *testing.T) {
+	p, h := reader(t, 12)
+	a := convofantasy.New(mirror.New(newHistory(t, h.options()), convofantasy.Codec()))
+	mark := fantasy.ProviderOptions{anthropic.Name: &anthropic.ProviderCacheControlOptions{CacheControl: anthropic.CacheControl{Type: "ephemeral"}}}
+	a.Next = func(ctx context.Context, o fantasy.PrepareStepFunctionOptions) (context.Context, fantasy.PrepareStepResult, error) {
+		list := slices.Clone(o.Messages)
+		for i := range list {
+			list[i].ProviderOptions = nil
+		}
+		if o.StepNumber%2 == 1 {
+			list = append(list, fantasy.NewUserMessage(fmt.Sprintf("Typed at step %d.", o.StepNumber)))
+		}
+		list[0].ProviderOptions, list[len(list)-2].ProviderOptions, list[len(list)-1].ProviderOptions = mark, mark, mark
+		return ctx, fantasy.PrepareStepResult{Messages: list}, nil
+	}
+	api, err := anthropic.New(anthropic.WithBaseURL(h.url), anthropic.WithAPIKey("none"))
+	require.NoError(t, err)
+	model, err := api.LanguageModel(t.Context(), "claude-opus-5-5")
+	require.NoError(t, err)
+	agent := fantasy.NewAgent(model, fantasy.WithSystemPrompt("You read."), fantasy.WithTools(pages(func() bool { return false })...), fantasy.WithMaxRetries(0), fantasy.WithPrepareStep(a.PrepareStep))
+	_, err = agent.Stream(t.Context(), fantasy.AgentStreamCall{Prompt: "Read all pages, and " + rule + "."})
+	require.NoError(t, err)
+	check(t, p)
+	for i, r := range p.Requests() {
+		marks := 3
+		if i == 0 { // it has two messages
+			marks = 2
+		}
+		assert.Equal(t, marks, bytes.Count(r.Body, []byte(`"cache_control"`)), "request %d", i)
+		if i%2 == 1 {
+			assert.Contains(t, string(r.Body), fmt.Sprintf(`Typed at step %d.","cache_control"`, i))
+		}
+	}
+	require.Len(t, p.Requests(), 12)
+}

@@ -8,10 +8,18 @@ import (
 
 // A Body is a request as it was written.
 type Body struct {
-	JSON    []byte
-	Bracket bool // paths are written messages[0].content, and not messages.0.content
-	Foreign bool // errors do not name paths of this body, but of what it is translated to
+	JSON  []byte
+	Paths Paths
 }
+
+// Paths is how a provider writes the places of a request in its errors.
+type Paths uint8
+
+const (
+	Bracketed Paths = iota // as messages[0].content
+	Dotted                 // as messages.0.content
+	Foreign                // they are those of another body, which this one is translated to
+)
 
 // Encoded is called by package wire with each snapshot that a format has encoded, and set by
 // package convo. BodyOf writes the body again, and is set by package wire.
@@ -24,7 +32,7 @@ var (
 // those that it stands in. It returns nil for a path that is not one of this body.
 func (b Body) At(path string) []map[string]any {
 	names := strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
-	if b.Foreign || len(names) < 2 || b.Bracket != strings.Contains(path, "[") {
+	if b.Paths == Foreign || len(names) < 2 || (b.Paths == Dotted) == strings.Contains(path, "[") {
 		return nil
 	}
 	var v any
