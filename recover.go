@@ -14,22 +14,17 @@ import (
 // so that the next [History.Snapshot] can be sent. [History.Do] calls it at most twice
 // for a request, and sends a request at most four times.
 //
-// If the provider has refused a part of the request, such as an image that it cannot process,
-// Recover compacts nothing. It replaces that part by a line that says what was there and what
-// the provider said, and the arguments of a call by an object with such a line; of signed or
-// encrypted reasoning it leaves out what was made up to that place. It clears what
-// the error names, in the words and the paths of common providers and gateways, and only
-// media, blocks, arguments and reasoning that are of the kind that the error is about. A path
-// counts if the format of package wire that has encoded at writes such paths, and otherwise
-// only if the request has one part of that kind; see [PlaceError]. Text is never cleared, nor
-// what stands in system messages, ephemeral messages, the summary or a pinned exchange, though
-// other parts of the floor may be. Report.Refused lists the parts. The edit can be undone as
-// any other, except that reasoning stays left out.
+// If the provider has refused a part of the request, such as an image, Recover compacts
+// nothing. A line that says what was there takes the place of that part, an object with such
+// a line that of a call's arguments, and signed or encrypted reasoning up to there is left
+// out from now on. Cleared is what the error names in the words and paths of common providers,
+// if it is of the kind that the error is about: media, blocks, arguments and reasoning, also
+// in the floor, but never text or a pinned exchange. A path needs a format of package wire
+// that has encoded at, or a [PlaceError]; otherwise the request must hold only one such part.
 //
-// That report has ReasonRefused. It goes to Options.OnCompaction once a request was accepted,
-// or has failed for another reason. If the next request is refused as before, or at the same
-// place, Recover puts everything back, and returns the first of the two errors and a report
-// with OutcomeFailed. [History.Do] calls Recover for at most two refusals of parts.
+// That report has ReasonRefused. Options.OnCompaction gets it once a request was accepted, or
+// has failed for another reason. If the next request is refused as before, Recover puts
+// everything back, and returns the error given to it first.
 //
 // Many errors contain numbers. Recover uses them if the size in the error is between half
 // and twice the estimate for at, even if it then fails. The size of the prompt counts as

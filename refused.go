@@ -93,7 +93,7 @@ func (h *History) recoverPlace(at *Snapshot, cause error, refusal overflow.Refus
 		switch {
 		case at.version < last.version && last.isOf(c): // another request has cured it since
 			return true, r, nil
-		case at.version >= last.version && (last.refusal.Same(refusal) || last.isOf(c)):
+		case at.version >= last.version && (last.isOf(c) || last.refusal.Kind == refusal.Kind && len(c.places) == 0 && c.release == 0):
 			return false, h.giveUp(last), last.cause
 		}
 		h.prove(nil)
@@ -123,7 +123,7 @@ func bodyOf(at *Snapshot, format any) (b overflow.Body, err error) {
 
 // isOf reports whether what c clears is what o clears, or a part of it.
 func (c *cure) isOf(o *cure) bool {
-	return c.release != 0 && o.release != 0 || slices.ContainsFunc(o.places, func(p Place) bool {
+	return o.release != 0 && o.release <= c.release || slices.ContainsFunc(o.places, func(p Place) bool {
 		return slices.ContainsFunc(c.places, func(q Place) bool { return q.ID == p.ID && q.Part == p.Part && q.Inside == p.Inside })
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -244,6 +244,9 @@ func (r *refusingTalk) check() (cleared int) {
 
 // live is one conversation.
 func (r *refusingTalk) live() {
+	if r.lies && r.name == "gemini" {
+		r.lies = false // its media move when others are cleared, so that another part stands at the same place
+	}
 	for range 2 + r.rand.IntN(5) {
 		m := convo.User(r.text("asked"))
 		for range r.rand.IntN(3) {
@@ -272,22 +275,15 @@ func (r *refusingTalk) live() {
 			r.restart()
 			return
 		}
-		cleared := 0
-		if len(r.rows) == r.h.Snapshot().Len() {
-			cleared = r.check()
-		}
+		r.check()
 		if strings.Contains(err.Error(), "Unpin it first") {
 			refusedPinned = true
 			break
 		}
 		if r.lies || r.echoes || r.forever {
-			if r.echoes || r.lies && len(r.bad) > 0 && r.asked < 4 {
-				_ = before
-			}
 			if r.echoes {
 				assert.Equal(r.t, before, r.h.Snapshot().Messages())
 			}
-			_ = cleared
 			return
 		}
 	}
@@ -322,11 +318,7 @@ func (r *refusingTalk) restart() {
 // A provider refuses random parts in the words that are published: what it names is cleared, and
 // nothing else, and the conversation goes on.
 func TestRefused_Random(t *testing.T) {
-	runs := uint64(300)
-	if os.Getenv("CONVO_LONG") != "" {
-		runs = 100_000
-	}
-	for seed := range runs {
+	for seed := range long.Or(uint64(300), 100_000) {
 		rnd := rand.New(rand.NewPCG(seed, 48))
 		r := &refusingTalk{t: t, rand: rnd, name: []string{"anthropic", "chat", "responses", "gemini"}[seed%4], pinned: make(map[convo.ID]bool)}
 		switch rnd.IntN(8) {

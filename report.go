@@ -121,18 +121,15 @@ type Place struct {
 	Words  string // what the provider says
 }
 
-// String returns where it is, and the beginning of what the provider says.
-func (p Place) String() string {
+// Format prints where it is, and the beginning of Words.
+func (p Place) Format(f fmt.State, verb rune) { printTo(f, verb, p.print) }
+
+func (p *Place) print(bool) string {
 	in := ""
 	if p.Inside >= 0 {
 		in = fmt.Sprintf(", part %d of the result", p.Inside)
 	}
 	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
-}
-
-// Format prints what String returns.
-func (p Place) Format(f fmt.State, verb rune) {
-	printTo(f, verb, func(bool) string { return p.String() })
 }
 
 // clone returns a copy that shares no slices with r.

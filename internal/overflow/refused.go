@@ -33,11 +33,6 @@ type Refusal struct {
 	Words string   // the beginning of the message
 }
 
-// Same reports whether two errors say the same.
-func (r Refusal) Same(o Refusal) bool {
-	return r.Kind == o.Kind && r.Name == o.Name && slices.Equal(r.Paths, o.Paths)
-}
-
 // Refused returns what an error says was refused. It reads the fields of the error and the
 // beginning of its message, up to the first quotation of the request, since the rest may
 // repeat what a tool has written. Errors that pass by themselves refuse nothing.
