@@ -214,6 +214,7 @@ type anthropicWriter struct {
 	in      string        // the container of the newest answer
 	byCode  []string      // the IDs of the calls in it that code has made
 
+	begun   bool         // the following are set
 	defined []convo.Tool // of the request
 	tools   toolSet      // those of the parameters included
 

@@ -258,10 +258,10 @@ func (m *anthropicMessage) remove(c *waitingCall, lost *losses) {
 // defines sets the tools of the request. It reports false if what is written refers to tools
 // and the tools are others than before.
 func (w *anthropicWriter) defines(tools []convo.Tool) bool {
-	if slices.Equal(tools, w.defined) {
+	if w.begun && slices.Equal(tools, w.defined) {
 		return true
 	}
-	w.defined, w.tools = tools, toolSet{}
+	w.begun, w.defined, w.tools = true, tools, toolSet{}
 	for _, t := range tools {
 		if t.Opaque == (convo.Opaque{}) {
 			w.tools.name(sentName(t.Name, anthropicToolNames), "")
