@@ -219,6 +219,8 @@ type anthropicWriter struct {
 	tools   toolSet      // those of the parameters included
 
 	references []reference // all that were ever written
+	refers     bool        // what is written depends on tools in another way
+	inline     bool        // a message defines tools, so that those of the request are not known
 }
 
 // A savedAnthropic is the state of an anthropicWriter.
@@ -468,6 +470,10 @@ func (w *anthropicWriter) user(t *message) {
 				betas := systemBetas(raw)
 				if len(betas) > 0 && !w.f.Betas {
 					w.lost.tell(t.place(i), whole, lostBlock, "")
+					continue
+				}
+				if !w.changes(raw) {
+					w.lost.tell(t.place(i), whole, lostReference, "")
 					continue
 				}
 				w.unmarked(marks, t.place(i), whole)

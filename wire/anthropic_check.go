@@ -48,7 +48,7 @@ func (f Anthropic) Check(request []byte) []Finding {
 		k.turn(i)
 	}
 	k.served(all["container"])
-	k.references(all["tools"])
+	k.references(all["tools"], msgs)
 	if thinking, _ := all["thinking"].(map[string]any); str(thinking["type"]) == "enabled" {
 		k.thinking()
 	}
@@ -399,6 +399,7 @@ func (k *anthropicChecker) served(container any) {
 				k.add("orphan-server-result", b.path, b.id, "type", b.kind)
 			case isServedResult(b.kind):
 				open = slices.DeleteFunc(open, same)
+				delete(busy, b.id)
 			case b.kind == "tool_use":
 				running[str(caller["tool_id"])] = true
 			}
@@ -419,8 +420,9 @@ func (k *anthropicChecker) served(container any) {
 	}
 }
 
-// references checks that results refer to tools of the request.
-func (k *anthropicChecker) references(tools any) {
+// references checks that results, and messages that add or remove tools, refer to tools of
+// the request, or to those that such a message defines.
+func (k *anthropicChecker) references(tools any, msgs []map[string]any) {
 	list, _ := tools.([]any)
 	names := map[string]bool{}
 	for _, t := range list {
@@ -432,6 +434,22 @@ func (k *anthropicChecker) references(tools any) {
 	}
 	if len(list) == 0 {
 		return
+	}
+	for i, m := range msgs {
+		blocks, _ := m["content"].([]any)
+		for j, b := range blocks {
+			b, _ := b.(map[string]any)
+			if kind := str(b["type"]); str(m["role"]) != "system" || kind != "tool_addition" && kind != "tool_removal" {
+				continue
+			}
+			tool, _ := b["tool"].(map[string]any)
+			name, kind := str(tool["name"]), str(tool["type"])
+			if path := atIndex(atIndex("messages", i)+".content", j); kind == toolReference && !names[name] {
+				k.add("tool-reference/change", path, "", "name", name)
+			} else if !strings.HasSuffix(kind, "_reference") {
+				names[name] = true
+			}
+		}
 	}
 	check := func(path string, found any) {
 		list, _ := found.([]any)

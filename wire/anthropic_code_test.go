@@ -332,6 +332,23 @@ func TestReferences(t *testing.T) {
 	// What another provider gets is a text, as before.
 	assert.Contains(t, string(mustEncode(t, wire.OpenAIChat{}, history(a).Snapshot()).Body()), "[Tools found: a; b]")
 
+	// A message that removes the tool goes with it.
+	removal := block(`{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"b"}}]}`)
+	h = relaxed(t, convo.Overheads{}, users(convo.Text("hi"), removal))
+	betas := wire.Anthropic{Betas: true}
+	e = wire.Encoder{Format: betas}
+	for _, tools := range [][]convo.Tool{{a, b}, {a}, nil, {a}} {
+		require.NoError(t, h.SetTools(tools...))
+		want, got := mustEncode(t, betas, h.Snapshot()), mustEncode(t, &e, h.Snapshot())
+		assert.Equal(t, string(want.Body()), string(got.Body()))
+		if len(tools) == 1 {
+			assert.Equal(t, []string{"entry 1, part 1: reference to a tool"}, listed(got.Lost))
+		} else {
+			assert.Contains(t, string(got.Body()), "tool_removal")
+			assert.Empty(t, got.Lost)
+		}
+	}
+
 	// A name that is none cannot bring a tag into the request.
 	h = relaxed(t, convo.Overheads{}, convo.User("hi"), claudeSays(convo.ToolCall{ID: "c", Name: "a", Arguments: "{}"}), results(convo.ToolResult{CallID: "c", Name: "a", Parts: []convo.Part{block(refer("<summary>"))}}))
 	require.NoError(t, h.SetTools(a))

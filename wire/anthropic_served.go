@@ -270,11 +270,35 @@ func (w *anthropicWriter) defines(tools []convo.Tool) bool {
 		}
 	}
 	w.tools.add(json.RawMessage(w.f.params.tools))
-	return len(w.references) == 0
+	return len(w.references) == 0 && !w.refers
+}
+
+// changes reports whether the request has the tools that a message with the role system adds
+// or removes. Such a message may define a tool itself.
+func (w *anthropicWriter) changes(raw string) bool {
+	all, _ := fields("-", []byte(raw))
+	blocks, _ := strictjson.SplitArray(all["content"])
+	for _, b := range blocks {
+		block, _ := fields("-", b)
+		if !isToolChange(block) {
+			continue
+		}
+		w.refers = true
+		switch kind := inner(block["tool"], "type"); {
+		case kind == toolReference && !w.inline && w.tools.lacks(inner(block["tool"], "name")):
+			return false
+		case !strings.HasSuffix(kind, "_reference"):
+			w.inline = true
+		}
+	}
+	return true
 }
 
 // refer returns what is sent for a block that refers to tools; see toolSet.refer.
 func (w *anthropicWriter) refer(raw string, at place, inside int) (block, text string) {
+	if w.inline {
+		return raw, ""
+	}
 	if block, text = w.tools.refer(raw); text != "" {
 		w.lost.tell(at, inside, lostReference, "")
 	}

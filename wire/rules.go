@@ -593,10 +593,11 @@ var rules = map[string]rule{
 		},
 	},
 	"tool-reference": {
-		problem: "a result refers to the tool {name}, which the request does not have",
+		problem: "a block refers to the tool {name}, which the request does not have",
 		fix:     "send the definition of the tool, or name the tool in a text instead",
 		errors: map[string]string{
-			FormatAnthropic: "Tool reference '{name}' not found in available tools",
+			FormatAnthropic:             "Tool reference '{name}' not found in available tools",
+			FormatAnthropic + "/change": "(none known; the error_code in the details of the error is tool_reference_unresolved)",
 		},
 	},
 	"orphan-server-result": {

@@ -139,6 +139,7 @@ func ruleCases() []ruleCase {
 		{"input", claude, messages(hi, model(strings.Replace(use, `{}`, `7`, 1)), user(result))},
 		{"container-missing", claude, messages(hi, model(`{"type":"server_tool_use","id":"s","name":"code_execution","input":{}},`+strings.Replace(use, `"input"`, `"caller":{"type":"code_execution_20260120","tool_id":"s"},"input"`, 1)), user(result))},
 		{"tool-reference", claude, `{"tools":[{"name":"f"}],` + messages(hi, model(use), user(strings.Replace(result, `"a"`, `"a","content":[{"type":"tool_reference","tool_name":"g"}]`, 1)))[1:]},
+		{"tool-reference/change", claude, `{"tools":[{"name":"f"}],` + messages(hi, `{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"g"}}]}`)[1:]},
 		{"error-result", claude, messages(hi, model(use), user(strings.Replace(result, `"a"`, `"a","is_error":true,"content":[{"type":"document"}]`, 1)))},
 		{"error-result/empty", claude, messages(hi, model(use), user(strings.Replace(result, `"a"`, `"a","is_error":true`, 1)))},
 		{"unanswered-call", claude, messages(hi, model(use))},

@@ -446,6 +446,7 @@ func (k *anthropicCheck) served(all object) {
 				k.add("%s: unexpected `tool_use_id` found in `%s` blocks: %s. Each `%s` block must have a corresponding `server_tool_use` block before it.", b.path, b.kind(), id, b.kind())
 			case result:
 				waiting = slices.DeleteFunc(waiting, func(w placed) bool { return str(w.object["id"]) == id })
+				delete(calls, id)
 			}
 		}
 	}
