@@ -160,4 +160,3 @@ func TestToolReference(t *testing.T) {
 	assert.Empty(t, p.Refused())
 	assert.Contains(t, string(p.Requests()[3].Body), `"tool_references":[{"tool_name":"weather","type":"tool_reference"},{"tool_name":"news","type":"tool_reference"}]`, "the tool is back")
 }
-
