@@ -528,6 +528,7 @@ func (w *anthropicWriter) assistant(t *message) {
 	last, empty := -1, true // index of the last block that is not thinking
 	changed := false        // a block before the next one is not sent as the model wrote it
 	checked := w.f.Seals.of(w.f.Model) != SealsUnchecked
+	callers := callersIn(t)
 	for i, p := range t.parts {
 		said := "" // after the block
 		block := sentBlock{Part: p, at: t.place(i)}
@@ -553,6 +554,9 @@ func (w *anthropicWriter) assistant(t *message) {
 			block.Part = convo.Text(mediaText(q))
 		case convo.Opaque:
 			if _, ok := fieldsOf(q); ok {
+				if !isCallerAt(callers, block.at) {
+					w.lost.tell(block.at, whole, lostBlock, "")
+				}
 				continue // written with the call
 			}
 			if list := attached(q); list != nil {
@@ -590,7 +594,6 @@ func (w *anthropicWriter) assistant(t *message) {
 		return
 	}
 	m := w.to("assistant")
-	callers := callersIn(t)
 	calls := 0
 	for i := range blocks {
 		switch p := blocks[i].Part.(type) {

@@ -76,6 +76,7 @@ func TestCode_Container(t *testing.T) {
 			[]string{"entry 2, part 1: block", "entry 2, part 2: block", "entry 2, part 3: block", "entry 2, part 4: block"}},
 		{"called by code that is not there", wire.Anthropic{}, []convo.Message{answerOf(t, "c1", searchP, foundP, callOfP), results(a)}, "", strings.Replace(callOfP, ","+byP, "", 1),
 			[]string{"entry 2, part 0: block", "entry 2, part 1: block", "entry 2, part 2: block"}},
+		{"fields of nothing", wire.Anthropic{}, []convo.Message{{Role: convo.RoleAssistant, Parts: []convo.Part{block(`{"type":"convo_fields","caller":"code_execution","caller_id":"p"}`), convo.Text("x")}}, convo.User("and?")}, "", "", []string{"entry 2, part 0: block"}},
 		{"a result with an image", wire.Anthropic{}, []convo.Message{answerOf(t, "c1", codeP, callOfP), results(image)}, `"c1"`, codeP + "," + callOfP, []string{"entry 3, part 0, part 1 of the result: media"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -142,6 +142,16 @@ func callersIn(t *message) (callers map[int]codeCaller) {
 	return callers
 }
 
+// isCallerAt reports whether the part at a place is one of callers.
+func isCallerAt(callers map[int]codeCaller, at place) bool {
+	for _, c := range callers {
+		if c.at == at {
+			return true
+		}
+	}
+	return false
+}
+
 // called writes the caller of a call of the application, if its code still waits.
 func (w *anthropicWriter) called(m *anthropicMessage, id string, by codeCaller) {
 	if !w.runs(by.CallerID) {
