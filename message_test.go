@@ -129,7 +129,7 @@ func TestMessageJSON_TrailingBytes(t *testing.T) {
 func FuzzMessageJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"role":"user","parts":[{"type":"text","text":"hi"}]}`,
-		`{"role":"assistant","origin":{"format":"f","model":"m"},"parts":[{"type":"reasoning","text":"t","signature":"s"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": 1.0}"}]}`,
+		`{"role":"assistant","origin":{"format":"f","model":"m","container":"c"},"parts":[{"type":"reasoning","text":"t","signature":"s"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": 1.0}"}]}`,
 		`{"role":"tool","parts":[{"type":"tool_result","call_id":"c","is_error":true,"parts":[{"type":"text","text":"r"},{"type":"media","mime":"image/png","data":"AAAA"}]}]}`,
 		`{"role":"user","author":"bob","meta":"m","parts":[{"type":"opaque","format":"f","json":"{}"}]}`,
 		`{"role":"tool","parts":[{"type":"tool_result","parts":[{"type":"tool_result"}]}]}`,
