@@ -698,6 +698,7 @@ func (m *Message) check(deep bool) error {
 	m.Author = text.Valid(m.Author)
 	m.Origin.Format = text.Valid(m.Origin.Format)
 	m.Origin.Model = text.Valid(m.Origin.Model)
+	m.Origin.Container = text.Valid(m.Origin.Container)
 	m.Meta = text.Valid(m.Meta)
 	if err := m.checkKey(); err != nil {
 		return err

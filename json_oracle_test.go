@@ -241,7 +241,7 @@ func (p *plainFields) part() Part {
 func TestMessageJSON_AsPlainStructs(t *testing.T) {
 	seeds := []string{
 		`{"role":"user","author":"ann","meta":"m","parts":[{"type":"text","text":""},{"type":"media","mime":"a/b","data":"AAAA","url":"u"}]}`,
-		`{"role":"assistant","origin":{"format":"f","model":"m"},"parts":[{"type":"reasoning","id":"i","text":"t","signature":"s","encrypted":"e"},{"type":"reasoning"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": [1.0]}","minted":true},{"type":"opaque","format":"f","json":"1"}]}`,
+		`{"role":"assistant","origin":{"format":"f","model":"m","container":"c"},"parts":[{"type":"reasoning","id":"i","text":"t","signature":"s","encrypted":"e"},{"type":"reasoning"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": [1.0]}","minted":true},{"type":"opaque","format":"f","json":"1"}]}`,
 		` { "role" : "tool" , "parts" : [ { "type" : "tool_result" , "name":"n\n","call_id":"c","is_error":true,"cleared":false,"parts":[{"type":"text","text":"x\ud83d\ude00 今"},{"type":"media","mime":"a/b","url":"u"},{"type":"opaque","format":"f","json":"{}"}]}]} `,
 	}
 	rng := rand.New(rand.NewPCG(1, 1))

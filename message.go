@@ -64,6 +64,10 @@ const maxMessageKey = 256
 type Origin struct {
 	Format string `json:"format,omitempty"` // the wire format, such as "anthropic"; package wire has constants for its own
 	Model  string `json:"model,omitempty"`  // the model's name, as the provider spells it
+
+	// Container is the provider's name for where code of the answer runs. The provider wants
+	// it back while that code waits for a result. The model does not see it.
+	Container string `json:"container,omitempty"`
 }
 
 // A Part is a piece of a message's content: a [Text], [Reasoning], [ToolCall],

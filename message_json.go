@@ -46,7 +46,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 // jsonSize returns the approximate size of the JSON of m in bytes. Of results it
 // counts only the texts, since an unchecked message may hold itself.
 func (m *Message) jsonSize() int {
-	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Meta) + len(m.Key)
+	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Origin.Container) + len(m.Meta) + len(m.Key)
 	for _, p := range m.Parts {
 		n += 32
 		switch p := p.(type) {
@@ -76,6 +76,7 @@ func appendMessage(dst []byte, m *Message) ([]byte, error) {
 		dst = append(strictjson.Key(dst, "origin"), '{')
 		dst = strictjson.Text(dst, "format", o.Format)
 		dst = strictjson.Text(dst, "model", o.Model)
+		dst = strictjson.Text(dst, "container", o.Container)
 		dst = append(dst, '}')
 	}
 	dst = strictjson.Text(dst, "meta", m.Meta)
@@ -176,6 +177,8 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 					m.Origin.Format = r.Name()
 				case "model":
 					m.Origin.Model = r.Name()
+				case "container":
+					m.Origin.Container = r.Name()
 				default:
 					r.Unknown(key)
 				}

@@ -64,8 +64,8 @@ func TestMessageJSON_Forms(t *testing.T) {
 	for data, want := range map[string]convo.Message{
 		`{"role":"user","author":"ann","meta":"m","parts":[{"type":"text","text":""},{"type":"media","mime":"a/b","data":"AAAA","url":"u"}]}`: {
 			Role: convo.RoleUser, Author: "ann", Meta: "m", Parts: []convo.Part{convo.Text(""), convo.Media{MIME: "a/b", Data: "AAAA", URL: "u"}}},
-		`{"role":"assistant","origin":{"format":"f","model":"m"},"parts":[{"type":"reasoning","id":"i","text":"t","signature":"s","encrypted":"e"},{"type":"reasoning"},{"type":"tool_call","id":"c","name":"n","arguments":"{}","minted":true},{"type":"opaque","format":"f","json":"1"}]}`: {
-			Role: convo.RoleAssistant, Origin: convo.Origin{Format: "f", Model: "m"}, Parts: []convo.Part{
+		`{"role":"assistant","origin":{"format":"f","model":"m","container":"c"},"parts":[{"type":"reasoning","id":"i","text":"t","signature":"s","encrypted":"e"},{"type":"reasoning"},{"type":"tool_call","id":"c","name":"n","arguments":"{}","minted":true},{"type":"opaque","format":"f","json":"1"}]}`: {
+			Role: convo.RoleAssistant, Origin: convo.Origin{Format: "f", Model: "m", Container: "c"}, Parts: []convo.Part{
 				convo.Reasoning{ID: "i", Text: "t", Signature: "s", Encrypted: "e"}, convo.Reasoning{}, convo.ToolCall{ID: "c", Name: "n", Arguments: "{}", Minted: true}, convo.Opaque{Format: "f", JSON: "1"}}},
 		`{"role":"tool","parts":[{"type":"tool_result","name":"n","call_id":"c","is_error":true,"cleared":true,"parts":[{"type":"text","text":"x"},{"type":"media","mime":"a/b","url":"u"},{"type":"opaque","format":"f","json":"{}"}]}]}`: {
 			Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "c", Name: "n", IsError: true, Cleared: true, Parts: []convo.Part{
@@ -129,7 +129,7 @@ func TestMessageJSON_TrailingBytes(t *testing.T) {
 func FuzzMessageJSON(f *testing.F) {
 	for _, s := range []string{
 		`{"role":"user","parts":[{"type":"text","text":"hi"}]}`,
-		`{"role":"assistant","origin":{"format":"f","model":"m"},"parts":[{"type":"reasoning","text":"t","signature":"s"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": 1.0}"}]}`,
+		`{"role":"assistant","origin":{"format":"f","model":"m","container":"c"},"parts":[{"type":"reasoning","text":"t","signature":"s"},{"type":"tool_call","id":"c","name":"n","arguments":"{\"a\": 1.0}"}]}`,
 		`{"role":"tool","parts":[{"type":"tool_result","call_id":"c","is_error":true,"parts":[{"type":"text","text":"r"},{"type":"media","mime":"image/png","data":"AAAA"}]}]}`,
 		`{"role":"user","author":"bob","meta":"m","parts":[{"type":"opaque","format":"f","json":"{}"}]}`,
 		`{"role":"tool","parts":[{"type":"tool_result","parts":[{"type":"tool_result"}]}]}`,

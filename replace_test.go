@@ -198,6 +198,7 @@ func TestMessage_Sum(t *testing.T) {
 		"half JSON":       {call(`{"a":1}`), call(`{"a":1`), false},
 		"a bracket":       {call(`{"a":1}`), call(`{"a":1}]`), false},
 		"two values":      {call(`{"a":1}`), call(`{"a":1}{"a":2}`), false},
+		"container":       {convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Container: "c"}, Parts: []convo.Part{convo.Text("a")}}, convo.Assistant("a"), true},
 		"media":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AA=="}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AB=="}}}, false},
 		"place of a text": {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Media{URL: "u"}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{URL: "u"}, convo.Text("a")}}, false},
 	} {
@@ -338,4 +339,36 @@ func TestHistory_ReplaceRowsBackInTheView(t *testing.T) {
 	_, err = h.ReplaceRows(typed, row("b", signed("b")), row("typed", convo.User("typed")))
 	require.NoError(t, err)
 	assert.Empty(t, h.Snapshot().Unbound())
+}
+
+// The container of an answer is kept wherever the answer is: in the log, in the rows of an
+// application and in a snapshot.
+func TestOrigin_Container(t *testing.T) {
+	answer := signed("it runs", callOf("c"))
+	answer.Origin = convo.Origin{Format: "f", Model: "m", Container: "container_1"}
+	rows := []convo.Message{keyed("1", convo.User("u")), keyed("2", answer)}
+	want := func(h *convo.History) {
+		t.Helper()
+		s := h.Snapshot()
+		e, _ := s.Find(2)
+		assert.Equal(t, answer.Origin, e.Message.Origin)
+		assert.True(t, s.Bound(2))
+	}
+	store := new(convotest.MemStore)
+	h, err := convo.Open(t.Context(), store, "k", nil)
+	require.NoError(t, err)
+	mustAppend(t, h, rows[0])
+	_, err = h.AppendReply(h.Snapshot(), convo.Reply{Messages: rows[1:]})
+	require.NoError(t, err)
+	want(h)
+	require.NoError(t, h.Save(t.Context()))
+	again, err := convo.Open(t.Context(), store, "k", nil)
+	require.NoError(t, err)
+	want(again)
+	again, err = convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	want(again)
+	again, err = convo.Resume(decisionsOf(t, h), rowsOf(rows...), nil)
+	require.NoError(t, err)
+	want(again)
 }

@@ -375,6 +375,9 @@ func (s *state) append(e *entry, o *original) {
 			s.turns++
 		}
 		s.turn = max(s.turn, e.turn)
+		if len(s.list) == cap(s.list) {
+			s.list = slices.Grow(s.list, len(s.list)/2+1) // append alone grows a long list by a quarter, and copies twice as much
+		}
 		s.list = append(s.list, e)
 		s.fold = s.fold.Add(e.content)
 		s.listRaw += e.tokens

@@ -20,8 +20,8 @@ import (
 // the end of an assistant message. A short text replaces media in assistant
 // messages and in error results, and media that the API does not read; it reads
 // JPEG, PNG, GIF, WebP, PDF, and text as text/plain. Decode lists in Lost what
-// it cannot keep: the caller of a call, and cache marks inside opaque blocks or
-// on blocks that cannot have one. The citations of a text are a [convo.Opaque]
+// it cannot keep, such as cache marks inside opaque blocks or on blocks that
+// cannot have one. The citations of a text are a [convo.Opaque]
 // part after it, {"citations":[...]}; they are sent without the fields that
 // requests do not have, such as file_id.
 //
@@ -37,6 +37,13 @@ import (
 // A call of a tool that the provider runs, such as a server_tool_use, is sent only with its
 // result in the same turn of the assistant, or while the turn may go on: at the end of the
 // request, or before nothing but results. A result without such a call is not sent.
+//
+// Code that the provider runs may call tools, also those of the application. The caller of
+// such a call is kept in a [convo.Opaque] part before it. While the code waits, the request
+// names its container, which is in the Origin of the answer, in Request.Fields. If the
+// container is not known, or when the turn ends, the code is not sent, nor is what it has
+// called: a call of the application stays, as a call of the model. The results of such calls
+// are sent as text.
 //
 // The API refuses a request if thinking is "enabled" and the current assistant
 // turn lost the thinking block that it began with. Encode sets
@@ -84,7 +91,14 @@ type Anthropic struct {
 	// and do not need it.
 	UserLast bool
 
-	params toolMarks // of the parameters
+	params anthropicParams
+}
+
+// anthropicParams are what the parameters of a request hold.
+type anthropicParams struct {
+	toolMarks
+	container string // the ID
+	tools     string // JSON
 }
 
 var anthropicNames = &names{"tools", "system", "messages"}
@@ -94,13 +108,18 @@ var anthropicNames = &names{"tools", "system", "messages"}
 func (f Anthropic) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 // WithParams returns f for requests that also have params, which is given to
-// [Request.With]. Encode counts the cache marks in them, such as those of their tools.
+// [Request.With]. Encode counts the cache marks in them, such as those of their tools, and
+// refers to these tools. If they name a container, Encode does not.
 func (f Anthropic) WithParams(params any) Anthropic {
-	f.params = marksOfParams(params)
+	data, _ := json.Marshal(params) // With reports an error
+	all, _ := fields("", data)
+	f.params = anthropicParams{toolMarks: marksOfParams(params), container: containerID(all["container"]), tools: string(all["tools"])}
 	return f
 }
 
-func (f Anthropic) rule() cacheRule { return cacheRuleOf(f.CacheLifetime, f.CacheTools, f.params) }
+func (f Anthropic) rule() cacheRule {
+	return cacheRuleOf(f.CacheLifetime, f.CacheTools, f.params.toolMarks)
+}
 
 func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
 	takes := takesNotes(f.Model)
@@ -193,6 +212,16 @@ type anthropicWriter struct {
 	sys  anthropicMessage // its list is the system text that system last returned
 
 	waiting []waitingCall // of the current turn of the assistant; those of a saved state are never changed
+	in      string        // the container of the newest answer
+	byCode  []string      // the IDs of the calls in it that code has made
+
+	begun   bool         // the following are set
+	defined []convo.Tool // of the request
+	tools   toolSet      // those of the parameters included
+
+	references []reference // all that were ever written
+	refers     bool        // what is written depends on tools in another way
+	inline     bool        // a message defines tools, so that those of the request are not known
 }
 
 // A savedAnthropic is the state of an anthropicWriter.
@@ -293,6 +322,9 @@ func (w *anthropicWriter) finish() {
 func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) error {
 	w.finish()
 	w.size = 0
+	if w.isStranded() {
+		w.endTurn()
+	}
 	n := len(w.msgs)
 	if n == 0 && r.System == nil {
 		return ErrEmpty
@@ -311,6 +343,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		w.stand(continueMarker)
 	}
 	r.NoThinking = p.seals != SealsChecked && w.isPlain() && p.lacksThinking(s)
+	w.contain(r)
 	w.rule.own = p.defined.marks
 	marks := w.marks(&first)
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
@@ -323,6 +356,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	if slices.Sort(betas); len(betas) > 0 {
 		r.Headers = map[string]string{"anthropic-beta": strings.Join(slices.Compact(betas), ",")}
 	}
+	r.references = slices.Clip(w.references)
 	r.Messages = make([]json.RawMessage, 0, len(w.msgs)+1)
 	for i := range first.msgs {
 		r.Messages = append(r.Messages, first.msgs[i].json(marksOf(marks, inFront)))
@@ -439,6 +473,10 @@ func (w *anthropicWriter) user(t *message) {
 					w.lost.tell(t.place(i), whole, lostBlock, "")
 					continue
 				}
+				if !w.changes(raw) {
+					w.lost.tell(t.place(i), whole, lostReference, "")
+					continue
+				}
 				w.unmarked(marks, t.place(i), whole)
 				w.systemMessage(raw, betas)
 				continue
@@ -486,12 +524,15 @@ type sentBlock struct {
 
 func (w *anthropicWriter) assistant(t *message) {
 	thinkingFirst(t)
+	w.in, w.byCode = t.container, nil
 	blocks := make([]sentBlock, 0, len(t.parts))
 	last, empty := -1, true // index of the last block that is not thinking
 	changed := false        // a block before the next one is not sent as the model wrote it
 	checked := w.f.Seals.of(w.f.Model) != SealsUnchecked
+	callers := callersIn(t)
 	for i, p := range t.parts {
-		block := sentBlock{p, "", t.place(i)}
+		said := "" // after the block
+		block := sentBlock{Part: p, at: t.place(i)}
 		if _, ok := isMark(p); ok {
 			blocks = append(blocks, block)
 			continue
@@ -513,6 +554,12 @@ func (w *anthropicWriter) assistant(t *message) {
 			w.lost.tell(block.at, whole, lostMedia, "")
 			block.Part = convo.Text(mediaText(q))
 		case convo.Opaque:
+			if _, ok := fieldsOf(q); ok {
+				if !isCallerAt(callers, block.at) {
+					w.lost.tell(block.at, whole, lostBlock, "")
+				}
+				continue // written with the call
+			}
 			if list := attached(q); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
 					sent, all := w.lost.citations(block.at, list, string(text))
@@ -526,12 +573,20 @@ func (w *anthropicWriter) assistant(t *message) {
 				changed = true
 				continue
 			}
+			if kind == toolSearchResult {
+				raw, said = w.refer(raw, block.at, whole)
+				changed = changed || said != ""
+			}
 			block.Part, block.kind = convo.Opaque{JSON: raw}, kind // without a Format
 		}
 		if !isReasoning(p) {
 			last = len(blocks)
 		}
 		blocks, empty = append(blocks, block), false
+		if said != "" {
+			last = len(blocks)
+			blocks = append(blocks, sentBlock{Part: convo.Text(said), at: nowhere})
+		}
 	}
 	if empty {
 		for _, b := range blocks {
@@ -540,6 +595,7 @@ func (w *anthropicWriter) assistant(t *message) {
 		return
 	}
 	m := w.to("assistant")
+	calls := 0
 	for i := range blocks {
 		switch p := blocks[i].Part.(type) {
 		case convo.Reasoning:
@@ -572,8 +628,13 @@ func (w *anthropicWriter) assistant(t *message) {
 		case convo.ToolCall:
 			m.list = appendPart(m.list, `"tool_use"`, "id", p.ID)
 			m.list = appendStringField(m.list[:len(m.list)-1], "name", p.Name)
-			m.list = append(appendRawField(m.list, "input", object(p.Arguments)), '}')
+			m.list = appendRawField(m.list, "input", object(p.Arguments))
+			if by, ok := callers[calls]; ok {
+				w.called(m, p.ID, by)
+			}
+			m.list = append(m.list, '}')
 			m.added(true)
+			calls++
 		}
 	}
 }
@@ -586,6 +647,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 	parts := make([]convo.Part, 0, len(r.Parts))
 	inside := make([]int, 0, len(r.Parts)) // indices of parts in the snapshot
 	var marks []cacheMark                  // of the caller; at is the number of parts before the mark
+	onlyText := r.IsError || slices.Contains(w.byCode, r.CallID)
 	for i, p := range r.Parts {
 		if long, ok := isMark(p); ok {
 			marks = appendMark(marks, len(parts), long, partPlace{r.at, r.inside(i)})
@@ -593,7 +655,7 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 		}
 		switch q := p.(type) {
 		case convo.Media:
-			if _, kind := anthropicMedia(q); kind == "" || r.IsError { // an error result holds only text
+			if _, kind := anthropicMedia(q); kind == "" || onlyText {
 				w.lost.tell(r.at, r.inside(i), lostMedia, "")
 				p = convo.Text(mediaText(q))
 			}
@@ -602,11 +664,16 @@ func (w *anthropicWriter) result(m *anthropicMessage, r *result) {
 			if !ok {
 				continue
 			}
-			if r.IsError && kind != "text" {
+			if onlyText && kind != "text" {
 				w.lost.tell(r.at, r.inside(i), lostBlock, "")
 				continue
 			}
 			p = convo.Opaque{JSON: raw}
+			if kind == toolReference {
+				if _, text := w.refer(raw, r.at, r.inside(i)); text != "" {
+					p = convo.Text(text)
+				}
+			}
 		}
 		parts, inside = append(parts, p), append(inside, r.inside(i))
 	}

@@ -13,13 +13,14 @@ import (
 // system-type, system-place, block-place, id-missing, id-pattern, name-pattern,
 // input, unanswered-call, orphan-result, duplicate-result, duplicate-call,
 // result-order, text-after-call, error-result, unanswered-server-call,
-// orphan-server-result, media-type, thinking-signature, thinking-last, thinking-first, cache-place,
+// orphan-server-result, container-missing, tool-reference, media-type, thinking-signature, thinking-last, thinking-first, cache-place,
 // cache-count, cache-order, trailing-space, last-role,
 // request-bytes, media-count, media-bytes.
 //
 // thinking-first depends on the field thinking of the request, cache-count also
 // counts marks on tools, and last-role applies only if UserLast is set, or the model of
-// the request, or else Model, is known to refuse such a request.
+// the request, or else Model, is known to refuse such a request. tool-reference applies only
+// to a request with tools, all of which have a name.
 func (f Anthropic) Check(request []byte) []Finding {
 	k := anthropicChecker{checker: checker{format: FormatAnthropic}}
 	all := k.body(request)
@@ -46,7 +47,8 @@ func (f Anthropic) Check(request []byte) []Finding {
 	for i := range k.turns {
 		k.turn(i)
 	}
-	k.served()
+	k.served(all["container"])
+	k.references(all["tools"], msgs)
 	if thinking, _ := all["thinking"].(map[string]any); str(thinking["type"]) == "enabled" {
 		k.thinking()
 	}
@@ -365,10 +367,11 @@ func (k *anthropicChecker) results(i int) {
 }
 
 // served checks the calls and results of tools that the provider runs.
-func (k *anthropicChecker) served() {
+func (k *anthropicChecker) served(container any) {
 	var open []anthropicBlock
 	var made []anthropicBlock    // of the turn
 	running := map[string]bool{} // ids of the calls whose code has called a tool of the application
+	busy := map[string]bool{}    // ids of the calls whose code has called any tool
 	end := func() {
 		for _, b := range open {
 			if !running[b.id] {
@@ -384,6 +387,8 @@ func (k *anthropicChecker) served() {
 		for _, b := range t.blocks {
 			same := func(call anthropicBlock) bool { return call.id == b.id && isMCP(call.kind) == isMCP(b.kind) }
 			last = b.kind
+			caller, _ := b.fields["caller"].(map[string]any)
+			busy[str(caller["tool_id"])] = true
 			switch {
 			case t.role == "user" && b.kind == "tool_result":
 			case t.role == "user":
@@ -394,8 +399,8 @@ func (k *anthropicChecker) served() {
 				k.add("orphan-server-result", b.path, b.id, "type", b.kind)
 			case isServedResult(b.kind):
 				open = slices.DeleteFunc(open, same)
+				delete(busy, b.id)
 			case b.kind == "tool_use":
-				caller, _ := b.fields["caller"].(map[string]any)
 				running[str(caller["tool_id"])] = true
 			}
 		}
@@ -405,6 +410,66 @@ func (k *anthropicChecker) served() {
 	}
 	if !isServerBlock(last) && last != "tool_result" {
 		end()
+	}
+	if named, _ := container.(map[string]any); str(container)+str(named["id"]) == "" {
+		for _, b := range open {
+			if busy[b.id] {
+				k.add("container-missing", b.path, b.id)
+			}
+		}
+	}
+}
+
+// references checks that results, and messages that add or remove tools, refer to tools of
+// the request, or to those that such a message defines.
+func (k *anthropicChecker) references(tools any, msgs []map[string]any) {
+	list, _ := tools.([]any)
+	names := map[string]bool{}
+	for _, t := range list {
+		t, _ := t.(map[string]any)
+		if isToolset(str(t["type"])) {
+			return
+		}
+		names[str(t["name"])] = true
+	}
+	if len(list) == 0 {
+		return
+	}
+	for i, m := range msgs {
+		blocks, _ := m["content"].([]any)
+		for j, b := range blocks {
+			b, _ := b.(map[string]any)
+			if kind := str(b["type"]); str(m["role"]) != "system" || kind != "tool_addition" && kind != "tool_removal" {
+				continue
+			}
+			tool, _ := b["tool"].(map[string]any)
+			name, kind := str(tool["name"]), str(tool["type"])
+			if path := atIndex(atIndex("messages", i)+".content", j); kind == toolReference && !names[name] {
+				k.add("tool-reference/change", path, "", "name", name)
+			} else if !strings.HasSuffix(kind, "_reference") {
+				names[name] = true
+			}
+		}
+	}
+	check := func(path string, found any) {
+		list, _ := found.([]any)
+		for i, r := range list {
+			r, _ := r.(map[string]any)
+			if name := str(r["tool_name"]); str(r["type"]) == "tool_reference" && !names[name] {
+				k.add("tool-reference", atIndex(path, i), "", "name", name)
+			}
+		}
+	}
+	for _, t := range k.turns {
+		for _, b := range t.blocks {
+			switch b.kind {
+			case "tool_result":
+				check(b.path+".content", b.fields["content"])
+			case toolSearchResult:
+				content, _ := b.fields["content"].(map[string]any)
+				check(b.path+".content.tool_references", content["tool_references"])
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
@@ -12,7 +13,9 @@ import (
 // Decode reads a request, a response, a list of messages or one message.
 // Results in a user message become a tool message. Adjacent assistant
 // messages with calls become one message, as in the API. A message with the
-// role system becomes a user message with an opaque part.
+// role system becomes a user message with an opaque part. The container of an
+// answer is in the Origin of its message; that of a request is in the Origin of
+// the last assistant message.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
 	if err := d.decode(data); err != nil {
@@ -41,7 +44,14 @@ func (d *anthropicDecoder) decode(data []byte) error {
 		if err := d.system(all["system"]); err != nil {
 			return err
 		}
-		return d.messages("messages", all["messages"])
+		err := d.messages("messages", all["messages"])
+		for i := range slices.Backward(d.out.Messages) {
+			if m := &d.out.Messages[i]; m.Role == convo.RoleAssistant {
+				m.Origin.Container = cmp.Or(m.Origin.Container, containerID(all["container"]))
+				break
+			}
+		}
+		return err
 	case saysError(all["error"]):
 		return reported("", providerError(data))
 	case all["role"] != nil:
@@ -128,11 +138,16 @@ func (d *anthropicDecoder) message(path string, data []byte) error {
 	case "user":
 		err = d.user(content, all["content"])
 	case "assistant":
+		d.in = containerID(all["container"])
 		err = d.assistant(content, all["content"])
 	default:
 		return &DecodeError{Path: at(path, "role"), Reason: "unknown role " + quote(role)}
 	}
-	d.keepRest(from, path, all, "role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage", "context_management")
+	known := []string{"role", "content", "type", "id", "model", "stop_reason", "stop_sequence", "usage", "context_management"}
+	if role == "assistant" && d.in != "" {
+		known = append(known, "container")
+	}
+	d.keepRest(from, path, all, known...)
 	return err
 }
 
@@ -236,6 +251,7 @@ func (d *anthropicDecoder) assistant(path string, raw json.RawMessage) error {
 		// The results for both messages follow the second message.
 		if last := &d.out.Messages[n-1]; last.Role == convo.RoleAssistant && len(last.ToolCalls()) > 0 {
 			m.Parts = append(last.Parts, m.Parts...)
+			m.Origin.Container = cmp.Or(m.Origin.Container, last.Origin.Container)
 			d.out.Messages = d.out.Messages[:n-1]
 		}
 	}
@@ -330,10 +346,34 @@ func (d *anthropicDecoder) own(path, kind string, all map[string]json.RawMessage
 		c.Arguments = d.arguments(string(input))
 	}
 	d.wroteObject(all["input"])
+	known := []string{"type", "id", "name", "input", "cache_control"}
+	if f, ok := callerOf(all["caller"]); ok {
+		known = append(known, "caller")
+		if f != (partFields{}) {
+			m.Parts = append(m.Parts, d.fieldsBlock(f))
+		}
+	}
 	d.addCall(at(path, "id"), m, c)
 	d.mark(path, all, m, true)
-	d.loseRest(path, all, "type", "id", "name", "input", "cache_control")
+	d.loseRest(path, all, known...)
 	return nil
+}
+
+// callerOf returns the fields for the caller of a call, none if that is the model. It returns
+// false for other callers than code.
+func callerOf(raw json.RawMessage) (f partFields, ok bool) {
+	all, err := fields("-", raw)
+	if err != nil {
+		return f, false
+	}
+	kind, id := stringOf(all["type"]), stringOf(all["tool_id"])
+	switch {
+	case kind == "direct" && len(all) == 1:
+		return f, true
+	case kind != "" && id != "" && len(all) == 2:
+		return partFields{Caller: kind, CallerID: id}, true
+	}
+	return f, false
 }
 
 func (d *anthropicDecoder) result(path string, all map[string]json.RawMessage, m *convo.Message) (err error) {

@@ -254,6 +254,7 @@ func FuzzAnthropic_ServedCalls(f *testing.F) {
 	seed(`{"type":"text","text":"x"}`, searchS, callOfA)
 	seed(thought, searchS, thought, searchU, foundS)
 	seed(foundS, echoM, foundM, echoedM, searchU)
+	seed(codeP, searchP, foundP, callOfP, ranP, codeP, callOfP)
 	f.Fuzz(func(t *testing.T, blocks []byte, cuts uint64) { checkServedCalls(t, blocks, cuts) })
 }
 
@@ -302,7 +303,7 @@ func checkServedCalls(t *testing.T, blocks []byte, cuts uint64) {
 // unservedRules returns the findings about blocks of tools that the provider runs.
 func unservedRules(found []wire.Finding) (out []wire.Finding) {
 	for _, x := range found {
-		if strings.Contains(x.Rule, "server") || x.Rule == "thinking-last" {
+		if strings.Contains(x.Rule, "server") || x.Rule == "container-missing" || x.Rule == "thinking-last" {
 			out = append(out, x)
 		}
 	}

@@ -166,7 +166,11 @@ func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, erro
 	if s.fields == nil {
 		s.fields = map[string]json.RawMessage{}
 	}
-	maps.Copy(s.fields, delta)
+	for key, value := range delta {
+		if !isNull(value) || s.fields[key] == nil { // the container may have come before
+			s.fields[key] = value
+		}
+	}
 	s.addUsage("usage", all["usage"], &s.usage)
 	merge(&s.fields, all, "type", "delta", "usage")
 	if stringOf(delta["stop_reason"]) != "" && !slices.ContainsFunc(s.blocks.inOrder(), func(b *streamedBlock) bool { return !b.ended }) {

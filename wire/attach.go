@@ -145,6 +145,11 @@ type partFields struct {
 	Phase     string // of a text
 	Namespace string // of a call
 	Call      string // customCall, or empty for a function call
+
+	// Of a call that code makes which the provider runs: what the provider calls the code,
+	// and the ID of the call of that code.
+	Caller   string
+	CallerID string `json:"caller_id"`
 }
 
 // customCall is the partFields.Call of a call of a custom tool.

@@ -42,7 +42,7 @@ func newCutJudge(t *testing.T, f wire.Format) *cutJudge {
 	switch f := f.(type) {
 	case wire.Anthropic:
 		j.alone = unservedBlocks
-		j.path, j.params = "/v1/messages", map[string]any{"model": f.Model, "max_tokens": 99}
+		j.path, j.params = "/v1/messages", map[string]any{"model": f.Model, "max_tokens": 99, "tools": []any{map[string]any{"name": "get_weather", "input_schema": map[string]any{"type": "object"}}}}
 	case wire.OpenAIResponses:
 		j.path, j.params = "/v1/responses", map[string]any{"model": "gpt-5.6", "store": false, "include": []string{"reasoning.encrypted_content"}}
 	case wire.Gemini:
@@ -70,6 +70,9 @@ func (j *cutJudge) body(s *convo.Snapshot, more map[string]any) []byte {
 	params := map[string]any{}
 	for _, fields := range []map[string]any{j.params, more} {
 		maps.Copy(params, fields)
+	}
+	if len(req.Tools) > 0 {
+		delete(params, "tools")
 	}
 	body, err := req.With(params)
 	require.NoError(j.t, err)

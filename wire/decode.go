@@ -18,6 +18,7 @@ type decoder struct {
 	model  string            // the model that the input names
 	own    string            // the Model of the format
 	names  map[string]string // names of tools, by call id
+	in     string            // Origin.Container of the message being read
 	calls  messageCalls      // of the newest assistant message with calls
 	out    Transcript
 	losses int // number of losses, including those without room in out
@@ -113,7 +114,7 @@ func (d *decoder) nameResult(r *convo.ToolResult) bool {
 }
 
 func (d *decoder) origin() convo.Origin {
-	return convo.Origin{Format: cmp.Or(d.from, d.format), Model: cmp.Or(d.model, d.own)}
+	return convo.Origin{Format: cmp.Or(d.from, d.format), Model: cmp.Or(d.model, d.own), Container: d.in}
 }
 
 // answer records the ID and the model of an answer. Providers use longer names for their
@@ -251,12 +252,6 @@ func isEmptyRefusal(all map[string]json.RawMessage) bool {
 	return ok && string(all["type"]) == `"refusal"` && (isNull(raw) || string(raw) == `""`)
 }
 
-// inner returns a string in a JSON object, or "" if there is none.
-func inner(data json.RawMessage, key string) string {
-	all, _ := fields("-", data)
-	return stringOf(all[key])
-}
-
 // cite keeps the citations of text in a part after it. The text is the last part of m
 // unless it is blank.
 func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, text string) {
@@ -278,7 +273,7 @@ const (
 // fieldsBlock returns the block that holds f.
 func (d *decoder) fieldsBlock(f partFields) convo.Opaque {
 	b := appendStringField([]byte{'{'}, "type", fieldsType)
-	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}, {"call", f.Call}} {
+	for _, field := range []struct{ key, value string }{{"id", f.ID}, {"phase", f.Phase}, {"namespace", f.Namespace}, {"call", f.Call}, {"caller", f.Caller}, {"caller_id", f.CallerID}} {
 		if field.value != "" {
 			b = appendStringField(b, field.key, field.value)
 		}

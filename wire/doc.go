@@ -35,6 +35,10 @@
 //   - opaque blocks are sent only in their own format. In other formats, a text in
 //     brackets replaces those that can be shown: searches and their results, code that
 //     ran and its output, documents, refusals, the sources of a text;
+//   - code that the provider runs and that waits for a result is sent with the container
+//     of its answer, and not after the turn has ended; see [Anthropic];
+//   - a reference to a tool is a text if the tools of the request are known and the tool is
+//     not among them, as when the MCP server that has it is away;
 //   - tool arguments keep their bytes.
 //
 // The page docs/formats.md of the repository says what each provider wants when history

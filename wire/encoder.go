@@ -119,6 +119,9 @@ func (e *Encoder) back(s *convo.Snapshot) {
 	same, n := s.Same(e.last), len(e.points)
 	if e.at != nil {
 		same = e.at.sameBonds(s, same)
+		if !e.at.defines(s) {
+			n = 0
+		}
 	}
 	for n > 0 && (e.points[n-1].at > same || isResult(s, e.points[n-1].at)) {
 		n--

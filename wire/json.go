@@ -235,6 +235,12 @@ func stringOf(raw json.RawMessage) string {
 	return s
 }
 
+// inner returns a string in a JSON object, or "" if there is none.
+func inner(data json.RawMessage, key string) string {
+	all, _ := fields("-", data)
+	return stringOf(all[key])
+}
+
 // decodeError returns the error for data that is not JSON, or not the wanted value.
 func decodeError(path, want string, data []byte, err error) error {
 	var syntax *json.SyntaxError

@@ -28,6 +28,8 @@ import (
 //	id of a call
 //	name of a tool
 //	tool of another provider
+//	container
+//	reference to a tool
 //
 // Media and blocks are lost if a short text replaces them. The type of media is lost if
 // they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
@@ -35,7 +37,9 @@ import (
 // sent with another id, because the provider would refuse the first or an earlier call
 // has it; an ID that convo made does not count. A cache mark is lost if the format has
 // none, if its message has no place for it, or if it is dropped by the rules of
-// CacheMark. A mark that moves or gets another lifetime is not lost. The citations of a
+// CacheMark. A reference to a tool is lost if the request does not have the tool: a text names
+// it instead. The container of an answer is lost where the parameters name another, which is
+// in Sent. A mark that moves or gets another lifetime is not lost. The citations of a
 // text are one part, and count as a block if none of them is sent.
 //
 // Content that has another form in the request is not lost: arguments that are not an
@@ -85,6 +89,8 @@ const (
 	lostCallID    = "id of a call"
 	lostName      = "name of a tool"
 	lostTool      = "tool of another provider"
+	lostContainer = "container"
+	lostReference = "reference to a tool"
 )
 
 // A place is the position of a part in the messages of a snapshot. The part is negative

@@ -346,6 +346,9 @@ func TestLost_TellsAllThatIsNotInTheRequest(t *testing.T) {
 	}
 	t.Log(count)
 	for _, word := range omissionWords(t) { // each word occurs in Lost
+		if word == "container" || word == "reference to a tool" {
+			continue // see TestCode_Container and TestReferences
+		}
 		assert.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(count)), func(key string) bool { return strings.HasSuffix(key, ": "+word) }), word)
 	}
 }

@@ -87,6 +87,8 @@ type responsesItem struct {
 	marks   []cacheMark
 	next    string // for reasoning: the id of the item that must follow, if it has one
 	at      place  // for reasoning and for an Opaque block
+	by      string // for a call of a function and its output: the callID of the program that makes the call
+	byAt    place  // for such a call: the place of the part that says so
 }
 
 // noteItems identifies the items of a note.
@@ -103,6 +105,7 @@ type responsesWriter struct {
 	items     []responsesItem
 	notes     []noteItems  // until the first user message
 	customIDs []string     // the ids of the calls of custom tools in the newest assistant message
+	callers   []string     // the ids of the calls in it that programs make, each followed by the callID of the program
 	sys       *[]cacheMark // the marks in the messages that system last returned
 	number    int          // number of the message in the projection
 	unsettled int          // number of messages whose items settled must look at together with those of others
@@ -158,8 +161,19 @@ func (w *responsesWriter) request(p *projector, _ *convo.Snapshot, r *Request) e
 	front := len(r.Messages)
 	own := slices.Clone(*w.sys)
 	r.Messages = slices.Grow(slices.Clip(r.Messages), len(items)+1)
+	var programs []string // those before the item
 	for i := range items {
-		r.Messages = append(r.Messages, items[i].raw)
+		it := &items[i]
+		raw := it.raw
+		switch {
+		case it.kind == programKind:
+			programs = append(programs, it.callID)
+		case it.by != "" && slices.Contains(programs, it.by):
+			raw = slices.Concat(raw[:len(raw)-1], appendStringField([]byte(`,"caller":{"type":"program"`), "caller_id", it.by), []byte("}}"))
+		case it.by != "" && it.kind == "function_call":
+			w.lost.tell(it.byAt, whole, lostBlock, "")
+		}
+		r.Messages = append(r.Messages, raw)
 		for _, m := range items[i].marks {
 			m.message = i
 			own = append(own, m)
@@ -461,7 +475,11 @@ func (w *responsesWriter) result(r *result) {
 	} else {
 		b = appendStringField(b, "output", resultText(&r.ToolResult))
 	}
-	w.add(responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks})
+	it := responsesItem{kind: "function_call_output", raw: append(b, '}'), marks: marks}
+	if i := slices.Index(w.callers, r.CallID); i >= 0 && i%2 == 0 {
+		it.by = w.callers[i+1]
+	}
+	w.add(it)
 }
 
 // settled returns the items without those that the provider would refuse because of their

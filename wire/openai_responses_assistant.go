@@ -33,7 +33,7 @@ type assistantWriter struct {
 
 func (w *responsesWriter) assistant(t *message) {
 	a := assistantWriter{responsesWriter: w, message: t, calls: t.calls(), texts: customCalls(t.all, FormatOpenAIResponses)}
-	w.customIDs = nil
+	w.customIDs, w.callers = nil, nil
 	for i, part := range t.all {
 		a.at = t.placeOfAll(i)
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
@@ -51,7 +51,7 @@ func (w *responsesWriter) assistant(t *message) {
 	for i, p := range a.thoughts { // reasoning that no item follows
 		a.loseThought(a.places[i], p)
 	}
-	a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
+	a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call, a.fields.CallerID)
 	for _, it := range append(a.front, a.back...) {
 		w.add(it)
 	}
@@ -114,7 +114,7 @@ func (a *assistantWriter) say(p convo.Part) {
 		if openAIToolNames(a.fields.Phase) {
 			a.runPhase, unsent = a.fields.Phase, ""
 		}
-		a.drop(unsent, a.fields.Namespace, a.fields.Call)
+		a.drop(unsent, a.fields.Namespace, a.fields.Call, a.fields.CallerID)
 	}
 	a.run = append(a.run, p)
 }
@@ -206,8 +206,13 @@ func (a *assistantWriter) call() {
 	if kind == "custom_tool_call" {
 		a.fields.Call = ""
 	}
-	a.drop(unsent, a.fields.Phase, a.fields.Call)
 	it := responsesItem{kind: "function_call", id: id, raw: append(b, '}')} // also for a call of a custom tool: it has its result
+	if a.fields.Caller == programKind && a.fields.CallerID != "" {
+		it.by, it.byAt = a.fields.CallerID, a.fieldsAt
+		a.callers = append(a.callers, call.ID, it.by)
+		a.fields.CallerID = ""
+	}
+	a.drop(unsent, a.fields.Phase, a.fields.Call, a.fields.CallerID)
 	if a.f.Plain {
 		a.front = append(a.front, thoughts...) // such providers pair calls by position, so nothing may stand between them
 		a.back = append(a.back, it)
@@ -218,7 +223,7 @@ func (a *assistantWriter) call() {
 
 func (a *assistantWriter) opaque(o convo.Opaque) {
 	if f, ok := fieldsOf(o); ok {
-		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call, a.fields.CallerID)
 		a.fields, a.fieldsAt = f, a.at
 		return
 	}
@@ -237,7 +242,7 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	default:
 		a.flush()
 		thoughts, _ := a.lead("", it.id)
-		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call)
+		a.drop(a.fields.Phase, a.fields.Namespace, a.fields.Call, a.fields.CallerID)
 		a.front = append(a.front, thoughts...)
 		if it.id != "" {
 			a.seen.add(itemName, it.id)

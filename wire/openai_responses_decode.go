@@ -438,11 +438,35 @@ func (d *responsesDecoder) call(it *inputItem, custom bool) error {
 			return err
 		}
 	}
+	var known []string
+	if id, ok := programOf(it.all["caller"]); ok {
+		known = append(known, "caller")
+		if id != "" {
+			f.Caller, f.CallerID = programKind, id
+		}
+	}
 	m := d.assistant()
 	d.follow(m, f)
 	d.addCall(at(it.path, "call_id"), m, call)
-	d.loseRest(it.path, it.all, "type", "id", "call_id", "name", "namespace", argument, "status")
+	d.loseRest(it.path, it.all, append(known, "type", "id", "call_id", "name", "namespace", argument, "status")...)
 	return nil
+}
+
+// programOf returns the callID of the program that makes a call, or "" if the model does. It
+// returns false for other callers.
+func programOf(raw json.RawMessage) (id string, ok bool) {
+	all, err := fields("-", raw)
+	if err != nil {
+		return "", false
+	}
+	id = stringOf(all["caller_id"])
+	switch kind := stringOf(all["type"]); kind {
+	case "direct":
+		return "", len(all) == 1
+	case programKind:
+		return id, id != "" && len(all) == 2
+	}
+	return "", false
 }
 
 func (d *responsesDecoder) result(it *inputItem) error {
@@ -452,7 +476,11 @@ func (d *responsesDecoder) result(it *inputItem) error {
 	if r.Parts, err = d.content(at(it.path, "output"), it.all["output"], "result"); err != nil {
 		return err
 	}
-	d.loseRest(it.path, it.all, "type", "id", "call_id", "output", "status")
+	known := []string{"type", "id", "call_id", "output", "status"}
+	if _, ok := programOf(it.all["caller"]); ok {
+		known = append(known, "caller") // as in its call
+	}
+	d.loseRest(it.path, it.all, known...)
 	d.add(convo.Message{Role: convo.RoleTool, Parts: []convo.Part{r}})
 	return nil
 }

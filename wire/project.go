@@ -58,13 +58,14 @@ type profile struct {
 
 // A message is one message of the projection.
 type message struct {
-	role    convo.Role   // user, assistant or tool; system for a note
-	author  string       // for user and assistant, if a field names the author
-	parts   []convo.Part // for user and assistant; calls and the marks after them come last, with the ids and names to be sent
-	results []result     // for tool; in call order, with the ids and names to be sent
-	own     bool         // for assistant; it was made by the format and model of the profile
-	thinks  bool         // for assistant; its reasoning is sent
-	all     []convo.Part // for assistant; its parts in the snapshot, in their order there
+	role      convo.Role   // user, assistant or tool; system for a note
+	author    string       // for user and assistant, if a field names the author
+	parts     []convo.Part // for user and assistant; calls and the marks after them come last, with the ids and names to be sent
+	results   []result     // for tool; in call order, with the ids and names to be sent
+	own       bool         // for assistant; it was made by the format and model of the profile
+	container string       // for assistant; the Origin.Container of an answer in the format of the profile
+	thinks    bool         // for assistant; its reasoning is sent
+	all       []convo.Part // for assistant; its parts in the snapshot, in their order there
 
 	number int32   // number of the message in the snapshot
 	tag    int32   // number of its first parts that are the tag of an author
@@ -231,6 +232,7 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 	p := &projector{seen: new(tally), lost: new(losses)}
 	p.defined.by, _ = f.(ToolWriter)
 	p.profile, p.writer = f.begin(p.seen, p.lost)
+	p.defines(s)
 	p.head = -1
 	sum, ok := s.Summary()
 	if n := &sum.Native; p.compacts != nil && p.isOwn(convo.Origin{Format: n.Format, Model: n.Model}) && p.compacts(n.Items) {
@@ -244,6 +246,20 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 type nativeWriter interface {
 	// compaction writes the items of a convo.Native. It is called before any message.
 	compaction(items []string)
+}
+
+// A referrer is the writer of a format in which blocks refer to tools.
+type referrer interface {
+	// defines sets the tools of the request, and reports whether what is written is also
+	// right with these tools.
+	defines(tools []convo.Tool) bool
+}
+
+// defines tells the writer the tools of a snapshot, and reports whether what is written is also
+// right with these tools.
+func (p *projector) defines(s *convo.Snapshot) bool {
+	w, ok := p.writer.(referrer)
+	return !ok || w.defines(s.Tools())
 }
 
 // unboundIn returns the entries whose signed reasoning is not sent.
@@ -405,7 +421,9 @@ func (p *projector) exchange(m *convo.Message, note bool, results []convo.Messag
 		p.keep(&t, m.Parts)
 		p.add(t)
 	case m.Role == convo.RoleAssistant:
-		t.own, t.all = p.isOwn(m.Origin), m.Parts
+		if t.own, t.all = p.isOwn(m.Origin), m.Parts; m.Origin.Format == cmp.Or(p.from, p.format) {
+			t.container = m.Origin.Container
+		}
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
 		t.thinks = t.own && !p.isUnbound(p.at, m) && (p.replay <= convo.ReplayAll || p.replay == convo.ReplayTools && p.tools)
 		p.keep(&t, m.Parts)

@@ -76,10 +76,10 @@ type Request struct {
 	Messages []json.RawMessage // or the items of Responses, or the contents of Gemini
 
 	// Headers are HTTP headers, and Fields are further fields of the body, that the request
-	// needs, in the provider's names. Encode sets them only where an option of the format,
-	// such as Betas of [Anthropic], allows it. Body and With write Fields; the caller sends
-	// the headers, and joins those that have several values, such as anthropic-beta, with its
-	// own by a comma.
+	// needs, in the provider's names. Encode sets them where an option of the format, such as
+	// Betas of [Anthropic], allows it, and sets the container in which code of an answer
+	// waits. Body and With write Fields; the caller sends the headers, and joins those that
+	// have several values, such as anthropic-beta, with its own by a comma.
 	Headers map[string]string
 	Fields  map[string]json.RawMessage
 
@@ -95,7 +95,8 @@ type Request struct {
 	// order of the entries and their parts. It is nil if nothing is lost.
 	Lost []Omission
 
-	names *names
+	names      *names
+	references []reference
 }
 
 // String returns the number of messages, the size, and the number of losses, without any
@@ -130,7 +131,9 @@ func (r Request) namesOrDefault() names {
 //
 // Equal params give equal bytes, with the names of a map in order. With returns a
 // [*convo.ValueError] if params is not an object, has a field twice, or has a field of
-// the request, and if Tools or a field of Fields is not JSON. Parameters that belong in one object with the
+// the request, and if Tools or a field of Fields is not JSON. A container in params stays;
+// if it is an object without an id, it gets that of Fields. References to tools in params are
+// sent as they are. Parameters that belong in one object with the
 // tools, such as the toolChoice of Converse, must be added to Tools. If params is nil,
 // With returns Body.
 //
@@ -162,6 +165,7 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 		}
 	}
 	if isNull(data) {
+		r.Messages = r.referring(nil)
 		return r.appendBody(slices.Grow(b, r.size())), nil
 	}
 	all, err := fields("", data)
@@ -177,11 +181,23 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 			return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
 		}
 	}
+	if own, given := all[containerField]; given && r.Fields[containerField] != nil {
+		id := r.Fields[containerField]
+		r.Fields = maps.Clone(r.Fields)
+		delete(r.Fields, containerField)
+		if containerID(own) == "" {
+			if kindOf(own) == '{' {
+				id = json.RawMessage(withFields(string(own), map[string]json.RawMessage{"id": id}))
+			}
+			data = []byte(withFields(string(data), map[string]json.RawMessage{containerField: id}))
+		}
+	}
 	for name := range r.Fields {
 		if _, given := all[name]; given {
 			return b, &convo.ValueError{Name: "params", Value: "an object with the field " + name, Want: "only fields that the request does not have"}
 		}
 	}
+	r.Messages = r.referring(all["tools"])
 	b = slices.Grow(b, len(data)-1+r.size())
 	if len(all) == 0 {
 		return r.appendBody(b), nil
@@ -193,10 +209,24 @@ func (r Request) AppendWith(b []byte, params any) ([]byte, error) {
 	return b, nil
 }
 
+// containerField is the field of a request and of an answer that names a container.
+const containerField = "container"
+
+// containerID returns the ID of a container, which a request may give as a text, or "".
+func containerID(raw json.RawMessage) string {
+	if kindOf(raw) == '"' {
+		return stringOf(raw)
+	}
+	return inner(raw, "id")
+}
+
 // Body returns Fields, Tools, System and Messages as one JSON object with the provider's
 // names, which is the input of Check. Body does not check them. With adds the model and
 // parameters.
-func (r Request) Body() []byte { return r.appendBody(make([]byte, 0, r.size())) }
+func (r Request) Body() []byte {
+	r.Messages = r.referring(nil)
+	return r.appendBody(make([]byte, 0, r.size()))
+}
 
 // size returns the length of Body.
 func (r Request) size() int {

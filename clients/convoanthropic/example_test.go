@@ -149,7 +149,7 @@ func ExampleSend_list() {
 		fmt.Println(e)
 	}
 	// Output:
-	// lost: [[1].content[0].caller: no place for this field]
+	// lost: []
 	// 1 user: How is the weather in Rome?
 	// 2 assistant: call weather({"city":"Rome"})
 	// 3 tool: result of weather(sunny, 21 °C)

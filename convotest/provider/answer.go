@@ -42,6 +42,10 @@ type Call struct {
 	ID        string // empty: a new one
 	Name      string
 	Arguments string // a JSON object; empty: {}
+
+	// Caller is the ID of the Served whose code makes the call, in Anthropic's format.
+	// Empty: the model calls.
+	Caller string
 }
 
 // A Served is a call of a tool that the provider runs, with its result. In the Responses
@@ -51,6 +55,7 @@ type Served struct {
 	Name   string // such as "web_search"
 	Input  string // a JSON object; empty: the block is the result of a call in an earlier answer, with its ID
 	Result string // JSON; empty: the answer is paused before the result
+	Caller string // as in Call
 }
 
 // Raw is the JSON of a block, an item or a part in the words of the format, which is sent

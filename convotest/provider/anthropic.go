@@ -1,6 +1,9 @@
 package provider
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // anthropic is the Messages API.
 type anthropic struct{}
@@ -54,13 +57,13 @@ func (anthropic) content(c *call, a Answer) []any {
 		case Thinking:
 			blocks = append(blocks, object{"type": "thinking", "thinking": string(b), "signature": ""})
 		case Call:
-			blocks = append(blocks, object{"type": "tool_use", "id": b.ID, "name": b.Name, "input": value(b.Arguments)})
+			blocks = append(blocks, calledBy(b.Caller, object{"type": "tool_use", "id": b.ID, "name": b.Name, "input": value(b.Arguments)}))
 		case Served:
 			if b.Input != "" {
-				blocks = append(blocks, object{"type": "server_tool_use", "id": b.ID, "name": b.Name, "input": value(b.Input)})
+				blocks = append(blocks, calledBy(b.Caller, object{"type": "server_tool_use", "id": b.ID, "name": b.Name, "input": value(b.Input)}))
 			}
 			if b.Result != "" {
-				blocks = append(blocks, object{"type": b.Name + "_tool_result", "tool_use_id": b.ID, "content": value(b.Result)})
+				blocks = append(blocks, calledBy(b.Caller, object{"type": b.Name + "_tool_result", "tool_use_id": b.ID, "content": value(b.Result)}))
 			}
 		case Raw:
 			blocks = append(blocks, value(string(b)))
@@ -69,6 +72,40 @@ func (anthropic) content(c *call, a Answer) []any {
 	AnthropicSeals.walkMessages(c.all, list(c.all["messages"])).sign(blocks)
 	return blocks
 }
+
+// calledBy returns a block with its caller, unless that is the model.
+func calledBy(id string, block object) object {
+	if id == "" {
+		return block
+	}
+	return with(block, "caller", object{"type": "code_execution_20260120", "tool_id": id})
+}
+
+// container returns the container of an answer: that of the request, or a new one if the
+// answer runs code, or nil.
+func container(c *call, blocks []any) any {
+	id := containerOf(c.all)
+	for _, b := range blocks {
+		if id == "" && obj(b)["type"] == "server_tool_use" && runsCode(obj(b)) {
+			id = fmt.Sprintf("container_%d", c.id)
+		}
+	}
+	if id == "" {
+		return nil
+	}
+	return object{"id": id, "expires_at": "2026-11-27T12:05:00Z", "skills": nil}
+}
+
+// containerOf returns the ID of the container that a request names, or "".
+func containerOf(all object) string {
+	if id := str(all["container"]); id != "" {
+		return id
+	}
+	return str(obj(all["container"])["id"])
+}
+
+// runsCode reports whether a call of a tool that the provider runs is for code.
+func runsCode(b object) bool { return strings.HasSuffix(str(b["name"]), "code_execution") }
 
 func (anthropic) stop(a Answer) string {
 	if a.Stop != "" {
@@ -94,9 +131,10 @@ func (f anthropic) write(c *call, a Answer, u Usage) {
 		"input_tokens": u.Input - u.CacheRead - u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
 		"cache_creation_input_tokens": u.CacheWrite, "output_tokens": u.Output,
 	}
+	content := f.content(c, a)
 	message := object{
 		"id": fmt.Sprintf("msg_%d", c.id), "type": "message", "role": "assistant", "model": c.req.Model,
-		"content": f.content(c, a), "stop_reason": f.stop(a), "stop_sequence": nil, "usage": usage,
+		"content": content, "stop_reason": f.stop(a), "stop_sequence": nil, "usage": usage, "container": container(c, content),
 	}
 	if c.req.Stream {
 		f.stream(c, message)
@@ -107,7 +145,7 @@ func (f anthropic) write(c *call, a Answer, u Usage) {
 
 func (f anthropic) stream(c *call, message object) {
 	event := func(kind string, fields object) { c.event(kind, with(fields, "type", kind)) }
-	start := with(with(message, "content", []any{}), "stop_reason", nil)
+	start := with(with(with(message, "content", []any{}), "stop_reason", nil), "container", nil)
 	start["usage"] = with(obj(message["usage"]), "output_tokens", 1)
 	event("message_start", object{"message": start})
 	event("ping", object{})
@@ -119,7 +157,7 @@ func (f anthropic) stream(c *call, message object) {
 		}
 		event("content_block_stop", object{"index": i})
 	}
-	delta := object{"stop_reason": message["stop_reason"], "stop_sequence": nil}
+	delta := object{"stop_reason": message["stop_reason"], "stop_sequence": nil, "container": message["container"]}
 	event("message_delta", object{"delta": delta, "usage": message["usage"]})
 	event("message_stop", object{})
 }

@@ -20,8 +20,8 @@
 // rules come from the documents of the providers and from errors that they are known to
 // send, and a refused request gets an error of the provider's form and text. Where no text
 // is known, the text says what the matter is. The rules are of order and pairs: roles,
-// calls and results, tools that the provider runs, reasoning and its signatures, empty
-// contents, required fields, names and ids. Values of other parameters, such as a
+// calls and results, tools that the provider runs, the container of code that waits,
+// references to tools, reasoning and its signatures, empty contents, required fields, names and ids. Values of other parameters, such as a
 // temperature, and the contents of files and schemas are not checked, and neither are keys
 // and versions in headers.
 //
