@@ -183,7 +183,7 @@ func (k *responsesCheck) reasoning(path, id string, item object) {
 		k.missing(path + ".summary")
 	}
 	encrypted := str(item["encrypted_content"])
-	if s, ok := readSeal(encrypted); encrypted != "" && (!ok || s.tools != sealOf(k.key)) {
+	if s, ok := readSeal(encrypted); encrypted != "" && (!ok || s.tools != keySum(k.key)) {
 		k.add("invalid_encrypted_content", "", unverified, id)
 	}
 	if encrypted == "" {
@@ -254,6 +254,14 @@ func (k *responsesCheck) answered(kind, id string) {
 	k.made[key] = -1
 }
 
+// keySum returns what a key leaves in what it has encrypted.
+func keySum(key int) (sum [sealSize]byte) {
+	if key > 0 {
+		sum = sealOf(key)
+	}
+	return sum
+}
+
 // items returns the items of an answer.
 func (responses) items(c *call, a Answer) []any {
 	items := []any{}
@@ -266,7 +274,7 @@ func (responses) items(c *call, a Answer) []any {
 			item := object{"id": c.newID("rs_", i), "type": "reasoning", "summary": []any{object{"type": "summary_text", "text": string(b)}}}
 			for _, include := range list(c.all["include"]) {
 				if include == "reasoning.encrypted_content" {
-					item["encrypted_content"] = seal{model: sealOf(c.req.Model), tools: sealOf(c.s.key()), messages: sealOf(item["id"])}.String()
+					item["encrypted_content"] = seal{model: sealOf(c.req.Model), tools: keySum(c.s.key()), messages: sealOf(item["id"])}.String()
 				}
 			}
 			items = append(items, item)
