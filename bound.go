@@ -171,11 +171,19 @@ func (f frame) front() fingerprint.Sum {
 	return sum
 }
 
-// setContent sets the fingerprint of the content of e, which is not in a view yet.
+// setContent sets what is read of the content of e once, its fingerprint and how large its
+// images are. It is not in a view yet.
 func (e *entry) setContent() {
-	if e.content == 0 {
-		e.content = e.contentSum()
+	if e.content != 0 {
+		return
 	}
+	e.content = e.contentSum()
+	side := 0
+	for m := range e.msg.allMedia {
+		side = max(side, m.side())
+	}
+	e.marks.set(wide, side > 2000)
+	e.marks.set(huge, side > 4096)
 }
 
 // contentSum returns the fingerprint of the content of e, which is not 0.

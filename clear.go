@@ -170,27 +170,32 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 //	[image/png cleared: 48,213 bytes]
 //
 // It calls no model. It is a [Trigger] by the number of media, since providers refuse too
-// many of them; see the Check methods of package wire.
+// many of them; see the Check methods of package wire. Where the model of the History is
+// known to take fewer, see Status.MostMedia, it clears as few as it must: the large images,
+// or the oldest media until so many are left.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.
 	KeepLast int
 
 	// TriggerAt is the number of media in the view at which a compaction is due. 0 means 90,
-	// since providers allow about 100 images; a negative value means never.
+	// since providers allow about 100 images; a negative value means never, whatever the model
+	// takes.
 	TriggerAt int
 }
 
 // Name returns "clear-media".
 func (ClearMedia) Name() string { return "clear-media" }
 
-// Due reports whether the view has at least TriggerAt media.
+// Due reports whether the view has at least TriggerAt media, or more than Status.MostMedia.
 func (c ClearMedia) Due(s Status) bool {
-	return c.TriggerAt >= 0 && s.Media >= cmp.Or(c.TriggerAt, 90)
+	return c.TriggerAt >= 0 && (s.Media >= c.triggerAt() || s.MostMedia > 0 && s.Media > s.MostMedia)
 }
 
+func (c ClearMedia) triggerAt() int { return cmp.Or(c.TriggerAt, 90) }
+
 // Compact returns an edit that clears older media. It returns [ErrNoGain] if that would
-// free less than Goal.MinFree.
+// free less than Goal.MinFree, unless the model takes fewer media.
 func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if s.media == 0 {
 		return Edit{}, ErrNoGain
@@ -200,26 +205,91 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 	floor := s.floor()
 	var e Edit
 	var freed int64
+	var left []placedMedia // what is not cleared
+	most, side := s.mediaLimit()
+	onlyMost := most > 0 && s.media > most && g.isOwn() && s.media < c.triggerAt()
 	newer := s.media // number of media from the current entry on
 	for i, entry := range s.list {
 		n := entry.msg.media()
 		newer -= n
-		if n == 0 || floor.has(i) || entry.msg.Role == RoleAssistant {
-			continue
+		free := n > 0 && !floor.has(i) && entry.msg.Role != RoleAssistant
+		if free && !onlyMost && (newer >= keep || !g.isOwn() && s.raw()-freed > target) {
+			parts := clearMedia(entry.msg.Parts, nil)
+			if gain := counter.parts(entry.msg.Parts) - counter.parts(parts); gain > 0 {
+				freed += gain
+				e.Rewrite = append(e.Rewrite, Rewrite{ID: entry.id, Parts: parts})
+				continue
+			}
 		}
-		if newer < keep && (g.isOwn() || s.raw()-freed <= target) {
-			break
+		nth := 0
+		for m := range entry.msg.allMedia {
+			left = append(left, placedMedia{entry, nth, side > 0 && m.side() > side, free, newer < keep})
+			nth++
 		}
-		parts := clearMedia(entry.msg.Parts)
-		if gain := counter.parts(entry.msg.Parts) - counter.parts(parts); gain > 0 {
-			freed += gain
-			e.Rewrite = append(e.Rewrite, Rewrite{ID: entry.id, Parts: parts})
+	}
+	more := surplus(left, most, side > 0)
+	for len(more) > 0 {
+		at := more[0].in
+		own := slices.IndexFunc(more, func(m placedMedia) bool { return m.in != at })
+		if own < 0 {
+			own = len(more)
 		}
+		picked := make(map[int]bool)
+		for _, m := range more[:own] {
+			picked[m.nth] = true
+		}
+		e.Rewrite = append(e.Rewrite, Rewrite{ID: at.id, Parts: clearMedia(at.msg.Parts, picked)})
+		more, freed = more[own:], max(freed, int64(g.MinFree), 1)
 	}
 	if freed < int64(max(g.MinFree, 1)) {
 		return Edit{}, ErrNoGain
 	}
 	return e, nil
+}
+
+// A placedMedia is a medium in an entry.
+type placedMedia struct {
+	in    *entry
+	nth   int  // of the media of the entry
+	large bool // an image of which the model takes fewer
+	free  bool // it may be cleared
+	last  bool // it is one of the newest, which stay if they can
+}
+
+// surplus returns the fewest media to clear so that the model takes the others, in their
+// order: the large images if that is enough, and else the oldest until most are left. It
+// returns nothing if that is not possible.
+func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
+	need := len(all) - most
+	if most == 0 || need <= 0 {
+		return nil
+	}
+	pick := func(which func(m placedMedia) bool) (out []placedMedia) {
+		for _, m := range all {
+			if which(m) {
+				out = append(out, m)
+			}
+		}
+		return out
+	}
+	of := pick(func(m placedMedia) bool { return m.large })
+	if large && len(of) == 0 {
+		return nil // they have left
+	}
+	old := pick(func(m placedMedia) bool { return m.free && !m.last })
+	if lasts := func(m placedMedia) bool { return !m.free || m.last }; large && len(of) <= need && !slices.ContainsFunc(of, lasts) {
+		return of
+	}
+	if len(old) >= need {
+		return old[:need]
+	}
+	if kept := func(m placedMedia) bool { return !m.free }; large && !slices.ContainsFunc(of, kept) {
+		return of
+	}
+	if free := pick(func(m placedMedia) bool { return m.free }); len(free) >= need {
+		return free[:need]
+	}
+	return nil
 }
 
 // onlyMedia reports whether a strategy is triggered only by the number of media.
@@ -233,19 +303,28 @@ func onlyMedia(c CompactionStrategy) bool {
 	return false
 }
 
-// clearMedia returns parts with each of their media replaced by a line.
-func clearMedia(parts []Part) []Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		switch p := p.(type) {
-		case Media:
-			parts[i] = Text(p.marker())
-		case ToolResult:
-			p.Parts = clearMedia(p.Parts)
-			parts[i] = p
+// clearMedia returns parts with their media replaced by lines: those whose number is in
+// picked, or all if picked is nil.
+func clearMedia(parts []Part, picked map[int]bool) []Part {
+	nth := 0
+	var in func(parts []Part) []Part
+	in = func(parts []Part) []Part {
+		parts = slices.Clone(parts)
+		for i, p := range parts {
+			switch p := p.(type) {
+			case Media:
+				if picked == nil || picked[nth] {
+					parts[i] = Text(p.marker())
+				}
+				nth++
+			case ToolResult:
+				p.Parts = in(p.Parts)
+				parts[i] = p
+			}
 		}
+		return parts
 	}
-	return parts
+	return in(parts)
 }
 
 // marker returns the line that replaces m.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -221,6 +222,15 @@ func (m *Message) media() (n int) {
 		n++
 	}
 	return n
+}
+
+// side returns the longer side of an image in pixels, or 0 if it is not known.
+func (m Media) side() int {
+	if m.Data == "" {
+		return 0
+	}
+	w, h, _ := imagesize.Of(m.Data)
+	return max(w, h)
 }
 
 // NewMedia returns a [Media] with the given content, which it encodes in

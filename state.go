@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // A state is the view of a conversation and its figures. A History changes its own state;
@@ -29,6 +30,7 @@ type state struct {
 	turn            int              // the newest turn in list, or touched if that is newer
 	turns           int              // number of turns in list
 	media           int              // number of media in list
+	wide, huge      int              // number of entries in list with these marks
 	touched         int              // the newest turn from which an edit dropped or cleared an entry
 	appended        int64            // raw tokens appended since the last applied edit
 	measured        int64            // raw tokens of the view that the last usage report measured
@@ -127,13 +129,15 @@ func (e *entry) setMade(view fingerprint.Sum) {
 	e.setOwn(r)
 }
 
-// entryMarks say what is special about an answer. They share a byte, because the size of an
+// entryMarks say what is special about an entry. They share a byte, because the size of an
 // entry matters.
 type entryMarks uint8
 
 const (
 	paused entryMarks = 1 << iota // its provider paused it, and goes on with it when it gets it back
 	bare                          // only its reasoning was taken out, and no signed reasoning stood before it: what was made after it stays bound
+	wide                          // it has an image with a side of more than 2,000 pixels; see mediaLimit
+	huge                          // it has an image with a side of more than 4,096 pixels
 )
 
 // set adds m if on is true, and otherwise takes it away.
@@ -359,8 +363,8 @@ func (s *state) identity() *identity {
 	return s.id
 }
 
-// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media,
-// originals and originalRaw. TestState_Writers checks this. Pins, summary and the other
+// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media, wide,
+// huge, originals and originalRaw. TestState_Writers checks this. Pins, summary and the other
 // fields are written where they change.
 
 // append adds an entry, with its original if that is not nil, to the end of sys or list.
@@ -381,7 +385,7 @@ func (s *state) append(e *entry, o *original) {
 		s.list = append(s.list, e)
 		s.fold = s.fold.Add(e.content)
 		s.listRaw += e.tokens
-		s.media += e.msg.media()
+		s.countMedia(e, 1)
 		if s.isPinned(e.head) {
 			s.pinRaw += e.tokens
 		}
@@ -411,7 +415,7 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	}
 	for _, e := range s.list[n:] {
 		raw += e.tokens
-		s.media -= e.msg.media()
+		s.countMedia(e, -1)
 		if s.isPinned(e.head) {
 			s.pinRaw -= e.tokens
 		}
@@ -438,10 +442,10 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 // change. listRaw, turns, turn and originals belong to the new list.
 func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64, turns, turn int) {
 	if len(list) != len(s.list) || len(list) > 0 && &list[0] != &s.list[0] {
-		s.media, s.fold = 0, 0
+		s.media, s.wide, s.huge, s.fold = 0, 0, 0, 0
 		for _, e := range list {
 			e.setContent()
-			s.media += e.msg.media()
+			s.countMedia(e, 1)
 			s.fold = s.fold.Add(e.content)
 		}
 	}
@@ -454,6 +458,34 @@ func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64
 	s.list, s.listRaw, s.turns, s.turn = list, listRaw, turns, turn
 	s.originals, s.originalRaw = withOriginals(originals, s.keep)
 }
+
+// countMedia adds the media of e, or with -1 takes them away.
+func (s *state) countMedia(e *entry, by int) {
+	s.media += by * e.msg.media()
+	if e.marks.has(wide) {
+		s.wide += by
+	}
+	if e.marks.has(huge) {
+		s.huge += by
+	}
+}
+
+// mediaLimit returns how many media the model takes in a request with the largest images of
+// s, and from which size on an image is such a large one: its longer side in pixels. Zeros
+// mean that no limit is known. It reads no message.
+func (s *state) mediaLimit() (most, side int) {
+	if s.media <= fewMedia {
+		return 0, 0
+	}
+	l := models.ImagesOf(s.known().model)
+	if most = l.Count; l.Many == 2000 && s.wide > 0 || l.Many == 4096 && s.huge > 0 {
+		most, side = l.Few, l.Many
+	}
+	return most, side
+}
+
+// fewMedia is a number of media that every model takes.
+const fewMedia = 14
 
 // load puts entries into an empty state and computes their figures.
 func (s *state) load(sys, list []*entry, originals []*original, turn int) {

@@ -12,6 +12,7 @@ type Status struct {
 	Turns     int // with at least one entry in the view
 	OpenCalls int // tool calls without a result
 	Media     int // images, documents and other media, including those in results
+	MostMedia int // how many of them the model takes: fewer if one is a large image; 0: not known, or Media is small
 	Queued    int // messages waiting in the queue; see [History.Queue]
 	Unsaved   int // changes since the last saved state; 0: Save would write nothing, or there is no Store
 	Torn      int // bytes at the end of the log that are not a whole record: a crash interrupted a Save before it returned, or the newest record is damaged; the next Save removes them
@@ -67,12 +68,14 @@ func (h *History) Status() Status {
 
 func (h *History) statusLocked() Status {
 	e, marks := h.estimateLocked(), h.marks
+	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
 		System:       len(h.sys),
 		Turns:        h.turns,
 		OpenCalls:    h.calls.openCalls(),
 		Media:        h.media,
+		MostMedia:    most,
 		Queued:       len(h.queue),
 		Unsaved:      h.unsavedLocked(),
 		Torn:         h.tornLocked(),

@@ -284,12 +284,14 @@ func isDue(t Trigger, s Status) (due bool, err error) {
 // status returns the part of a Status that a snapshot alone provides.
 func (s *Snapshot) status() Status {
 	raw := clampInt(s.raw())
+	most, _ := s.mediaLimit()
 	return Status{
 		Entries:   s.len(),
 		System:    len(s.sys),
 		Turns:     s.turns,
 		OpenCalls: callsOf(s.list).openCalls(),
 		Media:     s.media,
+		MostMedia: most,
 		Tokens:    raw,
 		Upper:     raw,
 		Appended:  clampInt(s.appended),

@@ -15,7 +15,8 @@ import (
 // result-order, text-after-call, error-result, unanswered-server-call,
 // orphan-server-result, container-missing, tool-reference, media-type, thinking-signature, thinking-last, thinking-first, cache-place,
 // cache-count, cache-order, trailing-space, last-role,
-// request-bytes, media-count, media-bytes.
+// request-bytes, media-count, media-bytes, image-pixels, image-type, image-unreadable,
+// pdf-encrypted, pdf-unreadable.
 //
 // thinking-first depends on the field thinking of the request, cache-count also
 // counts marks on tools, and last-role applies only if UserLast is set, or the model of
@@ -55,7 +56,7 @@ func (f Anthropic) Check(request []byte) []Finding {
 	k.last(f.UserLast || refusesAssistantLast(cmp.Or(str(all["model"]), f.Model)), msgs)
 	k.count(&k.checker)
 	model := cmp.Or(str(all["model"]), f.Model)
-	k.sizes(request, mediaIn("messages", all["messages"], anthropicImage), claudeSizes(model))
+	k.sizes(request, mediaIn("messages", all["messages"], anthropicMedium), claudeSizes(model))
 	return k.list
 }
 

@@ -129,7 +129,7 @@ func TestAnthropic_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			r := mustEncode(t, test.format, asSent(test.msgs))
 			assert.Equal(t, test.system, string(r.System))
 			assert.Equal(t, "["+test.want+"]", "["+string(bytes.Join(asBytes(r.Messages), []byte(",")))+"]")
-			assert.Empty(t, test.format.Check(r.Body()))
+			assert.Empty(t, faults(test.format, r.Body()))
 		})
 	}
 	for _, nothing := range [][]convo.Message{nil, {convo.User(" ")}, {claudeSays(signed)}} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
@@ -70,6 +71,20 @@ func (c *checker) objects(path string, v any) []map[string]any {
 		out = append(out, m)
 	}
 	return out
+}
+
+// maxArguments is how many characters OpenAI takes of the arguments of a call. Its models
+// may write more.
+const maxArguments = 1 << 20
+
+// arguments checks the length of the arguments of a call to OpenAI.
+func (c *checker) arguments(path, id, text string) {
+	if len(text) <= maxArguments {
+		return
+	}
+	if n := utf8.RuneCountInString(text); n > maxArguments {
+		c.add("arguments-length", path, id, "limit", strconv.Itoa(maxArguments), "length", strconv.Itoa(n))
+	}
 }
 
 func str(v any) string { s, _ := v.(string); return s }

@@ -13,7 +13,7 @@ import (
 // status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
 // reasoning-last, document-name, document-duplicate, document-text,
 // cache-count, cache-order, tool-config,
-// media-count.
+// media-count, media-bytes, document-count, image-pixels, image-type, image-unreadable.
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only
 // if the request has fields other than system and messages, such as modelId:
@@ -65,7 +65,7 @@ func (f Converse) Check(request []byte) []Finding {
 	if complete && k.tools && all["toolConfig"] == nil {
 		k.add("tool-config", "toolConfig", "")
 	}
-	k.sizes(request, mediaIn("messages", all["messages"], converseDocument), converseSizes)
+	k.sizes(request, mediaIn("messages", all["messages"], converseMedium), converseSizes(model))
 	return k.list
 }
 

@@ -126,7 +126,7 @@ func TestConverse_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 			assert.Equal(t, tt.system, string(r.System))
 			assert.Equal(t, tt.needsTools, r.NeedsTools, "NeedsTools")
 			assert.Equal(t, tt.noThinking, r.NoThinking, "NoThinking")
-			assert.Empty(t, tt.f.Check(r.Body()))
+			assert.Empty(t, faults(tt.f, r.Body()))
 			again := mustEncode(t, tt.f, s)
 			assert.Equal(t, r.Body(), again.Body())
 		})

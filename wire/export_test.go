@@ -28,8 +28,8 @@ func EachRuleCase(f func(rule string, format Format, body string)) {
 // Snake returns a key in snake_case.
 func Snake(key string) string { return snake(key) }
 
-// OpenAITotal sets the limit of all media in a request to OpenAI, and returns the one before.
-func OpenAITotal(n int) (before int) {
-	before, openAISizes.total = openAISizes.total, n
+// OpenAIRequest sets the limit of a request to OpenAI, in bytes, and returns the one before.
+func OpenAIRequest(n int) (before int) {
+	before, openAISizes.request = openAISizes.request, n
 	return before
 }

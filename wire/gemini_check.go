@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Check returns the reasons why Gemini would refuse a request, or answer
@@ -11,7 +12,7 @@ import (
 // part-empty, part-data, part-role, name-missing, args, response,
 // unanswered-call, orphan-result, duplicate-result, result-id, split-results,
 // late-result, mixed-results, call-first, last-role, signature-missing,
-// cached-content.
+// cached-content, request-bytes, media-count, image-unreadable.
 //
 // Blank text is not a finding, since the Gemini API accepts it.
 // signature-missing applies if Model, or the model of the request, is Gemini 3
@@ -60,6 +61,7 @@ func (f Gemini) Check(request []byte) []Finding {
 		k.add("last-role", atIndex(path, len(contents)-1), "")
 	}
 	k.signatures()
+	k.sizes(request, mediaIn(path, v, geminiMedium), geminiSizes)
 	return k.list
 }
 
@@ -356,4 +358,19 @@ func (k *geminiChecker) part(path string, p map[string]any, role string, out *ge
 func isObjectOrNull(v any) bool {
 	_, ok := v.(map[string]any)
 	return ok || v == nil
+}
+
+// geminiMedium is for mediaIn.
+func geminiMedium(m map[string]any) (medium, bool) {
+	_, v := pick(m, "inlineData")
+	if v == nil {
+		_, v = pick(m, "fileData")
+	}
+	in, _ := v.(map[string]any)
+	_, mime := pick(in, "mimeType")
+	out := medium{mime: str(mime), data: str(in["data"])}
+	if strings.ContainsAny(out.data[:min(len(out.data), 64)], "-_") {
+		out.data = "" // in the other alphabet of base64, which imagesize does not read
+	}
+	return out, strings.HasPrefix(out.mime, "image/")
 }

@@ -255,7 +255,7 @@ var geminiMutants = []mutant{
 		m["parts"] = append(geminiPartsOf(m), geminiMap())
 		return c
 	})},
-	{"part-data", geminiStart("inlineData", geminiMap("mimeType", "image/png", "data", "eA=="))},
+	{"part-data", geminiStart("inlineData", geminiMap("mimeType", "image/png", "data", dot))},
 	{"part-role", geminiList.append(geminiMap("role", "user", "parts", []any{geminiMap("functionCall", geminiMap("name", "f"))}))},
 	{"name-missing", geminiSet("functionCall", "name", nil)},
 	{"name-missing", geminiSet("functionResponse", "name", "")},

@@ -140,10 +140,19 @@ func (g *generator) arguments() string {
 }
 
 func (g *generator) media() convo.Part {
-	return convo.Media{
+	m := convo.Media{
 		MIME: g.pick("image/png", "image/jpeg", "application/pdf", "audio/wav", "text/plain", "text/markdown", "application/x-unknown", "video/mp4"),
 		Data: "aGVsbG8=",
 	}
+	switch m.MIME {
+	case "image/png":
+		m.Data = dot
+	case "image/jpeg":
+		m.Data = "/9j/4AAQSkZJRgABAQAAAQABAAD/"
+	case "application/pdf":
+		m.Data = "JVBERi0xLjcK"
+	}
+	return m
 }
 
 func (g *generator) mediaURL() convo.Part {

@@ -450,7 +450,7 @@ func TestLost(t *testing.T) {
 			if tt.want == "" {
 				assert.Nil(t, r.Lost)
 			}
-			assert.Empty(t, tt.format.Check(r.Body()))
+			assert.Empty(t, faults(tt.format, r.Body()))
 			e := wire.Encoder{Format: tt.format}
 			for n := range len(tt.msgs) {
 				_, _ = e.Encode(asSent(tt.msgs[:n]))

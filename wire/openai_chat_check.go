@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // Check returns the reasons for which the provider would refuse a request. The rules:
@@ -13,8 +15,8 @@ import (
 // id-pattern, name-pattern, author-pattern, arguments, result-content, audio-model,
 // system-model, reasoning-missing, order, last-role, system-first, alternation,
 // user-first, split-calls, text-calls,
-// media-count, media-total. The Dialect and SplitCalls decide which of them
-// apply.
+// arguments-length, request-bytes, media-count, image-pixels, image-unreadable. The
+// Dialect, the Host, the model and SplitCalls decide which of them apply.
 func (f OpenAIChat) Check(request []byte) []Finding {
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)
@@ -35,9 +37,7 @@ func (f OpenAIChat) Check(request []byte) []Finding {
 	}
 	k.reportOpen()
 	k.order(msgs)
-	if f.Dialect == OpenAI && f.Host == "" && !k.routed {
-		k.sizes(request, mediaIn("messages", all["messages"], openAIImage), openAISizes)
-	}
+	k.sizes(request, mediaIn("messages", all["messages"], openAIMedium), k.chatSizes())
 	return k.list
 }
 
@@ -51,6 +51,18 @@ type chatChecker struct {
 	byID   map[string][]int // by id: the indices in open of the calls without a result
 	next   int              // for Ollama: the calls before this index have results
 	inTurn bool             // the previous message holds the open calls, or is one of their results
+}
+
+// chatSizes returns the limits of the host, as far as they are known.
+func (k *chatChecker) chatSizes() sizeLimits {
+	switch {
+	case k.f.Dialect == OpenAI && k.f.Host == "" && !k.routed:
+		return openAISizes
+	case k.f.Dialect == DeepSeek:
+		return sizeLimits{Images: models.ImagesOf("deepseek"), request: 48 << 20, reads: readImages}
+	}
+	l := models.ImagesOf(k.model) // wherever the model runs
+	return sizeLimits{Images: models.Images{Side: l.Side, Few: l.Few, Many: l.Many}}
 }
 
 type chatCall struct {
@@ -335,8 +347,11 @@ func (k *chatChecker) call(path string, call map[string]any) {
 	case !geminiNameBytes(name):
 		k.add("name-pattern", path+"."+kind+".name", id)
 	}
-	_, text := fn[argument].(string)
+	args, text := fn[argument].(string)
 	_, obj := fn[argument].(map[string]any)
+	if k.f.Dialect == OpenAI && k.f.Host == "" && !k.routed {
+		k.arguments(path+"."+kind+"."+argument, id, args)
+	}
 	if text == obj || text == (want == "an object") {
 		k.add("arguments", path+"."+kind+"."+argument, id, "want", want)
 	}

@@ -346,7 +346,7 @@ func TestMistral_RecordedThinking(t *testing.T) {
 func lines(t testing.TB, f wire.Format, msgs ...convo.Message) string {
 	t.Helper()
 	r := mustEncode(t, f, convo.NewSnapshot(msgs))
-	assert.Empty(t, f.Check(r.Body()), "%+v", f)
+	assert.Empty(t, faults(f, r.Body()), "%+v", f)
 	return linesOf(r)
 }
 

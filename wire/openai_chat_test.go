@@ -273,7 +273,7 @@ func TestOpenAIChat_EncodeWritesWhatEachDialectAccepts(t *testing.T) {
 		r := mustEncode(t, tt.f, convo.NewSnapshot(msgs))
 		assert.Equal(t, tt.want, linesOf(r), "%+v", tt.f)
 		assert.Equal(t, tt.f.Dialect != wire.Gemma, r.NeedsTools)
-		assert.Empty(t, tt.f.Check(r.Body()))
+		assert.Empty(t, faults(tt.f, r.Body()))
 	}
 	r := mustEncode(t, wire.OpenAIChat{Audio: true}, convo.NewSnapshot([]convo.Message{convo.User("Hi", convo.NewMedia("audio/wav", []byte("x")),
 		convo.NewMedia("audio/mp3", []byte("x")), convo.NewMedia("audio/mpeg", []byte("x")), convo.NewMedia("audio/ogg", []byte("x")))}))

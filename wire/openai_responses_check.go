@@ -12,8 +12,8 @@ import (
 // media-type, item-id, duplicate-item, id-missing, id-length, name-pattern,
 // arguments, orphan-result, unanswered-call, duplicate-call, duplicate-result,
 // between-calls (only for providers that pair calls and results by position),
-// reasoning-alone, reasoning-item, not-stored,
-// media-count, media-total.
+// reasoning-alone, reasoning-item, not-stored, arguments-length,
+// request-bytes, media-count, image-unreadable.
 func (f OpenAIResponses) Check(request []byte) []Finding {
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	all := k.body(request)
@@ -41,7 +41,7 @@ func (f OpenAIResponses) Check(request []byte) []Finding {
 	k.pairs(items)
 	k.thoughts(items)
 	if !k.byPosition {
-		k.sizes(request, mediaIn("input", all["input"], openAIImage), openAISizes)
+		k.sizes(request, mediaIn("input", all["input"], openAIMedium), openAISizes)
 	}
 	return k.list
 }
@@ -71,17 +71,13 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 		if name, ok := m["name"].(string); !ok || !anthropicToolNames(name) {
 			k.add("name-pattern", path+".name", str(m["call_id"]))
 		}
-		if _, ok := m["arguments"].(string); !ok {
-			k.add("arguments", path+".arguments", str(m["call_id"]), "want", "a string")
-		}
+		k.args(path+".arguments", str(m["call_id"]), m["arguments"])
 		k.itemID(path, m, "fc")
 	case "custom_tool_call":
 		if name, ok := m["name"].(string); !ok || !anthropicToolNames(name) {
 			k.add("name-pattern", path+".name", str(m["call_id"]))
 		}
-		if _, ok := m["input"].(string); !ok {
-			k.add("arguments", path+".input", str(m["call_id"]), "want", "a string")
-		}
+		k.args(path+".input", str(m["call_id"]), m["input"])
 		k.itemID(path, m, "ctc")
 	case "function_call_output", "custom_tool_call_output":
 		if kind == "function_call_output" {
@@ -109,6 +105,17 @@ func (k *responsesChecker) item(path string, m map[string]any) {
 	}
 	if needsOutput(strings.TrimSuffix(kind, "_output")) && !strings.HasPrefix(kind, "function") {
 		k.callID(path, m)
+	}
+}
+
+// args checks the arguments of a call.
+func (k *responsesChecker) args(path, id string, v any) {
+	text, ok := v.(string)
+	switch {
+	case !ok:
+		k.add("arguments", path, id, "want", "a string")
+	case !k.byPosition:
+		k.arguments(path, id, text)
 	}
 }
 

@@ -311,7 +311,7 @@ func TestOpenAIResponses_EncodeWritesWhatTheAPIAccepts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := mustEncode(t, tt.f, convo.NewSnapshot(tt.msgs))
 			assert.Equal(t, tt.want, linesOf(r))
-			assert.Empty(t, tt.f.Check(r.Body()))
+			assert.Empty(t, faults(tt.f, r.Body()))
 			assert.Equal(t, strings.Contains(tt.want, `"function_call"`), r.NeedsTools)
 		})
 	}
@@ -385,7 +385,7 @@ func TestOpenAIResponses_DecodeReadsARequest(t *testing.T) {
 	assert.Equal(t, []string{"previous_response_id", "input[1].content[1].detail", "input[1].content[5].filename", "input[2]"}, lost)
 	_ = restoredOf(t, convo.NewSnapshot(in.Messages))
 	r := mustEncode(t, wire.OpenAIResponses{}, convo.NewSnapshot(in.Messages))
-	assert.Empty(t, wire.OpenAIResponses{}.Check([]byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
+	assert.Empty(t, faults(wire.OpenAIResponses{}, []byte(strings.Replace(string(r.Body()), `{"type":"odd"}`, "", 1))))
 }
 
 func TestOpenAIResponses_DecodeReadsItemsAndErrors(t *testing.T) {

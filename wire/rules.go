@@ -714,32 +714,83 @@ var rules = map[string]rule{
 		problem: "the request has {count} bytes, and the provider takes {most}",
 		fix:     "send fewer images and documents; convo.ClearMedia replaces older ones by a line",
 		errors: map[string]string{
-			FormatAnthropic: "Request exceeds the maximum size",
+			FormatAnthropic:       "Request exceeds the maximum size",
+			FormatOpenAIChat:      "(none is published)",
+			FormatOpenAIResponses: "(none is published)",
+			FormatGemini:          "Request payload size exceeds the limit: {most} bytes.",
 		},
 	},
 	"media-count": {
-		problem: "the request has {count} {kind}, and the provider takes {most}",
+		problem: "the request has {images} images and {documents} documents, and the provider takes {most}",
 		fix:     "send fewer; convo.ClearMedia replaces older ones by a line",
 		errors: map[string]string{
-			FormatAnthropic:       "Too much media: {count} images > {most}",
+			FormatAnthropic:       "too many images and documents: {images} + {documents} > {most}",
 			FormatOpenAIChat:      "(none is published)",
 			FormatOpenAIResponses: "(none is published)",
-			FormatConverse:        "(none is published)",
+			FormatGemini:          "(none is published)",
+			FormatConverse:        "The model returned the following errors: too many images and documents: {images} + {documents} > {most}",
 		},
+	},
+	"document-count": {
+		problem: "the request has {count} documents, and the provider takes {most}",
+		fix:     "send fewer; convo.ClearMedia replaces older ones by a line",
+		errors:  map[string]string{FormatConverse: "(none is published)"},
 	},
 	"media-bytes": {
-		problem: "the data of one of the {kind} has {count} bytes, and the provider takes {most}",
+		problem: "the data of the image has {count} bytes in base64, and the provider takes {most}",
 		fix:     "make it smaller, or send its address if the provider takes one",
 		errors: map[string]string{
-			FormatAnthropic: "{dotted}: image exceeds 5 MB maximum: {count} bytes > {most} bytes",
+			FormatAnthropic: "{block}.source.base64: image exceeds {megabytes} MB maximum: {count} bytes > {most} bytes",
+			FormatConverse:  "The model returned the following errors: {block}.source.base64: image exceeds {megabytes} MB maximum: {count} bytes > {most} bytes",
 		},
 	},
-	"media-total": {
-		problem: "the data of all {kind} has {count} bytes, and the provider takes {most}",
-		fix:     "send fewer images; convo.ClearMedia replaces older ones by a line",
+	"image-pixels": {
+		problem: "a side of the image has {count} pixels, and the provider takes {most}; with up to {few} images in the request, it takes larger ones",
+		fix:     "make it smaller, or replace older images by text; convo.ClearMedia replaces what the model of its History does not take",
 		errors: map[string]string{
-			FormatOpenAIChat:      "(none is published)",
-			FormatOpenAIResponses: "(none is published)",
+			FormatAnthropic:            "{block}.source.base64.data: At least one of the image dimensions exceed max allowed size: {most} pixels",
+			FormatAnthropic + "/many":  "{block}.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: {most} pixels",
+			FormatConverse:             "The model returned the following errors: {block}.source.base64.data: At least one of the image dimensions exceed max allowed size: {most} pixels",
+			FormatConverse + "/many":   "The model returned the following errors: {block}.source.base64.data: At least one of the image dimensions exceed max allowed size for many-image requests: {most} pixels",
+			FormatOpenAIChat:           "(none is published; a host of Claude passes on the error of Anthropic)",
+			FormatOpenAIChat + "/many": "(none is published; a host of Claude passes on the error of Anthropic)",
+		},
+	},
+	"image-type": {
+		problem: "the image is {is}, not {stated} as the request says",
+		fix:     "state the type that the image has",
+		errors: map[string]string{
+			FormatAnthropic: "{block}.source.base64: The image was specified using the {stated} media type, but the image appears to be a {is} image",
+			FormatConverse:  "The model returned the following errors: {block}.source.base64: The image was specified using the {stated} media type, but the image appears to be a {is} image",
+		},
+	},
+	"image-unreadable": {
+		problem: "the data is no image that the provider can read",
+		fix:     "leave it out, or put a text in its place",
+		errors: map[string]string{
+			FormatAnthropic:       "Could not process image",
+			FormatConverse:        "The model returned the following errors: Could not process image",
+			FormatOpenAIChat:      "You uploaded an unsupported image. Please make sure your image is valid.",
+			FormatOpenAIResponses: "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].",
+			FormatGemini:          "Provided image is not valid.",
+		},
+	},
+	"pdf-encrypted": {
+		problem: "the PDF is encrypted",
+		fix:     "send it without a password, or its text",
+		errors:  map[string]string{FormatAnthropic: "{block}.source.base64.data: The PDF specified is password protected."},
+	},
+	"pdf-unreadable": {
+		problem: "the data is no PDF",
+		fix:     "leave it out, or put a text in its place",
+		errors:  map[string]string{FormatAnthropic: "{block}.source.base64.data: The PDF specified was not valid."},
+	},
+	"arguments-length": {
+		problem: "the arguments have {length} characters, and the provider takes {limit}, though its models write more",
+		fix:     "shorten the arguments, or replace the call and its result by text",
+		errors: map[string]string{
+			FormatOpenAIChat:      "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
+			FormatOpenAIResponses: "Invalid '{path}': string too long. Expected a string with maximum length {limit}, but got a string with length {length} instead.",
 		},
 	},
 }

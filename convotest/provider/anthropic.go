@@ -17,7 +17,7 @@ func (anthropic) tooLong(tokens, window int) *problem {
 func (anthropic) fault(c *call, p *problem) any {
 	e := object{"type": p.kind, "message": p.text}
 	if p.code != "" {
-		e["details"] = object{"error_code": p.code}
+		e["details"] = with(p.details, "error_code", p.code)
 	}
 	return object{"type": "error", "error": e, "request_id": fmt.Sprintf("req_%d", c.id)}
 }

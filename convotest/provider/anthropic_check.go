@@ -31,10 +31,11 @@ var anthropicFields = map[string][]string{
 // An anthropicCheck collects what is wrong with a request, in the order in which it finds
 // it.
 type anthropicCheck struct {
-	model  claude
-	faults []string
-	code   string // of the first fault
-	turns  []turn
+	model   claude
+	faults  []string
+	code    string // of the first fault
+	details object // of the first fault
+	turns   []turn
 }
 
 // A turn is a run of messages of one role, which the API takes for one.
@@ -72,6 +73,9 @@ func (anthropic) check(c *call) *problem {
 			k.last()
 		}
 	}
+	if len(k.faults) == 0 {
+		k.media()
+	}
 	if thinking := obj(c.all["thinking"]); len(k.faults) == 0 && thinking["type"] == "enabled" {
 		k.thinking()
 	}
@@ -81,7 +85,7 @@ func (anthropic) check(c *call) *problem {
 	if len(k.faults) == 0 {
 		return nil
 	}
-	return &problem{status: 400, kind: "invalid_request_error", code: k.code, text: k.faults[0]}
+	return &problem{status: 400, kind: "invalid_request_error", code: k.code, details: k.details, text: k.faults[0]}
 }
 
 // seals checks signed reasoning.

@@ -119,6 +119,8 @@ func (k *chatCheck) content(path, role string, m object) {
 				k.value(path+".type", kind, chatContent[role])
 			case kind == "text":
 				k.text(path+".text", obj(p)["text"])
+			case kind == "image_url":
+				k.image(str(obj(obj(p)["image_url"])["url"]), "image_parse_error", "", "You uploaded an unsupported image. Please make sure your image is valid.")
 			}
 		}
 	default:
@@ -142,9 +144,11 @@ func (k *chatCheck) assistant(i int, path string, m object) {
 		case "function":
 			k.name(path+".function.name", str(obj(call["function"])["name"]))
 			k.text(path+".function.arguments", obj(call["function"])["arguments"])
+			k.limit(path+".function.arguments", str(obj(call["function"])["arguments"]), maxArguments)
 		case "custom":
 			k.name(path+".custom.name", str(obj(call["custom"])["name"]))
 			k.text(path+".custom.input", obj(call["custom"])["input"])
+			k.limit(path+".custom.input", str(obj(call["custom"])["input"]), maxArguments)
 		case "":
 			k.missing(path + ".type")
 		default:

@@ -283,6 +283,6 @@ func (k *responsesCheck) compaction(path, id string, item object) {
 	if _, ok := readSeal(encrypted); encrypted == "" {
 		k.missing(path + ".encrypted_content")
 	} else if !ok {
-		k.add("invalid_encrypted_content", "", "The encrypted content for item %s could not be verified.", id)
+		k.add("invalid_encrypted_content", "", unverified, id)
 	}
 }

@@ -102,6 +102,9 @@ func (converse) check(c *call) *problem {
 	if fault := marksFault(c.all, obj(c.all["toolConfig"])["tools"], "cachePoint"); fault != "" {
 		k.add("The model returned the following errors: %s", fault)
 	}
+	if k.first == nil && strings.Contains(c.req.Model, "claude") {
+		k.media(c.req.Model, messages)
+	}
 	if k.first == nil && c.s.opts.Checks(c.req.Model) {
 		for _, f := range ConverseSeals.walkMessages(with(c.all, "modelId", c.req.Model), messages).refused {
 			k.add("The model returned the following errors: %s: Invalid `signature` in `thinking` block", f.Path)

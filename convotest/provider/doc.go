@@ -21,9 +21,12 @@
 // send, and a refused request gets an error of the provider's form and text. Where no text
 // is known, the text says what the matter is. The rules are of order and pairs: roles,
 // calls and results, tools that the provider runs, the container of code that waits,
-// references to tools, reasoning and its signatures, empty contents, required fields, names and ids. Values of other parameters, such as a
-// temperature, and the contents of files and schemas are not checked, and neither are keys
-// and versions in headers.
+// references to tools, reasoning and its signatures, empty contents, required fields, names
+// and ids; and of what is refused for good where it stands: images that are too large, of
+// another type than stated or no images, in requests to Claude also too many of them and PDFs
+// that are encrypted or no PDFs, and arguments of calls that are too long for OpenAI. Values
+// of other parameters, such as a temperature, other files and schemas are not checked, and
+// neither are keys and versions in headers.
 //
 // Signed reasoning is checked as [Seals] describes, in requests of Anthropic's API and of
 // Converse to models that do so; see [Options]. In the Responses API encrypted reasoning, and in the API of
@@ -33,7 +36,8 @@
 // # Faults
 //
 // Answer.Fault has a provider fail: with a status such as 429 or 529, a stream that is cut, a
-// first byte that comes late, or an event that no client knows.
+// first byte that comes late, an event that no client knows, or a key that can no longer
+// read what was encrypted before.
 //
 // # Tokens
 //

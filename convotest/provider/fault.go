@@ -21,6 +21,11 @@ type Fault struct {
 	// header.
 	RetryAfter time.Duration
 
+	// NewKey has the Responses API encrypt reasoning with another key from now on. What it has
+	// encrypted before is refused in this request and in all later ones, as after a change of
+	// the organisation; these requests are among those that Refused returns.
+	NewKey bool
+
 	// Wait is the time before the first byte. It ends early if the client goes away.
 	Wait time.Duration
 
@@ -44,6 +49,15 @@ func (c *call) fail(r *http.Request) (answers bool) {
 	f := c.fault
 	if f == nil {
 		return true
+	}
+	if f.NewKey {
+		c.s.mu.Lock()
+		c.s.keys++
+		c.s.mu.Unlock()
+		if p := c.f.check(c); p != nil {
+			c.refuse(p)
+			return false
+		}
 	}
 	c.gone = r.Context().Done()
 	c.sleep(f.Wait)

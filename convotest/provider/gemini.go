@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -216,9 +217,12 @@ func (k *geminiCheck) part(p geminiPart) {
 		}
 	}
 	if signature := str(p.object["thoughtSignature"]); signature != "" {
-		if _, err := base64.StdEncoding.DecodeString(signature); err != nil {
+		if _, err := fromBase64(signature); err != nil {
 			k.add("Invalid value at '%s.thought_signature' (TYPE_BYTES), Base64 decoding failed for \"%s\"", p.path, signature)
 		}
+	}
+	if in := obj(p.object["inlineData"]); in != nil && geminiImages.MatchString(str(in["mimeType"])) && look(str(in["data"])).mime == "" {
+		k.add("Provided image is not valid.")
 	}
 }
 
@@ -242,8 +246,18 @@ func (k *geminiCheck) turn(i int) {
 	}
 }
 
-// anySignature may be sent in place of the signature of a call that another model made.
-var anySignature = []string{base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator")), base64.StdEncoding.EncodeToString([]byte("context_engineering_is_the_way_to_go"))}
+// geminiImages are the types of images that this package can read.
+var geminiImages = regexp.MustCompile(`^image/(png|jpeg|webp)$`)
+
+// anySignatures may be sent in place of the signature of a call that another model made, in
+// base64 or as they are, which is base64 of other bytes.
+var anySignatures = []string{"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
+
+// isAnySignature reports whether a signature is one of anySignatures.
+func isAnySignature(signature string) bool {
+	b, err := fromBase64(signature)
+	return err == nil && (slices.Contains(anySignatures, string(b)) || slices.Contains(anySignatures, strings.TrimRight(signature, "=")))
+}
 
 // signatures checks that the first call of each step of the current turn has its
 // signature, and that this package made all signatures.
@@ -258,7 +272,10 @@ func (k *geminiCheck) signatures() {
 		signed := i < from
 		for n, p := range t.parts {
 			signature := str(p.object["thoughtSignature"])
-			if _, ok := readSeal(signature); signature != "" && !ok && signature != anySignature[0] && signature != anySignature[1] {
+			if b, err := fromBase64(signature); err == nil { // in the form that readSeal wants
+				signature = base64.StdEncoding.EncodeToString(b)
+			}
+			if _, ok := readSeal(signature); signature != "" && !ok && !isAnySignature(str(p.object["thoughtSignature"])) {
 				k.add("Corrupted thought signature.")
 			}
 			if f := obj(p.object["functionCall"]); f != nil {

@@ -51,7 +51,7 @@ func (k *openAICheck) value(path, v, supported string) {
 }
 
 func (k *openAICheck) limit(path, text string, most int) {
-	if n := len(text); n > most {
+	if n := runes(text); n > most {
 		k.add("string_above_max_length", path, "Invalid '%s': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", path, most, n)
 	}
 }

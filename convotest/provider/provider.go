@@ -65,6 +65,7 @@ type Server struct {
 	requests []Request
 	cached   map[prefixKey]bool
 	last     int // number of the last request
+	keys     int // how often a Fault has changed the key
 }
 
 // New returns a Server.
@@ -122,6 +123,7 @@ type format interface {
 type problem struct {
 	status            int
 	kind, code, param string
+	details           object // beside the code; nil: none
 	text              string
 }
 
@@ -257,6 +259,13 @@ func (s *Server) number() int {
 	return s.last
 }
 
+// key returns the number of the key of encrypted reasoning.
+func (s *Server) key() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys
+}
+
 func (s *Server) record(r Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,7 +308,9 @@ type object = map[string]any
 
 // with returns a copy of o with a field more.
 func with(o object, key string, v any) object {
-	o = maps.Clone(o)
+	if o = maps.Clone(o); o == nil {
+		o = object{}
+	}
 	o[key] = v
 	return o
 }

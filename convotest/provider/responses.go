@@ -31,10 +31,14 @@ func (responses) parts(c *call) (parts []part) {
 	return parts
 }
 
+// unverified is the text of the error for encrypted content that cannot be read.
+const unverified = "The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed."
+
 // A responsesCheck checks the items.
 type responsesCheck struct {
 	openAICheck
 	stores bool
+	key    int            // of the encrypted content
 	made   map[string]int // how many messages came before a call, by type of its result and call_id; answered ones are -1
 	order  []string       // the keys of made
 	ids    map[string]bool
@@ -49,7 +53,7 @@ var responsesOutputs = map[string]string{
 }
 
 func (responses) check(c *call) *problem {
-	k := responsesCheck{stores: c.all["store"] != false, made: map[string]int{}, ids: map[string]bool{}}
+	k := responsesCheck{stores: c.all["store"] != false, key: c.s.key(), made: map[string]int{}, ids: map[string]bool{}}
 	if str(c.all["model"]) == "" {
 		k.missing("model")
 	}
@@ -156,6 +160,8 @@ func (k *responsesCheck) message(path, role string, item object) {
 				k.value(path, kind, responsesContent(role))
 			case strings.HasSuffix(kind, "_text"):
 				k.text(path+".text", obj(p)["text"])
+			default:
+				k.picture(obj(p))
 			}
 		}
 	case nil:
@@ -165,15 +171,20 @@ func (k *responsesCheck) message(path, role string, item object) {
 	}
 }
 
+// picture checks an image.
+func (k *responsesCheck) picture(p object) {
+	k.image(str(p["image_url"]), "invalid_value", "input", "The image data you provided does not represent a valid image. Please check your input and try again with one of the supported image formats: ['image/jpeg', 'image/png', 'image/gif', 'image/webp'].")
+}
+
 // reasoning checks that reasoning can be read: its text is encrypted in the item, by this
-// package, since no answers are kept.
+// package, since no answers are kept, and with the key of now; see Fault.
 func (k *responsesCheck) reasoning(path, id string, item object) {
 	if _, ok := item["summary"].([]any); !ok {
 		k.missing(path + ".summary")
 	}
 	encrypted := str(item["encrypted_content"])
-	if _, ok := readSeal(encrypted); encrypted != "" && !ok {
-		k.add("invalid_encrypted_content", "", "The encrypted content for item %s could not be verified.", id)
+	if s, ok := readSeal(encrypted); encrypted != "" && (!ok || s.tools != keySum(k.key)) {
+		k.add("invalid_encrypted_content", "", unverified, id)
 	}
 	if encrypted == "" {
 		text := fmt.Sprintf("Item with id '%s' not found.", id)
@@ -194,8 +205,10 @@ func (k *responsesCheck) call(path, kind string, item object) {
 	k.name(path+".name", str(item["name"]))
 	if kind == "function_call" {
 		k.text(path+".arguments", item["arguments"])
+		k.limit(path+".arguments", str(item["arguments"]), maxArguments)
 	} else {
 		k.text(path+".input", item["input"])
+		k.limit(path+".input", str(item["input"]), maxArguments)
 	}
 	k.await(kind+"_output", id)
 }
@@ -221,8 +234,12 @@ func isOutput(kind string) bool {
 func (k *responsesCheck) output(path, kind string, item object) {
 	id := str(item["call_id"])
 	k.text(path+".call_id", item["call_id"])
-	if _, isList := item["output"].([]any); !isList {
+	parts, isList := item["output"].([]any)
+	if !isList {
 		k.text(path+".output", item["output"])
+	}
+	for _, p := range parts {
+		k.picture(obj(p))
 	}
 	k.answered(kind, id)
 }
@@ -237,6 +254,14 @@ func (k *responsesCheck) answered(kind, id string) {
 	k.made[key] = -1
 }
 
+// keySum returns what a key leaves in what it has encrypted.
+func keySum(key int) (sum [sealSize]byte) {
+	if key > 0 {
+		sum = sealOf(key)
+	}
+	return sum
+}
+
 // items returns the items of an answer.
 func (responses) items(c *call, a Answer) []any {
 	items := []any{}
@@ -249,7 +274,7 @@ func (responses) items(c *call, a Answer) []any {
 			item := object{"id": c.newID("rs_", i), "type": "reasoning", "summary": []any{object{"type": "summary_text", "text": string(b)}}}
 			for _, include := range list(c.all["include"]) {
 				if include == "reasoning.encrypted_content" {
-					item["encrypted_content"] = seal{model: sealOf(c.req.Model), messages: sealOf(item["id"])}.String()
+					item["encrypted_content"] = seal{model: sealOf(c.req.Model), tools: keySum(c.s.key()), messages: sealOf(item["id"])}.String()
 				}
 			}
 			items = append(items, item)

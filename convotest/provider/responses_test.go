@@ -70,7 +70,7 @@ func TestResponses_Rules(t *testing.T) {
 		{"an item twice", body(ask, use, output, use), "Duplicate item found with id fc_1. Remove duplicate items from your input and try again."},
 		{"reasoning before a user", body(ask, think, ask), follows},
 		{"reasoning before a result", body(ask, use, think, output), follows},
-		{"reasoning of another server", body(ask, changed(bare, `"summary"`, `"encrypted_content":"x","summary"`), said), "The encrypted content for item rs_9 could not be verified."},
+		{"reasoning of another server", body(ask, changed(bare, `"summary"`, `"encrypted_content":"x","summary"`), said), "The encrypted content for item rs_9 could not be verified. Reason: Encrypted content could not be decrypted or parsed."},
 		{"reasoning that is not stored", changed(body(ask, bare, said), `"model"`, `"store":false,"model"`), "Item with id 'rs_9' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."},
 		{"reasoning that nobody has", body(ask, bare, said), "Item with id 'rs_9' not found."},
 		{"reasoning without summary", body(ask, changed(bare, `,"summary":[]`, ""), said), "Missing required parameter: 'input[1].summary'."},

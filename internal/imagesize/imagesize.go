@@ -1,5 +1,5 @@
-// Package imagesize finds the width and height of an image in base64. It decodes
-// only the few bytes that state them, so that the cost does not depend on the
+// Package imagesize finds the type, the width and the height of an image in base64. It
+// decodes only the few bytes that state them, so that the cost does not depend on the
 // size of the image. It allocates nothing and needs no image decoder.
 package imagesize
 
@@ -17,22 +17,45 @@ func Of(data string) (width, height int, ok bool) {
 	var head [32]byte
 	b := head[:Read(data, 0, head[:])]
 	var w, h int64
-	switch {
-	case hasPrefix(b, "\x89PNG\r\n\x1a\n"):
+	switch Type(data) {
+	case "image/png":
 		w, h = png(b)
-	case hasPrefix(b, "\xff\xd8\xff"):
+	case "image/jpeg":
 		w, h = jpeg(data)
-	case hasPrefix(b, "GIF87a"), hasPrefix(b, "GIF89a"):
+	case "image/gif":
 		w, h = gif(b)
-	case hasPrefix(b, "RIFF") && len(b) >= 12 && string(b[8:12]) == "WEBP":
+	case "image/webp":
 		w, h = webp(b)
-	case hasPrefix(b, "BM"):
+	case "image/bmp":
 		w, h = bmp(b)
 	}
 	if w <= 0 || h <= 0 || w > 1<<31-1 || h > 1<<31-1 {
 		return 0, 0, false
 	}
 	return int(w), int(h), true
+}
+
+// Type returns the MIME type of an image, by its first bytes: image/png, image/jpeg,
+// image/gif, image/webp, image/bmp, or image/heif for any image in a container of that
+// kind. For other data it returns "".
+func Type(data string) string {
+	var head [12]byte
+	b := head[:Read(data, 0, head[:])]
+	switch {
+	case hasPrefix(b, "\x89PNG\r\n\x1a\n"):
+		return "image/png"
+	case hasPrefix(b, "\xff\xd8\xff"):
+		return "image/jpeg"
+	case hasPrefix(b, "GIF87a"), hasPrefix(b, "GIF89a"):
+		return "image/gif"
+	case hasPrefix(b, "RIFF") && len(b) >= 12 && string(b[8:12]) == "WEBP":
+		return "image/webp"
+	case hasPrefix(b, "BM"):
+		return "image/bmp"
+	case len(b) >= 12 && string(b[4:8]) == "ftyp":
+		return "image/heif"
+	}
+	return ""
 }
 
 func hasPrefix(b []byte, prefix string) bool {

@@ -86,6 +86,8 @@ func TestOf(t *testing.T) {
 				w, h, ok := imagesize.Of(encode(append(bytes.Clone(tt.data), make([]byte, more)...)))
 				assert.True(t, ok)
 				assert.Equal(t, [2]int{tt.w, tt.h}, [2]int{w, h})
+				kind, _, _ := strings.Cut(strings.NewReplacer(" ", ",").Replace(tt.name), ",")
+				assert.Equal(t, "image/"+kind, imagesize.Type(encode(tt.data)))
 			}
 		})
 	}
@@ -128,6 +130,16 @@ func TestOf_hostile(t *testing.T) {
 			assert.Zero(t, h)
 		})
 	}
+}
+
+func TestType(t *testing.T) {
+	for data, want := range map[string]string{
+		"\x00\x00\x00\x18ftypheic\x00": "image/heif", "\x00\x00\x00\x18ftypavif": "image/heif", "\x00\x00\x00\x18ftyp": "",
+		"": "", "<html>": "", "\x89PNG\r\n": "", "%PDF-1.7": "", "RIFF\x00\x00\x00\x00WAVE": "", "RIFF": "",
+	} {
+		assert.Equal(t, want, imagesize.Type(encode([]byte(data))), "%q", data)
+	}
+	assert.Empty(t, imagesize.Type("!!!!"))
 }
 
 func TestOf_cutOff(t *testing.T) {

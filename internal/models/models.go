@@ -96,9 +96,12 @@ func Claude(model string) (family string, major, minor int) {
 		return "", 0, 0
 	}
 	number := func() (n int) {
-		digits, after, _ := strings.Cut(rest, "-")
-		digits, _, _ = strings.Cut(digits, "@") // a date may follow
-		if n, err := strconv.Atoi(digits); err == nil && len(digits) < 4 {
+		word, after, _ := strings.Cut(rest, "-")
+		word, _, _ = strings.Cut(word, "@")                    // a date may follow
+		if strings.Trim(word, digits) != "" || len(word) > 3 { // before Atoi, whose errors are allocated
+			return 0
+		}
+		if n, err := strconv.Atoi(word); err == nil {
 			rest = after
 			return n
 		}

@@ -68,3 +68,19 @@ func TestLeastThinking(t *testing.T) {
 		}
 	}
 }
+
+func TestImagesOf(t *testing.T) {
+	old, later, deepseek := Images{100, 8000, 20, 2000}, Images{600, 8000, 20, 2000}, Images{600, 8192, 14, 4096}
+	for model, want := range map[string]Images{
+		"claude-3-5-sonnet-20241022": old, "claude-haiku-4-5": old, "anthropic/claude-opus-4.5": old, "claude-opus-4-6": later, "claude-next": later,
+		"us.anthropic.claude-sonnet-5-v1:0": later, "Claude-Opus-5-5@20260901": later, "deepseek-flash": deepseek, "deepseek/deepseek-v4": deepseek,
+		"gpt-5.5": {}, "gemini-3.8-flash": {}, "": {}, "mine": {},
+	} {
+		if got := ImagesOf(model); got != want {
+			t.Errorf("%s: %v, want %v", model, got, want)
+		}
+	}
+	if n := testing.AllocsPerRun(100, func() { ImagesOf("claude-opus-5-5") }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

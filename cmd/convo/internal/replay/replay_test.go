@@ -324,9 +324,9 @@ func TestRun_Faults(t *testing.T) {
 		return convo.ToolCall{ID: id, Name: name, Arguments: arguments}
 	}
 	c, c2, dotted, broken := call("c", "read", "{}"), call("c2", "read", "{}"), call("c", "fs.read", "{}"), call("c", "read", `{"a":`)
-	image := convo.Media{MIME: "image/png", Data: "iVBORw0KGgo="}
+	image := convo.Media{MIME: "image/png", Data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"}
 	many := convo.User("")
-	many.Parts = slices.Repeat([]convo.Part{image}, 700)
+	many.Parts = slices.Repeat([]convo.Part{image}, 1600)
 	for name, list := range map[string]struct {
 		msgs []convo.Message
 		want map[string]string // the rule by provider
