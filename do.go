@@ -161,21 +161,25 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 		}
 		_, panicked := err.(*PanicError)
 		_, spent := err.(*MaxRequestsError)
+		count, isPlaced := &tooLong, isPlaced(err)
+		if isPlaced {
+			count = &refused
+		}
+		isLast := tooLong+refused == maxAllRetries || *count == maxRetries
 		switch {
 		case a.h.isClosed():
 			return nil, closedBeside(withEnd(ctx, err))
-		case panicked, spent, tooLong+refused == maxAllRetries:
-			return nil, withEnd(ctx, err)
-		}
-		count := &tooLong
-		if isPlaced(err) {
-			count = &refused
-		}
-		if *count == maxRetries || count == &refused && len(a.reply.Messages) > 0 { // after content nothing is cleared
+		case panicked, spent, isLast && !isPlaced, isPlaced && len(a.reply.Messages) > 0: // after content nothing is cleared
 			return nil, withEnd(ctx, err)
 		}
 		*count++
-		retry, r, err := a.h.Recover(ctx, at, err)
+		var retry bool
+		var r Report
+		if isLast {
+			_, r, err = a.h.recoverPlace(at, err, true)
+		} else {
+			retry, r, err = a.h.Recover(ctx, at, err)
+		}
 		if r.Reason == ReasonRefused && r.Outcome == OutcomeFailed {
 			a.reports = slices.DeleteFunc(a.reports, func(r Report) bool { return r.Reason == ReasonRefused && r.Outcome == OutcomeApplied })
 		}

@@ -56,7 +56,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
 	if isPlaced(cause) {
-		return h.recoverPlace(at, cause, overflow.Refused(cause))
+		return h.recoverPlace(at, cause, false)
 	}
 	h.prove(nil)
 	overflow, err := h.isOverflow(cause)

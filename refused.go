@@ -68,8 +68,9 @@ type cure struct {
 	released ID     // h.released before
 }
 
-// recoverPlace is Recover for a provider that has refused a part of the request.
-func (h *History) recoverPlace(at *Snapshot, cause error, refusal overflow.Refusal) (retry bool, r Report, err error) {
+// recoverPlace is Recover for a provider that has refused a part of the request. If isLast is set,
+// the request is not sent again, and it only puts back what was cleared in vain.
+func (h *History) recoverPlace(at *Snapshot, cause error, isLast bool) (retry bool, r Report, err error) {
 	r = h.notNeededReport()
 	r.Reason = ReasonRefused
 	h.mu.Lock()
@@ -77,7 +78,7 @@ func (h *History) recoverPlace(at *Snapshot, cause error, refusal overflow.Refus
 	if h.endedLocked() {
 		err = ErrClosed
 	}
-	c := &cure{refusal: refusal, cause: cause}
+	c := &cure{refusal: overflow.Refused(cause), cause: cause}
 	body, last := overflow.Body{}, h.cure
 	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); err == nil && i >= 0 {
 		format := h.encodings[i].format
@@ -93,12 +94,12 @@ func (h *History) recoverPlace(at *Snapshot, cause error, refusal overflow.Refus
 		switch {
 		case at.version < last.version && last.isOf(c): // another request has cured it since
 			return true, r, nil
-		case at.version >= last.version && (last.isOf(c) || last.refusal.Kind == refusal.Kind && len(c.places) == 0 && c.release == 0):
+		case at.version >= last.version && (last.isOf(c) || last.refusal.Kind == c.refusal.Kind && len(c.places) == 0 && c.release == 0):
 			return false, h.giveUp(last), last.cause
 		}
 		h.prove(nil)
 	}
-	if err == nil && len(c.places) == 0 && c.release == 0 {
+	if err == nil && len(c.places) == 0 && c.release == 0 || isLast {
 		return false, r, cause
 	}
 	if err == nil {
