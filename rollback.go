@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-
-	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
 // A reversal undid edits, in a rollback or an Undo. It identifies the earlier snapshots that
@@ -280,20 +278,20 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	}
 	n := len(rest.list)
 	pinned := make(map[string]bool)
-	made := make(map[string]fingerprint.Sum) // by what is signed
+	made := make(map[string]*entry) // by what is signed
 	for _, e := range h.list[n:] {
 		if key := e.msg.Key; key != "" && h.isPinned(e.head) {
 			pinned[key] = true
 		}
 		if e.msg.isSigned() {
-			made[e.msg.seals()] = e.made()
+			made[e.msg.seals()] = e
 		}
 	}
 	for i := range batch {
 		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
-		view, known := made[batch[i].msg.seals()]
+		was, known := made[batch[i].msg.seals()]
 		if batch[i].bound = known || id == 0; known {
-			batch[i].setMade(view)
+			batch[i].setMadeLike(was)
 		}
 	}
 	switch {
@@ -462,8 +460,14 @@ func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) 
 			}
 		}
 	}
-	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > at.version })
-	return takenBack, first < len(h.reversals) && h.reversals[first].edit <= at.lastEdit()
+	return takenBack, h.undidSinceLocked(at.version, at.lastEdit())
+}
+
+// undidSinceLocked reports whether an edit has been undone since a version of the view,
+// whose newest edit had made the version edit.
+func (h *History) undidSinceLocked(version, edit uint64) bool {
+	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > version })
+	return first < len(h.reversals) && h.reversals[first].edit <= edit
 }
 
 // undidLocked records that the current version has undone the edits that made the version

@@ -96,6 +96,7 @@ type rare struct {
 	edit    *edited         // nil unless an edit made the entry
 	missing int64           // raw tokens that were cut or cleared out of msg
 	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
+	during  uint64          // the version that the newest edit in that view had made; 0: none, or the entry was loaded
 }
 
 // own returns what is rare about e.
@@ -119,10 +120,17 @@ func (e *entry) setReads() {
 	e.final, edit.reads = true, edit
 }
 
-// setMade sets the view that the request of e was made of.
+// setMade sets the fingerprint of the view that the request of e was made of.
 func (e *entry) setMade(view fingerprint.Sum) {
 	r := e.own()
-	r.made = view
+	r.made, r.during = view, 0
+	e.setOwn(r)
+}
+
+// setMadeLike binds e as another entry is.
+func (e *entry) setMadeLike(other *entry) {
+	r, o := e.own(), other.own()
+	r.made, r.during = o.made, o.during
 	e.setOwn(r)
 }
 

@@ -29,6 +29,7 @@ func (h *History) Undo(r Report) error {
 		h.unsummarisedLocked(s)
 		h.summary = s
 	}
+	h.unbindLocked(d)
 	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
@@ -44,6 +45,26 @@ func (h *History) Undo(r Report) error {
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
+}
+
+// unbindLocked ends the bond of the entries whose reasoning the Undo of d has restored, if
+// an answer that is bound was made without it: a provider refuses that answer after them.
+func (h *History) unbindLocked(d *departure) {
+	made := false
+	for i, bound := range h.signed {
+		e := h.list[i]
+		made = made || bound && e.id > d.was.last && e.own().during > d.was.version
+	}
+	if !made {
+		return
+	}
+	list := slices.Clone(h.list)
+	for _, back := range d.gone {
+		if i, ok := index(list, back.was.id); ok && back.now != nil && back.now.marks.has(bare) && !back.was.marks.has(bare) {
+			list[i] = list[i].unmade()
+		}
+	}
+	h.replace(h.sys, list, h.originals, h.listRaw, h.turns, h.turn)
 }
 
 // tookBackSince reports whether a rollback has taken back the entry with the ID since the edit
@@ -68,7 +89,6 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	rest, kept := h.list, h.originals
-	answered := slices.ContainsFunc(h.list, func(e *entry) bool { return e.id > d.was.last && e.made() != 0 })
 	for _, back := range d.gone {
 		for len(rest) > 0 && rest[0].id < back.was.id {
 			add(rest[0], nil)
@@ -81,9 +101,6 @@ func (h *History) putBackLocked(d *departure) {
 		case back.now == nil && !gone[back.was.head]:
 			add(back.was, back.original)
 		case len(rest) > 0 && rest[0] == back.now:
-			if answered && back.now.marks.has(bare) && !back.was.marks.has(bare) {
-				back.was = back.was.unmade() // what was made since then was made without its reasoning
-			}
 			add(back.was, back.original)
 			rest = rest[1:]
 			if len(kept) > 0 && kept[0].id == back.was.id {
