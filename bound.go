@@ -255,13 +255,6 @@ func (h *History) viewLocked() sentView {
 	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
 }
 
-// bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
-// the view has been undone, reasoning that the edit took out may stand before the answer
-// again, and the answer was made without it.
-func (h *History) bindsLocked(sent sentView) bool {
-	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
-}
-
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {

@@ -470,6 +470,13 @@ func (h *History) undidSinceLocked(version, edit uint64) bool {
 	return first < len(h.reversals) && h.reversals[first].edit <= edit
 }
 
+// bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
+// the view has been undone, reasoning that the edit took out may stand before the answer
+// again, and the answer was made without it.
+func (h *History) bindsLocked(sent sentView) bool {
+	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
+}
+
 // undidLocked records that the current version has undone the edits that made the version
 // edit or a later one. Both figures ascend in h.reversals, since this implies the older
 // reversals of newer edits.
@@ -489,15 +496,6 @@ func (h *History) undidLocked(edit uint64) {
 // become one that covers at least as much, so a very old snapshot may be refused with
 // ErrStale unnecessarily.
 const maxReversals = 1000
-
-// lastEdit returns the version made by the newest edit in the view, or 0 if there is
-// none.
-func (s *state) lastEdit() uint64 {
-	if n := len(s.edits); n > 0 {
-		return s.edits[n-1].version
-	}
-	return 0
-}
 
 // editsStayLocked reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.

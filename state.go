@@ -735,6 +735,15 @@ type editMark struct {
 	newest  ID     // the newest entry that the edit dropped or changed; 0 if there is none
 }
 
+// lastEdit returns the version made by the newest edit in the view, or 0 if there is
+// none.
+func (s *state) lastEdit() uint64 {
+	if n := len(s.edits); n > 0 {
+		return s.edits[n-1].version
+	}
+	return 0
+}
+
 // orNil returns what p points to, or the zero value if p is nil.
 func orNil[T any](p *T) (v T) {
 	if p != nil {

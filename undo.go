@@ -25,11 +25,11 @@ func (h *History) Undo(r Report) error {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.putBackLocked(d)
+	h.unbindLocked(d)
 	if s := d.was.summary; !h.tookBackSince(d, s.newestCovered()) {
 		h.unsummarisedLocked(s)
 		h.summary = s
 	}
-	h.unbindLocked(d)
 	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
 	h.newVersionLocked()
@@ -47,21 +47,33 @@ func (h *History) Undo(r Report) error {
 	return nil
 }
 
-// unbindLocked ends the bond of the entries whose reasoning the Undo of d has restored, if
-// an answer that is bound was made without it: a provider refuses that answer after them.
+// unbindLocked ends the bonds that the Undo of d has broken: providers refuse an answer after
+// reasoning that was taken out when it was made. If the edit has taken out nothing else, such
+// answers stay bound, and the reasoning that came back does not. Otherwise they were made of
+// another view, and their bonds end for good, since a later edit may restore that view.
 func (h *History) unbindLocked(d *departure) {
-	made := false
-	for i, bound := range h.signed {
-		e := h.list[i]
-		made = made || bound && e.id > d.was.last && e.own().during > d.was.version
+	cleared, only := make(map[ID]bool), d.was.summary == h.summary
+	for _, back := range d.gone {
+		if back.now != nil && back.now.marks.has(bare) && !back.was.marks.has(bare) {
+			cleared[back.was.id] = true
+		} else {
+			only = false
+		}
+	}
+	list, made := slices.Clone(h.list), false
+	for i, e := range list {
+		if len(cleared) > 0 && e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version {
+			if made = true; !only {
+				list[i] = e.unmade()
+			}
+		}
 	}
 	if !made {
 		return
 	}
-	list := slices.Clone(h.list)
-	for _, back := range d.gone {
-		if i, ok := index(list, back.was.id); ok && back.now != nil && back.now.marks.has(bare) && !back.was.marks.has(bare) {
-			list[i] = list[i].unmade()
+	for i, e := range list {
+		if only && cleared[e.id] {
+			list[i] = e.unmade()
 		}
 	}
 	h.replace(h.sys, list, h.originals, h.listRaw, h.turns, h.turn)
