@@ -388,7 +388,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 		}
 		if e.msg.Role == RoleAssistant && !batch[i].bound {
 			if !sent.known {
-				sent = sentView{known: true, prefix: h.whole()}
+				sent = sentView{known: true, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
 				f := h.frame()
 				for _, a := range batch[:i] {
 					for _, r := range a.before {
@@ -403,8 +403,10 @@ func (h *History) bindLocked(batch []pendingEntry) {
 				}
 				sent.prefix.heads = h.headsIn(f)
 			}
-			if !batch[i].again && !sent.open && e.msg.isSigned() {
-				e.setMade(sent.prefix.sum())
+			if !batch[i].again && e.msg.isSigned() && h.bindsLocked(sent) {
+				own := e.own()
+				own.made, own.during = sent.prefix.sum(), sent.edit
+				e.setOwn(own)
 			}
 			if first && !alone {
 				sent = sentView{} // what the next one was made of is not known

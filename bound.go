@@ -26,7 +26,8 @@ import (
 //
 // A cut, a cleared result, a rewritten message, a summary, SetSystem and messages set by
 // SetEphemeral before the entry, or other tools, end the bond; a Rollback or an Undo that
-// restores what was there restores it. A rewritten answer ends the bonds after it even if
+// restores what was there restores it. Reasoning that an Undo restores is not bound if an
+// answer that is bound was made without it. A rewritten answer ends the bonds after it even if
 // only its reasoning was left out, unless no signed reasoning is left before it, as with
 // ClearThinking. A summary whose Native covers what the entry was made after does not end
 // it, since the provider made it; see [Snapshot.AsText] for a request without Native.
@@ -236,9 +237,11 @@ func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 
 // A sentView is the view that the next answer is for.
 type sentView struct {
-	known  bool
-	open   bool // it has an open tool call, so no answer to it is bound
-	prefix prefix
+	known   bool
+	open    bool // it has an open tool call, so no answer to it is bound
+	prefix  prefix
+	version uint64 // of the view
+	edit    uint64 // the version that the newest edit in it had made
 }
 
 // sentLocked records that the next answer is for the view of a snapshot, unless an answer
@@ -252,12 +255,12 @@ func (h *History) sentLocked(at *Snapshot) {
 // viewSent returns the view that a request is made of.
 func viewSent(at *Snapshot) sentView {
 	open := callsOf(at.list).openCalls() > 0
-	return sentView{known: true, open: open, prefix: at.whole()}
+	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
 }
 
 // viewLocked returns the present view as one that a request is made of.
 func (h *History) viewLocked() sentView {
-	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole()}
+	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
 }
 
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands

@@ -117,3 +117,65 @@ func TestClearThinking_FromTheFrontOnly(t *testing.T) {
 		assert.Empty(t, h.Snapshot().Unbound())
 	}
 }
+
+// What an Undo restores of the reasoning is bound if all answers since were made with it, and
+// otherwise they are. Providers refuse an answer that was made without the reasoning that stands
+// before it, or right after other reasoning.
+func TestClearThinking_Undo(t *testing.T) {
+	clear := func(t *testing.T, h *convo.History, drop bool) convo.Report {
+		s := h.Snapshot()
+		e, err := convo.ClearThinking{}.Compact(t.Context(), s, convo.Goal{})
+		require.NoError(t, err)
+		require.Len(t, e.Rewrite, 5)
+		if drop {
+			e.Drop, e.Rewrite = []convo.ID{1, 2}, e.Rewrite[1:]
+		}
+		r, err := h.Apply(s, e)
+		require.NoError(t, err)
+		return r
+	}
+	begin := func(t *testing.T) *convo.History {
+		h := thinkers(t, nil, 5)
+		mustAppend(t, h, convo.User("more"))
+		return h
+	}
+	answer := func(t *testing.T, h *convo.History, at *convo.Snapshot) {
+		_, err := h.AppendReply(at, convo.Reply{Messages: []convo.Message{thoughtful("more")}})
+		require.NoError(t, err)
+	}
+	for name, drop := range map[string]bool{"alone": false, "and other messages leave": true} {
+		t.Run(name, func(t *testing.T) {
+			h := begin(t)
+			sent := h.Snapshot()
+			r := clear(t, h, drop)
+			answer(t, h, sent)
+			require.NoError(t, h.Undo(r))
+			assert.Empty(t, h.Snapshot().Unbound(), "an answer that was under way")
+
+			h = begin(t)
+			r = clear(t, h, drop)
+			answer(t, h, h.Snapshot())
+			require.NoError(t, h.Undo(r))
+			if !drop {
+				assert.Equal(t, []convo.ID{2, 4, 6, 8, 10}, h.Snapshot().Unbound(), "an answer made without it")
+			} else {
+				assert.Equal(t, []convo.ID{12}, h.Snapshot().Unbound(), "an answer made of another view")
+			}
+
+			h = begin(t)
+			r = clear(t, h, drop)
+			sent = h.Snapshot()
+			require.NoError(t, h.Undo(r))
+			answer(t, h, sent)
+			assert.Equal(t, []convo.ID{12}, h.Snapshot().Unbound(), "an answer made without it that was under way")
+
+			h = begin(t)
+			r = clear(t, h, drop)
+			_, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Undo(r))
+			mustAppend(t, h, thoughtful("more"))
+			assert.Equal(t, []convo.ID{12}, h.Snapshot().Unbound(), "such an answer, with Append")
+		})
+	}
+}

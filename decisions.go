@@ -52,6 +52,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if s := h.sending; s != nil && !sent.known {
 		sent = s.view
 	}
+	sent.open = !h.bindsLocked(sent)
 	at := timeOf(h.lastAppend)
 	h.mu.Unlock()
 

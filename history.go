@@ -67,16 +67,17 @@ type History struct {
 
 	mu sync.Mutex // protects the fields below
 	state
-	seen       int       // snapshots may share list[:seen], so it must not be written
-	calls      *calls    // of the newest exchange
-	snap       *Snapshot // of the current version; nil: not made yet
-	limits     Limits    // with defaults
-	marks      marks     // limits less what MakeRoom has reserved
-	lowTold    bool      // a usage report that was too low was logged
-	toolsSet   bool      // Limits.Tools was set after the last usage report
-	rising     int       // usage reports in a row above the estimate
-	risingTold bool      // many such reports were logged
-	named      int       // the limit that a provider's error named; 0: none
+	seen       int         // snapshots may share list[:seen], so it must not be written
+	calls      *calls      // of the newest exchange
+	snap       *Snapshot   // of the current version; nil: not made yet
+	limits     Limits      // with defaults
+	marks      marks       // limits less what MakeRoom has reserved
+	lowTold    bool        // a usage report that was too low was logged
+	toolsSet   bool        // Limits.Tools was set after the last usage report
+	rising     int         // usage reports in a row above the estimate
+	risingTold bool        // many such reports were logged
+	named      int         // the limit that a provider's error named; 0: none
+	overQuota  refusedSize // of the last request that exceeded a quota alone
 	closed     bool
 	answers    sentView   // what the next answer is for, if it was prepared
 	paramTools []string   // of the newest answer

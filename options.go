@@ -197,6 +197,8 @@ type Options struct {
 	//
 	//   - a History that is compacted only when a provider refuses a request, once
 	//   - limits whose window is Assumed, once, with window and model
+	//   - a request that alone exceeds what the account may use in a minute, see
+	//     [History.Recover], with quota, requested and the new limit
 	//   - usage that RecordUsage ignores because it cannot be true, and that Do was given and
 	//     RecordUsage refuses, with cause, the reported input tokens as input, the raw tokens
 	//     of the snapshot as raw, and model

@@ -59,7 +59,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return h.recoverPlace(at, cause, false)
 	}
 	h.prove(nil)
-	overflow, err := h.isOverflow(cause)
+	overflow, err := h.isOverflow(at, cause)
 	switch {
 	case err != nil:
 		return h.notRecovered(ReasonOverflow, err, cause)
@@ -125,15 +125,40 @@ func IsSealBroken(err error) bool {
 	return kind == overflow.Seal || kind == overflow.Encrypted
 }
 
-// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set. It returns a
-// panic as fault.
-func (h *History) isOverflow(err error) (overflow bool, fault error) {
+// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error of
+// the request made from at. It returns a panic as fault.
+func (h *History) isOverflow(at *Snapshot, err error) (overflow bool, fault error) {
 	isOverflow := IsOverflow
 	if h.opts.IsOverflow != nil {
 		isOverflow = h.opts.IsOverflow
 	}
 	defer catch(&fault, "Options.IsOverflow")
-	return isOverflow(err), nil
+	return isOverflow(err) && !h.exceedsAlone(at, err), nil
+}
+
+// exceedsAlone reports whether err means that the answer which the request made from at
+// asks for exceeds a quota, so that no compaction helps: by our estimate of the request,
+// or because a longer request was refused with the same size.
+func (h *History) exceedsAlone(at *Snapshot, err error) bool {
+	f := overflow.Read(err)
+	if !f.Quota {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ownsLocked(at) != nil {
+		return false
+	}
+	before := h.overQuota
+	h.overQuota = refusedSize{f.Total, at.raw()}
+	total, ours := int64(f.Total), h.scaleLocked().Weigh(at.raw())
+	return f.Total == before.total && at.raw() < before.raw || total-ours >= int64(f.Limit) && total/2 > ours
+}
+
+// A refusedSize is the size of a request in the error about it, and its raw tokens.
+type refusedSize struct {
+	total int
+	raw   int64
 }
 
 // IsOverflow reports whether err means that a request was too long for the model. It
@@ -146,7 +171,8 @@ func (h *History) isOverflow(err error) (overflow bool, fault error) {
 // HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
 // pointer to a struct with a field StatusCode, that field, Message and Code.
 //
-// Errors about request rates, quotas, files or loading a model are not overflows, and
+// A request that alone has more tokens than an account may use in a minute is an overflow,
+// if the error has both sizes. Other errors about request rates, quotas, files or loading a model are not overflows, and
 // neither are errors about a field that is too long, such as the description of a tool,
 // about a length in characters, bytes or pixels, or about an answer that would fill the
 // window alone. The status 413 Request Entity Too Large is an overflow: it is about
@@ -162,6 +188,15 @@ func IsOverflow(err error) bool {
 // limit in the error, or 0 if it does not bound the marks.
 func (h *History) learn(at *Snapshot, cause error) (named int) {
 	f := overflow.Read(cause) // runs caller-supplied code
+	if named = h.learnFigures(at, f); named > 0 && f.Quota {
+		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
+			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
+	}
+	return named
+}
+
+// learnFigures is learn for the numbers of an error.
+func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ownsLocked(at) != nil || at.known().model != h.known().model {
@@ -169,7 +204,7 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	}
 	ours := h.scaleLocked().Weigh(at.raw())
 	theirs := int64(f.Request())
-	if theirs < ours/2 || theirs/2 > ours {
+	if theirs < ours/2 || theirs/2 > ours && !f.Quota { // the answer may be most of what exceeds a quota
 		return 0 // the request of another, or counted in another unit
 	}
 	if f.Prompt > 0 && at.version >= h.known().learned.version(at.known().model) {
@@ -180,10 +215,13 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	if f.Output == 0 && h.limits.Window > f.Limit {
 		room -= int(int64(h.limits.Reserve) * int64(f.Limit) / int64(h.limits.Window)) // the answer needs its share
 	}
+	if f.Quota {
+		room = min(room, clampInt(int64(f.Limit)*ours/theirs)) // theirs has the tokens that the answer may have
+	}
 	switch {
 	case f.Limit == 0, f.Limit >= f.Refused(), room <= 0:
 		return 0
-	case int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2: // that of a small model which a gateway fell back to
+	case int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
 		return 0
 	case int64(room) >= h.marks.limit:
 		return 0

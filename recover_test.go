@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -382,4 +383,86 @@ func TestRecover_LearnedIsSaved(t *testing.T) {
 	require.NoError(t, other.SetModel("another", convo.Limits{}))
 	save(t, other)
 	assert.Equal(t, 4_000, open(t, s, "k", opts).Status().Limit)
+}
+
+// overQuota is what OpenAI answers to a request that alone exceeds the quota of a minute.
+func overQuota(limit, requested int) error {
+	return fmt.Errorf("429: Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit %d, Requested %d. The input or output tokens must be reduced in order to run successfully.", limit, requested)
+}
+
+// A quota that a request exceeds alone lowers the limits, although it is a small part of the
+// window, with a warning. It is saved, and lasts until the limits are set. A quota that other
+// requests have used up is no overflow.
+func TestRecover_Quota(t *testing.T) {
+	s, log := new(shelf), new(strings.Builder)
+	opts := windowOf(128_000, convo.Truncate{})
+	opts.Limits.Reserve = 16_000
+	opts.Logger = slog.New(slog.NewTextHandler(log, nil))
+	h := open(t, s, "k", opts)
+	for h.Status().Tokens < 38_000 {
+		mustAppend(t, h, convo.User(strings.Repeat("some words ", 20)), convo.Assistant(strings.Repeat("answer ", 20)))
+	}
+	mustAppend(t, h, convo.User("the newest question"))
+	at := h.Snapshot()
+	unchanged(t, h, func() {
+		used := errors.New("429: Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 28000, Requested 5000. Please try again in 6s.")
+		retry, _, err := h.Recover(t.Context(), at, used)
+		assert.False(t, retry)
+		assert.Same(t, used, err)
+	})
+	retry, r, err := h.Recover(t.Context(), at, overQuota(30_000, at.Tokens()+100))
+	require.NoError(t, err)
+	assert.True(t, retry)
+	assert.Equal(t, 30_000, r.NamedLimit)
+	assert.LessOrEqual(t, h.Snapshot().Tokens(), 15_000)
+	limit := h.Status().Limit
+	assert.Equal(t, 30_000-16_000*30_000/128_000, limit)
+	assert.Equal(t, 1, strings.Count(log.String(), fmt.Sprintf("quota=30000 requested=%d limit=%d", at.Tokens()+100, limit)), log)
+	assert.Contains(t, log.String(), "level=WARN msg=\"convo: a request alone exceeds what the account may use")
+
+	save(t, h)
+	assert.Equal(t, limit, open(t, s, "k", opts).Status().Limit)
+	require.NoError(t, h.SetLimits(opts.Limits))
+	assert.Equal(t, 112_000, h.Status().Limit)
+}
+
+// Some quotas count the tokens that the answer may have. If it has most of them, less of the
+// quota is left for the request, and if it exceeds the quota alone, no compaction helps.
+func TestRecover_QuotaOfAnswers(t *testing.T) {
+	const upper = 2_427 // of toolTurn with 20 calls
+	for _, tt := range []struct {
+		name             string
+		limit, requested int
+		want             int // the limit; 0: it is no overflow
+	}{
+		{"the request alone", 1_500, 2_427, 1_500},
+		{"the request with a short answer", 2_100, 2_600, 2_100 * upper / 2_600},
+		{"the request with a long answer", 6_000, 7_000, 6_000 * upper / 7_000},
+		{"a request that is counted with half as many tokens more", 500, 3_000, 500 * upper / 3_000},
+		{"an answer that exceeds the quota alone", 6_000, 8_500, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := toolTurn(t, windowOf(100_000, convo.Truncate{}), 20)
+			require.Equal(t, upper, h.Tokens().Upper, "what follows depends on it")
+			cause := overQuota(tt.limit, tt.requested)
+			retry, _, err := h.Recover(t.Context(), h.Snapshot(), cause)
+			if tt.want == 0 {
+				assert.False(t, retry)
+				assert.Same(t, cause, err)
+				assert.Equal(t, 100_000, h.Status().Limit)
+				return
+			}
+			require.NoError(t, err)
+			assert.True(t, retry)
+			assert.Equal(t, tt.want, h.Status().Limit)
+
+			mustAppend(t, h, convo.User("next"))
+			before := h.Snapshot().Messages()
+			cause = overQuota(tt.limit, tt.requested)
+			retry, _, err = h.Recover(t.Context(), h.Snapshot(), cause)
+			assert.False(t, retry, "a shorter request has the same size: it is that of the answer")
+			assert.Same(t, cause, err)
+			assert.Equal(t, before, h.Snapshot().Messages())
+		})
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-
-	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
 // A reversal undid edits, in a rollback or an Undo. It identifies the earlier snapshots that
@@ -283,20 +281,20 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	}
 	n := len(rest.list)
 	pinned := make(map[string]bool)
-	made := make(map[string]fingerprint.Sum) // by what is signed
+	made := make(map[string]*entry) // by what is signed
 	for _, e := range h.list[n:] {
 		if key := e.msg.Key; key != "" && h.isPinned(e.head) {
 			pinned[key] = true
 		}
 		if e.msg.isSigned() {
-			made[e.msg.seals()] = e.made()
+			made[e.msg.seals()] = e
 		}
 	}
 	for isNewest, i := h.answers.known, len(batch)-1; i >= 0; i-- { // the newest may be what a request was answered with
 		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
-		view, known := made[batch[i].msg.seals()]
+		was, known := made[batch[i].msg.seals()]
 		if batch[i].bound = known || id == 0 || !isNewest; known {
-			batch[i].setMade(view)
+			batch[i].setMadeLike(was)
 		}
 		isNewest = isNewest && !batch[i].msg.isSigned()
 	}
@@ -466,8 +464,21 @@ func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) 
 			}
 		}
 	}
-	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > at.version })
-	return takenBack, first < len(h.reversals) && h.reversals[first].edit <= at.lastEdit()
+	return takenBack, h.undidSinceLocked(at.version, at.lastEdit())
+}
+
+// undidSinceLocked reports whether an edit has been undone since a version of the view,
+// whose newest edit had made the version edit.
+func (h *History) undidSinceLocked(version, edit uint64) bool {
+	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > version })
+	return first < len(h.reversals) && h.reversals[first].edit <= edit
+}
+
+// bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
+// the view has been undone, reasoning that the edit took out may stand before the answer
+// again, and the answer was made without it.
+func (h *History) bindsLocked(sent sentView) bool {
+	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
 }
 
 // undidLocked records that the current version has undone the edits that made the version
@@ -489,15 +500,6 @@ func (h *History) undidLocked(edit uint64) {
 // become one that covers at least as much, so a very old snapshot may be refused with
 // ErrStale unnecessarily.
 const maxReversals = 1000
-
-// lastEdit returns the version made by the newest edit in the view, or 0 if there is
-// none.
-func (s *state) lastEdit() uint64 {
-	if n := len(s.edits); n > 0 {
-		return s.edits[n-1].version
-	}
-	return 0
-}
 
 // editsStayLocked reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.

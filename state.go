@@ -99,6 +99,7 @@ type rare struct {
 	edit    *edited         // nil unless an edit made the entry
 	missing int64           // raw tokens that were cut or cleared out of msg
 	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
+	during  uint64          // the version that the newest edit in that view had made; 0: none, or the entry was loaded
 }
 
 // own returns what is rare about e.
@@ -122,10 +123,17 @@ func (e *entry) setReads() {
 	e.final, edit.reads = true, edit
 }
 
-// setMade sets the view that the request of e was made of.
+// setMade sets the fingerprint of the view that the request of e was made of.
 func (e *entry) setMade(view fingerprint.Sum) {
 	r := e.own()
-	r.made = view
+	r.made, r.during = view, 0
+	e.setOwn(r)
+}
+
+// setMadeLike binds e as another entry is.
+func (e *entry) setMadeLike(other *entry) {
+	r, o := e.own(), other.own()
+	r.made, r.during = o.made, o.during
 	e.setOwn(r)
 }
 
@@ -781,6 +789,15 @@ func (s *state) newestLeft() (r leftRow) {
 type editMark struct {
 	version uint64 // of the view after the edit
 	newest  ID     // the newest entry that the edit dropped or changed; 0 if there is none
+}
+
+// lastEdit returns the version made by the newest edit in the view, or 0 if there is
+// none.
+func (s *state) lastEdit() uint64 {
+	if n := len(s.edits); n > 0 {
+		return s.edits[n-1].version
+	}
+	return 0
 }
 
 // orNil returns what p points to, or the zero value if p is nil.

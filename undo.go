@@ -25,6 +25,7 @@ func (h *History) Undo(r Report) error {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.putBackLocked(d)
+	h.unbindLocked(d)
 	if s := d.was.summary; !h.tookBackSince(d, s.newestCovered()) {
 		h.unsummarisedLocked(s)
 		h.summary = s
@@ -44,6 +45,38 @@ func (h *History) Undo(r Report) error {
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
+}
+
+// unbindLocked ends the bonds that the Undo of d has broken: providers refuse an answer after
+// reasoning that was taken out when it was made. If the edit has taken out nothing else, such
+// answers stay bound, and the reasoning that came back does not. Otherwise they were made of
+// another view, and their bonds end for good, since a later edit may restore that view.
+func (h *History) unbindLocked(d *departure) {
+	cleared, only := make(map[ID]bool), d.was.summary == h.summary
+	for _, back := range d.gone {
+		if back.now != nil && back.now.marks.has(bare) && !back.was.marks.has(bare) {
+			cleared[back.was.id] = true
+		} else {
+			only = false
+		}
+	}
+	list, made := slices.Clone(h.list), false
+	for i, e := range list {
+		if len(cleared) > 0 && e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version {
+			if made = true; !only {
+				list[i] = e.unmade()
+			}
+		}
+	}
+	if !made {
+		return
+	}
+	for i, e := range list {
+		if only && cleared[e.id] {
+			list[i] = e.unmade()
+		}
+	}
+	h.replace(h.sys, list, h.originals, h.listRaw, h.turns, h.turn)
 }
 
 // tookBackSince reports whether a rollback has taken back the entry with the ID since the edit
@@ -68,7 +101,6 @@ func (h *History) putBackLocked(d *departure) {
 		}
 	}
 	rest, kept := h.list, h.originals
-	answered := slices.ContainsFunc(h.list, func(e *entry) bool { return e.id > d.was.last && e.made() != 0 })
 	for _, back := range d.gone {
 		for len(rest) > 0 && rest[0].id < back.was.id {
 			add(rest[0], nil)
@@ -81,9 +113,6 @@ func (h *History) putBackLocked(d *departure) {
 		case back.now == nil && !gone[back.was.head]:
 			add(back.was, back.original)
 		case len(rest) > 0 && rest[0] == back.now:
-			if answered && back.now.marks.has(bare) && !back.was.marks.has(bare) {
-				back.was = back.was.unmade() // what was made since then was made without its reasoning
-			}
 			add(back.was, back.original)
 			rest = rest[1:]
 			if len(kept) > 0 && kept[0].id == back.was.id {

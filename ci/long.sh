@@ -56,6 +56,9 @@ part_model() {
 	[ -z "$bad" ]
 }
 
+# A million requests of random conversations with signed reasoning, half of them in each format.
+part_seals() { go_test -run 'TestSeals_Random$' -convo.seals=500000 ./wire; }
+
 # Killed programs and servers.
 part_kills() {
 	examples/resume/kill.sh 300

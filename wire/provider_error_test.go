@@ -33,6 +33,7 @@ func TestDecode_ErrorOfProvider(t *testing.T) {
 			"the provider reports BadRequestError, 400: This model's maximum context length is 10 tokens. However, you requested 20 tokens", true},
 		{"responses, bare", wire.OpenAIResponses{}, `{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`,
 			"the provider reports invalid_request_error, context_length_exceeded: Your input exceeds the context window of this model.", true},
+		{"above the quota of a minute", wire.OpenAIChat{}, `{"error":{"message":"Request too large for m on tokens per min (TPM): Limit 5, Requested 6.","type":"tokens","code":"rate_limit_exceeded"}}`, "the provider reports tokens, rate_limit_exceeded: Request too large for m on tokens per min (TPM): Limit 5, Requested 6.", true},
 		{"responses, bare without a code", wire.OpenAIResponses{}, `{"type":"server_error","message":"busy"}`, "the provider reports server_error: busy; wait, and send the request again", false},
 		{"responses, in an array", wire.OpenAIResponses{}, `[{"error":{"code":400,"message":"no"}}]`, "the provider reports 400: no", false},
 		// https://github.com/google-gemini/gemini-cli/issues/6678: hosts of Google answer an array

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -77,24 +78,45 @@ type sealRun struct {
 	history, unchecked [][]byte // the requests as they were sent, and without the check; if keep is set
 	keep               bool
 
+	rows      []convo.Message // those that were appended and not taken back
+	ids       map[string]convo.ID
+	system    []convo.Message // as they were set last
+	ephemeral []convo.Message
+	tools     []convo.Tool
+
 	requests, sent, would int // would: requests that are refused without the check
+	resumed, undone       int
 }
 
 func newSealRun(t *testing.T, f sealedFormat, seed uint64) *sealRun {
-	r := &sealRun{t: t, rng: rand.New(rand.NewPCG(seed, 7)), f: f, model: sealModels[0], encoder: map[string]*wire.Encoder{}, store: new(convotest.MemStore)}
+	r := &sealRun{t: t, rng: rand.New(rand.NewPCG(seed, 7)), f: f, model: sealModels[0], encoder: map[string]*wire.Encoder{}, store: new(convotest.MemStore), ids: map[string]convo.ID{}}
 	for _, m := range sealModels {
 		r.encoder[m] = &wire.Encoder{Format: f.make(m, wire.SealsByModel)}
 	}
-	strategies := []convo.CompactionStrategy{nil, convo.Truncate{}, convo.ClearToolResults{}, convo.SlidingWindow{KeepTurns: 2}, convo.Summarize{With: convotest.Echo{}}}
-	r.opts = &convo.Options{Limits: convo.Limits{Window: 1000 + r.rng.IntN(4000), Reserve: -1}, Strategy: strategies[r.rng.IntN(len(strategies))]}
+	strategies := []convo.CompactionStrategy{nil, convo.Truncate{}, convo.ClearToolResults{}, convo.SlidingWindow{KeepTurns: 2}, convo.Summarize{With: convotest.Echo{}},
+		convo.ClearThinking{}, convo.Chain(convo.ClearThinking{}, convo.Truncate{})}
+	r.opts = &convo.Options{Limits: convo.Limits{Window: 1000 + r.rng.IntN(4000), Reserve: -1, MinFree: 1}, Strategy: strategies[r.rng.IntN(len(strategies))]}
 	if r.rng.IntN(3) == 0 {
 		r.opts.Roles = convo.Relaxed()
 	}
+	keys := 0
+	r.opts.Key = func(convo.Message) string { keys++; return fmt.Sprint("row ", keys) }
 	h, err := convo.Open(t.Context(), r.store, "k", r.opts)
 	require.NoError(t, err)
 	r.h = h
-	require.NoError(t, h.SetSystem(convo.System("rules")))
+	r.setSystem("rules")
 	return r
+}
+
+func (r *sealRun) setSystem(text string) {
+	r.system = []convo.Message{convo.System(text)}
+	require.NoError(r.t, r.h.SetSystem(r.system...))
+}
+
+func (r *sealRun) setEphemeral(msgs ...convo.Message) {
+	if r.h.SetEphemeral(msgs...) == nil {
+		r.ephemeral = msgs
+	}
 }
 
 func (r *sealRun) words() string {
@@ -113,20 +135,23 @@ func (r *sealRun) entry() (convo.Entry, bool) {
 
 // change does something to the conversation, which may fail.
 func (r *sealRun) change() {
+	r.sync()
 	ctx := r.t.Context()
-	switch h := r.h; r.rng.IntN(22) {
-	case 0:
+	switch h := r.h; r.rng.IntN(26) {
+	case 0, 20:
 		r.report, _ = h.Compact(ctx, "")
-	case 1:
-		_ = h.Undo(r.report)
+	case 1, 21, 22, 23:
+		if h.Undo(r.report) == nil {
+			r.undone++
+		}
 	case 2:
-		_ = h.SetSystem(convo.System(fmt.Sprint("rules ", r.rng.IntN(2))))
+		r.setSystem(fmt.Sprint("rules ", r.rng.IntN(2)))
 	case 3:
-		_ = h.SetEphemeral(convo.User(fmt.Sprint("now ", r.rng.IntN(2))))
+		r.setEphemeral(convo.User(fmt.Sprint("now ", r.rng.IntN(2))))
 	case 4:
-		_ = h.SetEphemeral(convo.System(fmt.Sprint("now ", r.rng.IntN(2))), convo.User("then"))
+		r.setEphemeral(convo.System(fmt.Sprint("now ", r.rng.IntN(2))), convo.User("then"))
 	case 5, 6:
-		_ = h.SetEphemeral()
+		r.setEphemeral()
 	case 7, 8:
 		r.marks = append(r.marks, h.Snapshot())
 	case 9:
@@ -135,10 +160,13 @@ func (r *sealRun) change() {
 		}
 	case 10, 11:
 		r.rewrite()
+	case 24, 25:
+		r.clearThinking()
 	case 12:
 		r.report, _ = h.Apply(h.Snapshot(), convo.Edit{Summary: &convo.Summary{Text: r.words()}})
 	case 13:
-		_ = h.SetTools(convo.Tool{Name: "read", Description: fmt.Sprint(r.rng.IntN(2))})
+		r.tools = []convo.Tool{{Name: "read", Description: fmt.Sprint(r.rng.IntN(2))}}
+		require.NoError(r.t, h.SetTools(r.tools...))
 	case 14:
 		r.model = sealModels[r.rng.IntN(len(sealModels))]
 	case 15:
@@ -174,6 +202,59 @@ func (r *sealRun) rewrite() {
 		}
 	}
 	r.report, _ = r.h.Apply(r.h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: e.ID, Parts: parts}}})
+}
+
+// clearThinking takes the reasoning out of older answers, and perhaps the oldest exchange
+// out of the view.
+func (r *sealRun) clearThinking() {
+	s := r.h.Snapshot()
+	e, err := convo.ClearThinking{}.Compact(r.t.Context(), s, convo.Goal{})
+	if err != nil {
+		return
+	}
+	for x := range s.Exchanges() {
+		if !x.Floor {
+			if r.rng.IntN(3) == 0 {
+				e.Drop = x.IDs()
+				e.Rewrite = slices.DeleteFunc(e.Rewrite, func(w convo.Rewrite) bool { return slices.Contains(e.Drop, w.ID) })
+			}
+			break
+		}
+	}
+	r.report, _ = r.h.Apply(s, e)
+}
+
+// sync makes rows of messages that came into the view, and removes those that were taken
+// back.
+func (r *sealRun) sync() {
+	s := r.h.Snapshot()
+	r.rows = slices.DeleteFunc(r.rows, func(m convo.Message) bool { return s.TakenBack(r.ids[m.Key]) })
+	for _, e := range s.All() {
+		if key := e.Message.Key; key != "" && e.Message.Role != convo.RoleSystem && !slices.ContainsFunc(r.rows, func(m convo.Message) bool { return m.Key == key }) {
+			r.rows, r.ids[key] = append(r.rows, e.Message), e.ID
+		}
+	}
+}
+
+// resume goes on from the decisions and the rows, if they are enough.
+func (r *sealRun) resume() {
+	r.sync()
+	data, err := r.h.Decisions()
+	require.NoError(r.t, err)
+	d, err := convo.ReadDecisions(data)
+	require.NoError(r.t, err)
+	h, err := convo.Resume(d, needed(d, rowsOf(r.rows, r.h.Snapshot())), r.opts)
+	if err != nil {
+		return // a message was rewritten before it had a row
+	}
+	r.resumed++
+	r.n++
+	require.NoError(r.t, h.Attach(r.t.Context(), r.store, fmt.Sprint("resumed", r.n)))
+	require.NoError(r.t, r.h.Close())
+	r.h, r.marks, r.report = h, nil, convo.Report{}
+	require.NoError(r.t, h.SetSystem(r.system...))
+	require.NoError(r.t, h.SetTools(r.tools...))
+	require.NoError(r.t, h.SetEphemeral(r.ephemeral...))
 }
 
 // fork goes on with a copy of the conversation, perhaps by way of its JSON.
@@ -292,8 +373,11 @@ func (r *sealRun) answer(last json.RawMessage) (blocks, stop string) {
 // step appends a message, makes a request and appends the answer.
 func (r *sealRun) step() {
 	r.change()
-	if r.rng.IntN(12) == 0 {
+	switch r.rng.IntN(24) {
+	case 0, 1:
 		r.restart()
+	case 2, 3:
+		r.resume()
 	}
 	for _, c := range openCalls(r.h.Snapshot()) {
 		if r.rng.IntN(4) > 0 {
@@ -342,23 +426,26 @@ func (r *sealRun) byHand() {
 	}
 }
 
+var sealRequests = flag.Int("convo.seals", 0, "the least number of requests that TestSeals_Random makes in each format")
+
 // No request to a model that checks holds signed reasoning after another prefix, whatever
 // happens to the conversation, also while a request is under way. With the check switched
 // off, many do.
 func TestSeals_Random(t *testing.T) {
-	least := long.Or(120, 4000)
+	least := max(long.Or(120, 4000), *sealRequests)
 	for name, f := range sealedFormats {
 		t.Run(name, func(t *testing.T) {
-			requests, sent, would := 0, 0, 0
-			for seed := uint64(0); requests < least; seed++ {
+			requests, sent, would, resumed, undone := 0, 0, 0, 0, 0
+			for seed := uint64(87); requests < least; seed++ { // this one undoes a compaction that ran while an answer was under way
 				r := newSealRun(t, f, seed)
 				for range 60 {
 					r.step()
 				}
 				require.NoError(t, r.h.Close())
 				requests, sent, would = requests+r.requests, sent+r.sent, would+r.would
+				resumed, undone = resumed+r.resumed, undone+r.undone
 			}
-			t.Logf("%d requests with %d blocks of reasoning, none refused; without the check, %d of about %d are refused", requests, sent, would, requests/4)
+			t.Logf("%d requests with %d blocks of reasoning, none refused; without the check, %d of about %d are refused; resumed %d times, and %d edits undone", requests, sent, would, requests/4, resumed, undone)
 			assert.Greater(t, sent, requests/2)
 			assert.Greater(t, would, requests/40)
 		})

@@ -133,6 +133,9 @@ func (e *ProviderError) fault() string {
 
 // remedy returns what to do about the error, if its type or code says so.
 func (e *ProviderError) remedy() string {
+	if strings.HasPrefix(e.Message, "Request too large") { // for the quota of the account: waiting does not help
+		return ""
+	}
 	kind := strings.ToLower(e.Type + " " + e.Code)
 	has := func(word string) bool { return strings.Contains(kind, word) }
 	switch e.Code {

@@ -143,6 +143,30 @@ func TestChat_Rate(t *testing.T) {
 	}
 }
 
+// An account whose quota of a minute is a small part of the window gets an answer to each of
+// many questions: the first request that alone exceeds the quota lowers the limit for good.
+func TestQuota(t *testing.T) {
+	p := provider.New(provider.Options{Quota: 4_000})
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 128_000}, Strategy: convo.Truncate{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := convoopenai.Chat(newClient(server.URL), openai.ChatCompletionNewParams{Model: "gpt-5.5", MaxCompletionTokens: openai.Int(500)}, nil)
+	for i := range 60 {
+		if _, err = h.Append(convo.User(strings.Repeat("What is the next word? ", 30))); err == nil {
+			_, err = h.Run(t.Context(), send, convo.RunOptions{})
+		}
+		if err != nil {
+			t.Fatalf("question %d: %v", i, err)
+		}
+	}
+	if n, limit := len(p.Refused()), h.Status().Limit; n != 1 || limit > 3_500 {
+		t.Errorf("%d requests were refused, and the limit is %d, want 1, and at most 3,500", n, limit)
+	}
+}
+
 // What the sender asks for by default is also asked for if the parameters are one JSON object.
 func TestOverride(t *testing.T) {
 	r := clienttest.Record(t)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -127,6 +128,28 @@ func outage(format string, status int) *problem {
 		default:
 			p.kind, p.text = "server_error", "The server had an error while processing your request. Sorry about that!"
 		}
+	}
+	return p
+}
+
+// overQuota returns the error for a request of so many tokens that alone exceeds the quota.
+func (c *call) overQuota(tokens int) *problem {
+	quota := c.s.opts.Quota
+	openAI := c.req.Format == FormatOpenAIChat || c.req.Format == FormatOpenAIResponses
+	if openAI {
+		for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+			n, _ := c.all[field].(json.Number)
+			most, _ := n.Int64()
+			tokens += int(most)
+		}
+	}
+	if tokens <= quota {
+		return nil
+	}
+	p := outage(c.req.Format, http.StatusTooManyRequests)
+	if openAI {
+		p.kind = "tokens"
+		p.text = fmt.Sprintf("Request too large for %s in organization org-convo on tokens per min (TPM): Limit %d, Requested %d. The input or output tokens must be reduced in order to run successfully. Visit https://platform.openai.com/account/rate-limits to learn more.", c.req.Model, quota, tokens)
 	}
 	return p
 }

@@ -55,6 +55,46 @@ func TestFault_Status(t *testing.T) {
 	}
 }
 
+// A request that alone exceeds the quota is refused. The History takes it for an overflow
+// where the provider says how large the request was, and that is with what the answer may
+// have.
+func TestQuota(t *testing.T) {
+	for _, tt := range formatTests() {
+		t.Run(tt.name, func(t *testing.T) {
+			s := provider.New(provider.Options{Quota: 3_000})
+			c := serve(t, s, tt)
+			_, err := once(t, c)
+			require.NoError(t, err)
+
+			h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 20_000}})
+			for range 50 {
+				mustAppend(t, h, convo.User(strings.Repeat("question ", 40)), convo.Assistant("answer"))
+			}
+			mustAppend(t, h, convo.User("the newest question"))
+			_, err = h.Do(t.Context(), c.send)
+			refused := s.Refused()
+			require.NotEmpty(t, refused)
+			assert.Equal(t, http.StatusTooManyRequests, refused[0].Status)
+			if kind, _, _ := strings.Cut(tt.name, " "); kind != "chat" && kind != "responses" {
+				require.Error(t, err)
+				assert.Equal(t, 17_500, h.Status().Limit)
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, refused, 1)
+			assert.LessOrEqual(t, h.Status().Limit, 3_000)
+		})
+	}
+	s := provider.New(provider.Options{Quota: 3_000})
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	resp, err := http.Post(server.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","max_tokens":2995,"messages":[{"role":"user","content":"question"}]}`))
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Len(t, s.Refused(), 1)
+	assert.Contains(t, s.Refused()[0].Error, "Limit 3000, Requested 30")
+}
+
 // accepted returns a request that the server accepts.
 func accepted(t *testing.T, tt formatTest) string {
 	t.Helper()

@@ -18,6 +18,11 @@ type Options struct {
 	// Window is how many tokens a request may have. 0: any number.
 	Window int
 
+	// Quota is how many tokens the account may use in a minute. A request that alone has more
+	// is refused with the status 429; what the answer may have counts in OpenAI's APIs. What
+	// several requests use together is not limited. 0: any number.
+	Quota int
+
 	// Count returns the tokens of a part of a request, given its JSON: a tool, a system
 	// text, a block of a message or an item. The tokens of a request are the sum of its
 	// parts. Nil: a token for each four bytes begun.
@@ -174,6 +179,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if s.opts.Window > 0 && tokens > s.opts.Window {
 			p = c.f.tooLong(tokens, s.opts.Window)
+		}
+		if p == nil && s.opts.Quota > 0 {
+			p = c.overQuota(tokens)
 		}
 	}
 	if p != nil {

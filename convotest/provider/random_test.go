@@ -98,6 +98,7 @@ func converse(t *testing.T, seed uint64, formats ...formatTest) []provider.Reque
 	opts := &convo.Options{Limits: convo.Limits{Window: 3000, Reserve: -1}}
 	if seed%2 == 1 {
 		opts.Roles = convo.Relaxed()
+		opts.Strategy = convo.Chain(convo.ClearThinking{}, convo.Truncate{})
 	}
 	h := newHistory(t, opts)
 	require.NoError(t, h.SetTools(convo.Tool{Name: "read", Schema: `{"type":"object","properties":{}}`}))

@@ -58,7 +58,7 @@ type providerError struct {
 // isOverflow reports whether e is about the length of a request.
 func (e *providerError) isOverflow() bool {
 	switch {
-	case e.tooLarge:
+	case e.tooLarge, e.quota().Limit > 0:
 		return true
 	case e.status == tooManyRequests, containsAny(e.text, loadTexts[:]), e.isAboutAnswer():
 		return false
@@ -160,6 +160,24 @@ var plainTexts = [...]string{
 	"prompt is too long", "input is too long for requested model", "cannot exceed the total tokens limit",
 }
 
+// overQuota finds that a request alone has more tokens than an account may use in a minute
+// or a day: waiting never helps. An error about what is left of it also has the tokens used.
+var overQuota = expression{text: `request too large .{0,256}\btokens per .{0,32}: limit #l, requested #t`}
+
+// quota returns the numbers of an error about a request that alone exceeds the quota of an
+// account, or none.
+func (e *providerError) quota() Figures {
+	f := Figures{Quota: true}
+	m, ok := overQuota.pattern().find(e.text, 0)
+	if ok {
+		f.read(e.text, m)
+	}
+	if f.Total <= f.Limit {
+		return Figures{}
+	}
+	return f
+}
+
 // loadTexts are about the memory and the settings of a server, or about settings
 // that a request names.
 var loadTexts = [...]string{
@@ -249,6 +267,8 @@ type Figures struct {
 	Prompt int // tokens of the request
 	Output int // tokens requested for the answer
 	Total  int // tokens of both, or a size that the error does not explain
+
+	Quota bool // Limit is what the account may use in a minute or a day
 }
 
 // Request returns the size of the refused request without the answer, or 0 if it is not
@@ -354,20 +374,27 @@ var figureTexts = [...]string{
 // figures returns the numbers that the text names. If several patterns match for one
 // figure, the first counts.
 func (e *providerError) figures() Figures {
-	var f Figures
-	fields := [len(figureNames)]*int{&f.Limit, &f.Prompt, &f.Output, &f.Total}
+	f := e.quota()
+	if f.Quota {
+		return f
+	}
 	for _, p := range figurePatterns() {
 		m, _ := p.find(e.text, 0)
-		for i, field := range fields {
-			if from, to := m.figures[2*i], m.figures[2*i+1]; to > 0 && *field == 0 {
-				*field = tokensOf(e.text[from:to])
-			}
-		}
+		f.read(e.text, m)
 	}
 	if f.Prompt > 0 && f.Total > sum(f.Prompt, f.Output) {
 		f.Prompt = f.Total - f.Output // tool definitions are counted separately
 	}
 	return f
+}
+
+// read sets the fields that are 0 to the numbers of a match in a text.
+func (f *Figures) read(text string, m match) {
+	for i, field := range [len(figureNames)]*int{&f.Limit, &f.Prompt, &f.Output, &f.Total} {
+		if from, to := m.figures[2*i], m.figures[2*i+1]; to > 0 && *field == 0 {
+			*field = tokensOf(text[from:to])
+		}
+	}
 }
 
 // tokensOf returns a number of tokens. The number may have separators, and a k for

@@ -85,6 +85,10 @@ func logLines(t *testing.T) []string {
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: input * input / 100}))
 	}
 
+	h = historyOf(t, of(convo.Limits{Window: 10_000}, convo.Truncate{}), talk(60)...)
+	_, _, err = h.Recover(ctx, h.Snapshot(), errors.New("Request too large for m on tokens per min (TPM): Limit 1000, Requested 1400"))
+	require.NoError(t, err)
+
 	// Tools.
 	_, err = historyOf(t, of(window, nil), convo.User("q"), convo.Assistant("", callOf("c"))).Run(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) {
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("a")}}, nil
