@@ -148,10 +148,12 @@ func (a *answer) run(ctx context.Context) error {
 	}
 }
 
-// request sends the request, again if it was too long. It returns the snapshot that was
-// sent, or nil if a paused answer is no longer the end of the conversation.
+// request sends the request, again if it was too long or a part of it was refused. It returns
+// the snapshot that was sent, or nil if a paused answer is no longer the end of the
+// conversation.
 func (a *answer) request(ctx, marked context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
-	for tooLong, refused := 0, 0; ; {
+	var n retries
+	for {
 		at, err := a.prepare(ctx, cancel)
 		if at == nil || err != nil {
 			return nil, err
@@ -159,35 +161,50 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 		if err = a.call(marked, at); err == nil {
 			return at, nil
 		}
-		_, panicked := err.(*PanicError)
-		_, spent := err.(*MaxRequestsError)
-		count, isPlaced := &tooLong, isPlaced(err)
-		if isPlaced {
-			count = &refused
-		}
-		isLast := tooLong+refused == maxAllRetries || *count == maxRetries
-		switch {
-		case a.h.isClosed():
-			return nil, closedBeside(withEnd(ctx, err))
-		case panicked, spent, isLast && !isPlaced, isPlaced && len(a.reply.Messages) > 0: // after content nothing is cleared
-			return nil, withEnd(ctx, err)
-		}
-		*count++
-		var retry bool
-		var r Report
-		if isLast {
-			_, r, err = a.h.recoverPlace(at, err, true)
-		} else {
-			retry, r, err = a.h.Recover(ctx, at, err)
-		}
-		if r.Reason == ReasonRefused && r.Outcome == OutcomeFailed {
-			a.reports = slices.DeleteFunc(a.reports, func(r Report) bool { return r.Reason == ReasonRefused && r.Outcome == OutcomeApplied })
-		}
-		a.report(r)
-		if !retry {
-			return nil, withEnd(ctx, err)
+		if again, err := a.recover(ctx, at, err, &n); !again {
+			return nil, err
 		}
 	}
+}
+
+// retries are how often a request was sent again.
+type retries struct{ tooLong, refused int }
+
+// recover reports whether the request made of at can be sent again after an error of send. If
+// not, it returns the error of Do.
+func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retries) (again bool, _ error) {
+	_, panicked := err.(*PanicError)
+	_, spent := err.(*MaxRequestsError)
+	count, isPlaced := &n.tooLong, isPlaced(err)
+	if isPlaced {
+		count = &n.refused
+	}
+	isLast := n.tooLong+n.refused == maxAllRetries || *count == maxRetries
+	switch {
+	case a.h.isClosed():
+		return false, closedBeside(withEnd(ctx, err))
+	case panicked, spent, isLast && !isPlaced, isPlaced && len(a.reply.Messages) > 0: // after content nothing is cleared
+		return false, withEnd(ctx, err)
+	}
+	*count++
+	var r Report
+	if isLast {
+		_, r, err = a.h.recoverPlace(at, err, true)
+	} else {
+		again, r, err = a.h.Recover(ctx, at, err)
+	}
+	if r.Reason == ReasonRefused && r.Outcome == OutcomeFailed { // what the last report tells was put back
+		for i, told := range slices.Backward(a.reports) {
+			if told.Reason == ReasonRefused && told.Outcome == OutcomeApplied {
+				a.reports = slices.Delete(a.reports, i, i+1)
+				break
+			}
+		}
+	}
+	if a.report(r); !again {
+		err = withEnd(ctx, err)
+	}
+	return again, err
 }
 
 // all returns the whole answer: the paused answers, and what send returned last.

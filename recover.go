@@ -20,7 +20,8 @@ import (
 // out from now on. Cleared is what the error names in the words and paths of common providers,
 // if it is of the kind that the error is about: media, blocks, arguments and reasoning, also
 // in the floor, but never text or a pinned exchange. A path needs a format of package wire
-// that has encoded at, or a [PlaceError]; otherwise the request must hold only one such part.
+// that has encoded at, or a [PlaceError]; otherwise the request must hold only one such part,
+// or one image that is none.
 //
 // That report has ReasonRefused. Options.OnCompaction gets it once a request was accepted, or
 // has failed for another reason. If the next request is refused as before, Recover puts

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
@@ -172,7 +171,8 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 func (h *History) prove(at *Snapshot) {
 	h.mu.Lock()
 	if at != nil {
-		h.encodings = nil
+		clear(h.encodings)
+		h.encodings = h.encodings[:0]
 	}
 	c := h.cure
 	if c == nil || at != nil && at.version < c.version {
@@ -259,15 +259,20 @@ func (c *cure) find(at *Snapshot, body overflow.Body) error {
 		}
 	case overflow.Image:
 		for _, s := range all {
-			if m, ok := s.p.(Media); ok && c.refusal.Most > 0 && largestSide(m) > c.refusal.Most {
+			if m, ok := s.p.(Media); ok && c.refusal.Most > 0 && m.side() > c.refusal.Most {
 				found = append(found, s)
 			}
 		}
 	case overflow.Seal, overflow.Encrypted:
 		return c.leaveOut(at, found, all)
 	}
-	if len(found) == 0 && !located && len(all) == 1 {
-		found = all // it can be no other
+	if len(found) == 0 && !located {
+		if len(all) > 1 { // it can be no other than what shows no size
+			all = slices.DeleteFunc(all, func(s spot) bool { m, ok := s.p.(Media); return !ok || m.Data == "" || m.side() > 0 })
+		}
+		if len(all) == 1 {
+			found = all
+		}
 	}
 	if slices.ContainsFunc(found, func(s spot) bool { return s.e == nil }) {
 		return &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
@@ -413,12 +418,6 @@ func (b block) refersTo(tool string) (found bool) {
 	}
 	walk(map[string]any(b))
 	return found
-}
-
-// largestSide returns the longer side of an image in pixels, or 0 if it is not known.
-func largestSide(m Media) int {
-	width, height, _ := imagesize.Of(m.Data)
-	return max(width, height)
 }
 
 // leastShared is the length of a string that a block shares with a part of the body only if

@@ -100,6 +100,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("Extra", func(t *testing.T) { testExtra(t, c) })
 	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
 	t.Run("Refused", func(t *testing.T) { testRefused(t, c) })
+	t.Run("Healed", func(t *testing.T) { testHealed(t, c) })
 	t.Run("Framings", func(t *testing.T) { testFramings(t, c) })
 	t.Run("Open", func(t *testing.T) { testOpen(t, c) })
 	t.Run("ErrorAfterContent", func(t *testing.T) { testErrorAfterContent(t, c) })

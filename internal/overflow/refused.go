@@ -237,7 +237,7 @@ var requestWords = [...]string{"tool", "result", "content", "input", "output", "
 
 // clientWords are the words of clients that are known, besides names of errors and statuses.
 var clientWords = [...]string{
-	"wire", "send", "request", "call", "message", "https response error statuscode", "provider returned error", "upstream error",
+	"wire", "send", "request", "call", "message", "status", "status code", "https response error statuscode", "provider returned error", "upstream error",
 	"error from provider", "the model returned the following errors",
 }
 
