@@ -171,16 +171,15 @@ func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]
 //
 // It calls no model. It is a [Trigger] by the number of media, since providers refuse too
 // many of them; see the Check methods of package wire. Where the model of the History is
-// known to take fewer, see Status.MostMedia, it clears as few as it must: the large images,
-// or the oldest media until so many are left.
+// known to take fewer, see Status.MostMedia, it clears the large images, or the oldest media
+// until half as many are left.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.
 	KeepLast int
 
 	// TriggerAt is the number of media in the view at which a compaction is due. 0 means 90,
-	// since providers allow about 100 images; a negative value means never, whatever the model
-	// takes.
+	// since providers allow about 100 images; a negative value means never.
 	TriggerAt int
 }
 
@@ -256,9 +255,9 @@ type placedMedia struct {
 	last  bool // it is one of the newest, which stay if they can
 }
 
-// surplus returns the fewest media to clear so that the model takes the others, in their
-// order: the large images if that is enough, and else the oldest until most are left. It
-// returns nothing if that is not possible.
+// surplus returns the media to clear so that the model takes the others, in their order: the
+// large images if that is enough, and else the oldest until half of most are left. It returns
+// nothing if that is not possible.
 func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
 	need := len(all) - most
 	if most == 0 || need <= 0 {
@@ -281,7 +280,7 @@ func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
 		return of
 	}
 	if len(old) >= need {
-		return old[:need]
+		return old[:min(len(all)-most/2, len(old))]
 	}
 	if kept := func(m placedMedia) bool { return !m.free }; large && !slices.ContainsFunc(of, kept) {
 		return of

@@ -22,7 +22,7 @@ func pngOf(w, h int) convo.Media {
 }
 
 // A History for a model that takes fewer images when one is large does not send more than
-// that, and loses as few as it can.
+// that: it loses the large ones, or leaves half as many, so that the next are no edit each.
 func TestClearMedia_LargeImages(t *testing.T) {
 	const claude = "claude-opus-5-5"
 	small, large := pngOf(100, 200), pngOf(2001, 9)
@@ -31,6 +31,12 @@ func TestClearMedia_LargeImages(t *testing.T) {
 			msgs = append(msgs, convo.User("see", of), convo.Assistant("yes"))
 		}
 		return msgs
+	}
+	oldest := func(n int) (cleared []string) {
+		for i := range n {
+			cleared = append(cleared, fmt.Sprintf("%d:0", 2*i+1))
+		}
+		return cleared
 	}
 	end := []convo.Message{convo.User("and now?")}
 	both := convo.User("both", small, large)
@@ -45,14 +51,14 @@ func TestClearMedia_LargeImages(t *testing.T) {
 		{"21, an old one is large", claude, slices.Concat(users(5, small), users(1, large), users(15, small), end), []string{"11:0"}},
 		{"40, two are large", claude, slices.Concat(users(5, small), users(2, large), users(33, small), end), []string{"11:0", "13:0"}},
 		{"one of two in an entry", claude, slices.Concat(users(5, small), []convo.Message{both, convo.Assistant("yes")}, users(15, small), end), []string{"11:1"}},
-		{"25, all are large", claude, slices.Concat(users(25, large), end), []string{"1:0", "3:0", "5:0", "7:0", "9:0"}},
-		{"the newest is large", claude, slices.Concat(users(20, small), users(1, large), end), []string{"1:0"}},
-		{"the large one is asked about", claude, slices.Concat(users(21, small), []convo.Message{convo.User("this?", large)}), []string{"1:0", "3:0"}},
+		{"25, all are large", claude, slices.Concat(users(25, large), end), oldest(15)},
+		{"the newest is large", claude, slices.Concat(users(20, small), users(1, large), end), oldest(11)},
+		{"the large one is asked about", claude, slices.Concat(users(21, small), []convo.Message{convo.User("this?", large)}), oldest(12)},
 		{"more than the model takes", "claude-haiku-4-5", slices.Concat(users(89, small), end), nil},
 		{"another model", "gpt-5.5", slices.Concat(users(30, large), end), nil},
 		{"no model", "", slices.Concat(users(30, large), end), nil},
 		{"DeepSeek, 14", "deepseek-flash", slices.Concat(users(14, pngOf(9, 5000)), end), nil},
-		{"DeepSeek, 15", "deepseek-flash", slices.Concat(users(15, pngOf(9, 5000)), end), []string{"1:0"}},
+		{"DeepSeek, 15", "deepseek-flash", slices.Concat(users(15, pngOf(9, 5000)), end), oldest(8)},
 		{"DeepSeek, smaller ones", "deepseek-flash", slices.Concat(users(30, large), end), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
-// itself, each under its Message.Key: what the view shows, and the newest message that has left
-// it, what was cleared or cut, pins, the summary, the queue, and what usage reports have shown. [Resume] makes the History
-// again from them and from the messages.
+// itself, each under its Message.Key: what the view shows, the newest message that has left it,
+// what was cleared or cut, pins, the summary, the queue, and what usage reports have shown.
+// [Resume] makes the History again from them and from the messages.
 //
 // They are small, because they hold keys and not messages, except messages of which the
 // application has no row as they are: those that were rewritten, that have no key, or
@@ -151,9 +151,9 @@ func (in *stateJSON) checkDecisions() error {
 }
 
 // Needs says which messages [Resume] needs: those with these keys, and then each one from
-// the message with the key from on. An empty from means all messages. If the view shows no
-// message with a key, from is the newest that has left it. A [Message] with that Key alone may
-// stand for it where it was deleted: new messages follow it.
+// the message with the key from on. An empty from means all messages. If the view shows none
+// with a key, from is the newest that has left it; if that was deleted, a [Message] with the
+// Key alone may stand for it.
 func (d *Decisions) Needs() (keys []string, from string) {
 	if d == nil || d.rows == nil {
 		return nil, ""
@@ -220,11 +220,10 @@ func (in *stateJSON) rewind(last ID) {
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
 // were appended, without those that a Rollback took back or that were never appended:
 // Resume cannot tell these from new ones. Those that came after the decisions are
-// appended again, as by [History.Append], with Options.Pin and Options.MaxResult. They follow
-// the newest row that the History had and did not take back, even if that has left the view.
-// Of the rows that have left, a History knows the newest 1000, and after a restart only the
-// newest of those before it. After a rollback to an older one, Resume appends again the rows
-// between the newest that is known and that one. A nil rows yields nothing.
+// appended again, as by [History.Append], with Options.Pin and Options.MaxResult: those after
+// the newest row that the History had and did not take back. Of rows that have left the view it
+// knows the newest 1,000, and after a restart the newest, so that a rollback to an older one
+// brings back those between. A nil rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
 // have set again what they had set: these are not part of [Decisions], and a system
@@ -234,7 +233,8 @@ func (in *stateJSON) rewind(last ID) {
 // Rows are compared with what the view shows, by [Message.Sum], and not by the parts of
 // results that were cleared or cut. For one that does not fit, Resume returns a [*RowError].
 // Missing rows that the view does not show, such as those that a summary stands for, are not
-// noticed, but for the newest that has left if new rows follow it. An error that rows yields is wrapped, and a panic of rows becomes a [*PanicError].
+// noticed, but for the newest that has left if new rows follow it. An error that rows yields is
+// wrapped, and a panic of rows becomes a [*PanicError].
 // Resume copies rows, so that rows may use the parts of a message again for the next one.
 //
 // Queued messages stay queued. The row of a queued message stands where the message was

@@ -20,10 +20,9 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 // Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
 // also be called one by one. It delivers the queue first and after the answer; see
 // [History.Queue]. If send returns an error that says the request was too long, or which part
-// of it was refused, Recover mends that and send is called again: at most twice for each of
-// these, and three times in all. With Options.Background, Do
-// starts a compaction in the background when the answer has made the next request larger
-// than Limits.Soft.
+// of it was refused, Recover mends that and send is called again, at most twice for each.
+// With Options.Background, Do starts a compaction in the background when the answer has made
+// the next request larger than Limits.Soft.
 //
 // send runs on the caller's goroutine, with no lock held, and may append, read and
 // compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model

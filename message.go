@@ -66,9 +66,7 @@ type Origin struct {
 	Format string `json:"format,omitempty"` // the wire format, such as "anthropic"; package wire has constants for its own
 	Model  string `json:"model,omitempty"`  // the model's name, as the provider spells it
 
-	// Container is the provider's name for where code of the answer runs. The provider wants
-	// it back while that code waits for a result. The model does not see it.
-	Container string `json:"container,omitempty"`
+	Container string `json:"container,omitempty"` // where code of the answer runs, which the provider wants back while it waits for a result
 }
 
 // A Part is a piece of a message's content: a [Text], [Reasoning], [ToolCall],

@@ -12,20 +12,17 @@ import (
 // Recover compacts to Limits.Low or to half the size of at, whichever is less, under the
 // rules of [History.Compact]. It returns retry true if the view is now smaller than at,
 // so that the next [History.Snapshot] can be sent. [History.Do] calls it at most twice
-// for a request, and sends a request at most four times.
+// for a request.
 //
 // If the provider has refused a part of the request, such as an image, Recover compacts
-// nothing. A line that says what was there takes the place of that part, an object with such
-// a line that of a call's arguments, and signed or encrypted reasoning up to there is left
-// out from now on. Cleared is what the error names in the words and paths of common providers,
-// if it is of the kind that the error is about: media, blocks, arguments and reasoning, also
-// in the floor, but never text or a pinned exchange. A path needs a format of package wire
-// that has encoded at, or a [PlaceError]; otherwise the request must hold only one such part,
-// or one image that is none.
-//
-// That report has ReasonRefused. Options.OnCompaction gets it once a request was accepted, or
-// has failed for another reason. If the next request is refused as before, Recover puts
-// everything back, and returns the error given to it first.
+// nothing. A line that says what was there takes the place of media, a block or the arguments
+// of a call, and signed or encrypted reasoning is left out from now on. This is done where the
+// error names it, in the words and paths of common providers, also in the floor, but never to
+// text or a pinned exchange. Paths are known for the formats of package wire; see
+// [PlaceError] for others. An error without a path is about the only such part of the
+// request, or the only image that is none. The report has ReasonRefused.
+// Options.OnCompaction gets it once a request was accepted or failed for another reason. If
+// it is refused as before, Recover puts everything back and returns the first error.
 //
 // Many errors contain numbers. Recover uses them if the size in the error is between half
 // and twice the estimate for at, even if it then fails. The size of the prompt counts as
@@ -117,10 +114,8 @@ func (h *History) notRecovered(reason Reason, err, cause error) (retry bool, r R
 	return false, r, errorf("%w; the provider said: %w", err, cause)
 }
 
-// IsSealBroken reports whether err means that a provider refused a request because of signed
-// or encrypted reasoning in it: what precedes it is not what it was made after, or its
-// signature is not valid, or it was made with another key. It reads the fields of err and the
-// beginning of its message.
+// IsSealBroken reports whether err means that a provider refused signed or encrypted reasoning
+// in a request, because of what precedes it, its signature or its key.
 func IsSealBroken(err error) bool {
 	kind := overflow.Refused(err).Kind
 	return kind == overflow.Seal || kind == overflow.Encrypted
@@ -172,13 +167,11 @@ type refusedSize struct {
 // HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
 // pointer to a struct with a field StatusCode, that field, Message and Code.
 //
-// A request that alone has more tokens than an account may use in a minute is an overflow,
-// if the error has both sizes. Other errors about request rates, quotas, files or loading a model are not overflows, and
-// neither are errors about a field that is too long, such as the description of a tool,
-// about a length in characters, bytes or pixels, or about an answer that would fill the
-// window alone. The status 413 Request Entity Too Large is an overflow: it is about
-// bytes, but a compaction removes these too. Joined errors are an overflow if any is. A
-// nil error is not.
+// A request with more tokens than an account may use in a minute is an overflow, if the error
+// has both sizes. Other errors about rates, quotas, files or a model that loads are none, nor
+// are errors about a field that is too long, about a length in characters, bytes or pixels, or
+// about an answer that would fill the window alone. The status 413 is an overflow: it is about
+// bytes, but a compaction removes these as well. Joined errors are an overflow if any is.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }

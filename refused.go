@@ -14,8 +14,7 @@ import (
 )
 
 // A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
-// writes the body itself, and so knows which entries a path in the error belongs to, returns
-// one for [History.Recover]. The formats of package wire need none.
+// writes the body itself returns one, since only it knows which part a path belongs to.
 type PlaceError struct {
 	Places []Place // only ID, Part and Inside are read
 	Err    error   // of the provider

@@ -112,7 +112,7 @@ type Report struct {
 	yielded bool       // messages of Options.AfterCompaction left the view
 }
 
-// A Place is a part of an entry that a provider has refused.
+// A Place is a part of an entry that a provider has refused; see [PlaceError].
 type Place struct {
 	ID     ID     // of the entry
 	Key    string // of its message
