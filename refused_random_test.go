@@ -35,7 +35,7 @@ type refusingTalk struct {
 	told    []convo.Report
 	n       int // makes names
 	asked   int
-	lies    bool // it names another place, always the same
+	lies    bool // it names another place, always the same; what stands there may be cleared if that helps by chance
 	lie     string
 	echoes  bool // it writes what a tool has written in front
 	forever bool // it refuses again whatever was cleared
@@ -214,7 +214,7 @@ func (r *refusingTalk) check() (cleared int) {
 			return
 		}
 		cleared++
-		assert.True(r.t, r.isBad(was, m), "%T was cleared: %v", was, now)
+		assert.True(r.t, r.lies || r.isBad(was, m), "%T was cleared: %v", was, now)
 		assert.False(r.t, r.pinned[id], "it was pinned")
 		_, isText := was.(convo.Text)
 		assert.False(r.t, isText, "a text was cleared")
@@ -244,8 +244,8 @@ func (r *refusingTalk) check() (cleared int) {
 
 // live is one conversation.
 func (r *refusingTalk) live() {
-	if r.lies && r.name == "gemini" {
-		r.lies = false // its media move when others are cleared, so that another part stands at the same place
+	if r.lies && (r.name == "gemini" || r.name == "chat") {
+		r.lies = false // media of results move when others are cleared, so that another part stands at the same place
 	}
 	for range 2 + r.rand.IntN(5) {
 		m := convo.User(r.text("asked"))
@@ -281,7 +281,7 @@ func (r *refusingTalk) live() {
 			break
 		}
 		if r.lies || r.echoes || r.forever {
-			if r.echoes {
+			if !slices.ContainsFunc(r.told, func(r convo.Report) bool { return r.Outcome == convo.OutcomeApplied }) {
 				assert.Equal(r.t, before, r.h.Snapshot().Messages())
 			}
 			return
