@@ -285,11 +285,10 @@ func pathLength(s string) (n int) {
 // named returns what stands between before, which s begins with, and after; the names of
 // tools, items and calls have no white space or quotation marks.
 func named(s, before, after string) (name string, ok bool) {
-	rest, ok := strings.CutPrefix(strings.ToLower(s), before)
-	if !ok {
+	if !strings.HasPrefix(strings.ToLower(s), before) {
 		return "", false
 	}
-	rest = s[len(before):]
+	rest := s[len(before):]
 	end := strings.IndexAny(rest, " '\"`\n")
 	if end <= 0 || end > 200 || !strings.HasPrefix(strings.TrimLeft(rest[end:], "'\"` "), after) {
 		return "", false
