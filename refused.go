@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
@@ -393,6 +394,19 @@ func blockOf(o Opaque) (b block) {
 	return b
 }
 
+// kind returns what kind of block o is.
+func (o Opaque) kind() string {
+	kind, r := "", strictjson.NewReader([]byte(o.JSON))
+	for key := range r.Object {
+		if string(key) == "type" {
+			kind = strings.Join(strings.Fields(r.Text()), " ")
+			break
+		}
+		r.Skip()
+	}
+	return "block " + shorten(cmp.Or(kind, "of "+o.Format), 100)
+}
+
 func (b block) is(kind string) bool { return b["type"] == kind }
 
 // refersTo reports whether b holds a reference to a tool.
@@ -564,8 +578,7 @@ func refusedMarker(p Part, words string) string {
 		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), shorten(words, 200))})
 		return string(data)
 	case Opaque:
-		kind, _ := blockOf(p)["type"].(string)
-		what = "block " + shorten(cmp.Or(kind, "of "+p.Format), 100)
+		what = p.kind()
 	}
 	return fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, shorten(words, 200))
 }
