@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
@@ -392,19 +391,6 @@ type block map[string]any
 func blockOf(o Opaque) (b block) {
 	_ = json.Unmarshal([]byte(o.JSON), &b)
 	return b
-}
-
-// kind returns what kind of block o is.
-func (o Opaque) kind() string {
-	kind, r := "", strictjson.NewReader([]byte(o.JSON))
-	for key := range r.Object {
-		if string(key) == "type" {
-			kind = strings.Join(strings.Fields(r.Text()), " ")
-			break
-		}
-		r.Skip()
-	}
-	return "block " + shorten(cmp.Or(kind, "of "+o.Format), 100)
 }
 
 func (b block) is(kind string) bool { return b["type"] == kind }
