@@ -246,14 +246,13 @@ func (h *History) wantsPin(m Message) (pin bool, err error) {
 	return h.opts.Pin(m), nil
 }
 
-// cutResults cuts the results of e whose text has more than bound tokens, and
+// cutResults cuts the results of e whose content has more than bound tokens, and
 // returns the original of e, or nil if there are none.
 func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 	var o *original
 	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)
-		weight := h.ident.texts(r.Parts)
-		if weight <= bound {
+		if h.ident.content(r.Parts) <= bound {
 			continue
 		}
 		if h.ident.leastCut(&r, "") > bound {
@@ -263,7 +262,7 @@ func (h *History) cutResults(e *entry, bound int64) (*original, error) {
 		if err != nil {
 			return nil, err
 		}
-		short, ok := h.ident.cutResult(r, weight, bound, ref)
+		short, ok := h.ident.cutResult(r, bound, ref)
 		if !ok {
 			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %s bytes, too long for MaxResult of %s tokens; return a shorter one", grouped(len(ref)), grouped(clampInt(bound)))}
 		}

@@ -17,7 +17,7 @@ type cuttable struct {
 	in       *entry
 	original *original // of in, to be changed; nil: of another result of in
 	part     int       // its index in in.msg.Parts
-	size     int64     // raw tokens of its text
+	size     int64     // raw tokens of its content
 	least    int64     // raw tokens of the marker
 	measured bool      // the last usage report measured in
 	stored   bool      // its original needs no Options.Spill any more
@@ -175,7 +175,7 @@ func (a *attempt) cuttable() []*cuttable {
 			if !ok || r.Cleared {
 				continue
 			}
-			c := &cuttable{in: e, original: o, part: i, size: counter.texts(r.Parts), measured: measured}
+			c := &cuttable{in: e, original: o, part: i, size: counter.content(r.Parts), measured: measured}
 			_, c.stored = o.refs[i]
 			c.stored = c.stored || a.f.h.opts.Spill == nil
 			c.measure(counter)
@@ -216,7 +216,7 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 			continue
 		}
 		whole := c.whole()
-		short, ok := id.cutResult(whole, id.texts(whole.Parts), limit, c.original.refs[c.part])
+		short, ok := id.cutResult(whole, limit, c.original.refs[c.part])
 		if !ok {
 			continue
 		}

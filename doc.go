@@ -53,8 +53,8 @@
 // newest exchange, and results that the model has not answered yet. The rest leaves oldest
 // first, in whole exchanges, and what the user said leaves last.
 //
-// No tool result makes the next request impossible: Append cuts the middle out of one that
-// is longer than Options.MaxResult, and a compaction cuts further if the floor alone is too
+// No tool result makes the next request impossible, unless its media do: Append cuts what is
+// longer than Options.MaxResult, and a compaction cuts further if the floor alone is too
 // large. If nothing helps, the error is a [*FloorError], which names the largest parts.
 //
 // [History.Compact] compacts at once, [History.CompactInBackground] while the conversation

@@ -41,10 +41,10 @@ type Options struct {
 
 	Budget *Budget // a pool of tokens shared with others, charged until Close; nil: none
 
-	// MaxResult is how many raw tokens the text of a tool result may have. Append cuts the
-	// middle out of a longer one, at the border of a line or a word, and puts a marker in its
-	// place that says how much is missing. 0: a quarter of Window - Reserve, but at least 64,
-	// and no bound without a Window; negative: no bound; otherwise at least 64.
+	// MaxResult is how many raw tokens a tool result may have besides its media, for which see
+	// ClearMedia. In a longer one, Append replaces opaque parts, the largest first, and then the
+	// middle of the text by markers that say how much is missing. 0: a quarter of Window -
+	// Reserve, but at least 64, and no bound without a Window; negative: no bound; else at least 64.
 	MaxResult int
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: messages as they

@@ -1,12 +1,14 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -132,6 +134,19 @@ func (o Opaque) GoString() string { return o.String() }
 // String returns the format and the size.
 func (o Opaque) String() string {
 	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
+}
+
+// kind returns what kind of block o is.
+func (o Opaque) kind() string {
+	kind, r := "", strictjson.NewReader([]byte(o.JSON))
+	for key := range r.Object {
+		if string(key) == "type" {
+			kind = strings.Join(strings.Fields(r.Text()), " ")
+			break
+		}
+		r.Skip()
+	}
+	return "block " + shorten(cmp.Or(kind, "of "+o.Format), 100)
 }
 
 // printID returns the ID in brackets, or "" if ids is false or the ID is empty.

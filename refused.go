@@ -562,8 +562,7 @@ func refusedMarker(p Part, words string) string {
 		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), shorten(words, 200))})
 		return string(data)
 	case Opaque:
-		kind, _ := blockOf(p)["type"].(string)
-		what = "block " + shorten(cmp.Or(kind, "of "+p.Format), 100)
+		what = p.kind()
 	}
 	return fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, shorten(words, 200))
 }

@@ -87,7 +87,7 @@ type Report struct {
 	Dropped    []ID    // dropped, and not summarised
 	Summarised []ID    // dropped, and covered by the summary
 	Cleared    []ID    // stayed, with results cleared
-	Shortened  []ID    // stayed, with the middle cut out of results
+	Shortened  []ID    // stayed, with results cut
 	Rewritten  []ID    // stayed, with other parts; see Rewrite
 	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
 	Refused    []Place // of Rewritten, the parts that a provider has refused; see History.Recover

@@ -1,7 +1,9 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -16,9 +18,18 @@ func cutMarker(bytes int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
 }
 
+// cutMarker returns the text that replaces o in a result that is cut.
+func (o Opaque) cutMarker(ref string) string {
+	return "[" + o.kind() + "]" + cutMarker(len(o.JSON), ref)
+}
+
 // markerText returns the text that replaces a cleared result.
 func markerText(r *ToolResult, ref string) string {
-	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, textSize(r.Parts), refText(ref))
+	size := textSize(r.Parts)
+	for o := range eachOf[Opaque](r.Parts) {
+		size += len(o.JSON)
+	}
+	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, size, refText(ref))
 }
 
 // cutRef returns the reference in the marker of a result that was cut, and whether
@@ -68,26 +79,72 @@ func (c *counter) texts(parts []Part) (n int64) {
 	return n
 }
 
-// leastCut returns the tokens of the text of r if only the marker is left.
-func (c *counter) leastCut(r *ToolResult, ref string) int64 {
-	return c.text(cutMarker(textSize(r.Parts), ref))
+// content returns the tokens of the parts of a result that can be cut: all but media.
+func (c *counter) content(parts []Part) int64 {
+	n := c.texts(parts)
+	for o := range eachOf[Opaque](parts) {
+		n += c.text(o.JSON)
+	}
+	return n
 }
 
-// cutResult cuts the middle out of the text of r, which has weight tokens, until
-// it has at most limit tokens with the marker. Media stay. It reports false if
-// the marker alone is above the limit.
-func (c *counter) cutResult(r ToolResult, weight, limit int64, ref string) (ToolResult, bool) {
-	room := limit - c.leastCut(&r, ref)
-	if room < 0 {
+// leastCut returns the tokens of the content of r if only the marker is left.
+func (c *counter) leastCut(r *ToolResult, ref string) int64 {
+	size := textSize(r.Parts)
+	for o := range eachOf[Opaque](r.Parts) {
+		size += len(o.cutMarker(ref))
+	}
+	return c.text(cutMarker(size, ref))
+}
+
+// cutResult cuts r until its content has at most limit tokens with the markers: first
+// opaque parts, and then the middle of its text. Media stay. It reports false if the
+// marker alone is above the limit.
+func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, bool) {
+	least := c.leastCut(&r, ref)
+	if least > limit {
 		return r, false
 	}
+	r, opaque := c.withoutOpaque(r, limit, min(limit/2, limit-least), ref)
+	weight := c.texts(r.Parts)
+	if weight+opaque <= limit {
+		return r, true
+	}
+	limit -= opaque
 	size := textSize(r.Parts)
+	room := max(limit-c.text(cutMarker(size, ref)), 0)
 	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
 		short := withoutMiddle(r, keep, ref)
 		if keep == 0 || c.texts(short.Parts) <= limit {
 			return short, true
 		}
 	}
+}
+
+// withoutOpaque replaces opaque parts of r by markers, the largest first, until its
+// content has at most limit tokens, or the opaque parts that are left have at most most,
+// so that cutting the text is enough. left is the tokens of those.
+func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ ToolResult, left int64) {
+	var order []int // their indices
+	sizes := make([]int64, len(r.Parts))
+	for i, p := range r.Parts {
+		if o, ok := p.(Opaque); ok {
+			order, sizes[i] = append(order, i), c.text(o.JSON)
+			left += sizes[i]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	texts := c.texts(r.Parts)
+	r.Parts = slices.Clone(r.Parts)
+	for _, i := range order {
+		if left <= most || left <= limit-texts {
+			break
+		}
+		marker := r.Parts[i].(Opaque).cutMarker(ref)
+		r.Parts[i] = Text(marker)
+		left, texts = left-sizes[i], texts+c.text(marker)
+	}
+	return r, left
 }
 
 // withoutMiddle returns r with at most keep bytes of its text: the first three

@@ -261,7 +261,7 @@ func (r *rowList) cut(last ID) {
 type rowChange struct {
 	id     ID
 	part   int
-	inside int    // 1 more than the index of the part of the result that mark replaces; 0: it replaces the part itself
+	inside int    // 1 more than the index of the part of the result that mark or, if that is empty, a marker of the cut replaces; 0: it replaces the part itself
 	mark   string // replaces a part that is no result, or the arguments of a call; empty: a result was cleared or cut
 	ref    string // in the marker
 	head   int    // bytes of the text before the marker
@@ -412,13 +412,15 @@ func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bo
 			cleared = false
 			continue
 		}
-		change, ok := changeOf(&was, &now)
+		list, ok := changesOf(&was, &now)
 		if !ok {
 			return false, nil, false
 		}
-		change.id, change.part = e.id, i
-		cleared = cleared && change.left == 0 && change.ref == ""
-		changes = append(changes, change)
+		for _, c := range list {
+			c.id, c.part = e.id, i
+			cleared = cleared && now.Cleared && c.ref == ""
+			changes = append(changes, c)
+		}
 	}
 	if cleared {
 		changes = marks
@@ -478,33 +480,47 @@ func hasCleared(m *Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool { r, ok := p.(ToolResult); return ok && r.Cleared })
 }
 
-// changeOf returns the change that makes now of the result was.
-func changeOf(was, now *ToolResult) (c rowChange, ok bool) {
-	makes := func() bool {
-		made, ok := c.apply(*was)
-		return ok && reflect.DeepEqual(made, *now)
-	}
-	text := now.Text()
+// changesOf returns the changes that make now of the result was.
+func changesOf(was, now *ToolResult) (changes []rowChange, ok bool) {
 	if now.Cleared {
-		if _, after, found := strings.Cut(text, keptAt); found {
+		var c rowChange
+		if _, after, found := strings.Cut(now.Text(), keptAt); found {
 			c.ref = strings.TrimSuffix(after, "]")
 		}
-		return c, makes()
+		made, _ := c.apply(*was)
+		return []rowChange{c}, reflect.DeepEqual(made, *now)
+	}
+	made := *was
+	ref, _ := cutRef(now)
+	left := partsOf[Opaque](now.Parts)
+	for i, p := range slices.Backward(was.Parts) { // of equal parts, the first is replaced first
+		o, ok := p.(Opaque)
+		if n := len(left); n > 0 && ok && left[n-1] == o {
+			left = left[:n-1]
+		} else if ok {
+			c := rowChange{inside: i + 1, ref: ref}
+			made, _ = c.apply(made)
+			changes = append(changes, c)
+		}
+	}
+	slices.Reverse(changes)
+	if reflect.DeepEqual(made, *now) {
+		return changes, true
 	}
 	all := textOf(now.Parts)
 	for at := 0; ; {
 		i := strings.Index(all[at:], "\n[cut: ")
 		if i < 0 {
-			return c, false
+			return nil, false
 		}
 		at += i
 		var n int
 		if _, err := fmt.Sscanf(all[at:], "\n[cut: %d bytes left out", &n); err == nil && n > 0 {
 			rest := all[at+len(fmt.Sprintf("\n[cut: %d bytes left out", n)):]
 			if ref, _, found := strings.Cut(rest, "]\n"); found {
-				c = rowChange{head: at, left: n, ref: strings.TrimPrefix(ref, keptAt)}
-				if makes() {
-					return c, true
+				c := rowChange{head: at, left: n, ref: strings.TrimPrefix(ref, keptAt)}
+				if short, ok := c.apply(made); ok && reflect.DeepEqual(short, *now) {
+					return append(changes, c), true
 				}
 			}
 		}
@@ -523,8 +539,16 @@ func textOf(parts []Part) string {
 	return b.String()
 }
 
-// apply makes the change to the result of a row. ok is false if the result is too short.
+// apply makes the change to the result of a row. ok is false if the result lacks its place.
 func (c *rowChange) apply(r ToolResult) (_ ToolResult, ok bool) {
+	if i := c.inside - 1; i >= 0 {
+		if i >= len(r.Parts) || !isA[Opaque](r.Parts[i]) {
+			return r, false
+		}
+		r.Parts = slices.Clone(r.Parts)
+		r.Parts[i] = Text(r.Parts[i].(Opaque).cutMarker(c.ref))
+		return r, true
+	}
 	if c.left == 0 {
 		r.Parts, r.Cleared = textParts(markerText(&r, c.ref)), true
 		return r, true
@@ -803,7 +827,7 @@ func (r *rowList) check() error {
 		return errors.New("changes do not ascend")
 	}
 	for _, c := range r.changes {
-		if c.part < 0 || c.inside < 0 || c.head < 0 || c.left < 0 || c.inside > 0 && c.mark == "" || int64(c.head) > maxTotal || int64(c.left) > maxTotal {
+		if c.part < 0 || c.inside < 0 || c.head < 0 || c.left < 0 || int64(c.head) > maxTotal || int64(c.left) > maxTotal {
 			return errors.New("a change with a number that is out of range")
 		}
 	}

@@ -119,13 +119,13 @@ func (w *writer) shortened(m *Message) *Message {
 		if !ok {
 			continue
 		}
-		weight := c.texts(r.Parts)
+		weight := c.content(r.Parts)
 		if weight <= most {
 			continue
 		}
-		if cut, ok := c.cutResult(r, weight, most, ""); ok {
+		if cut, ok := c.cutResult(r, most, ""); ok {
 			short.Parts[i] = cut
-			left := c.texts(cut.Parts) - c.leastCut(&r, "") // without the marker
+			left := c.content(cut.Parts) - c.leastCut(&r, "") // without the marker
 			w.unread = addClamped(w.unread, clampInt(weight-max(left, 0)))
 		}
 	}

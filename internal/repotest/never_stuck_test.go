@@ -43,11 +43,24 @@ func hostileRound(n, size int) []convo.Message {
 	return msgs
 }
 
+// blockRound is a call and its result: n blocks that hold about size tokens, and more.
+func blockRound(n, size int, more ...convo.Part) []convo.Message {
+	r := convo.ToolResult{CallID: "c", Parts: more}
+	for range n {
+		r.Parts = append(r.Parts, convo.Opaque{Format: "f", JSON: `{"type":"resource","text":"` + words(size/n) + `"}`})
+	}
+	return []convo.Message{convo.User("go"), convo.Assistant("", callOf("c")), {Role: convo.RoleTool, Parts: []convo.Part{r}}}
+}
+
 var hostiles = []hostile{
 	{"a result", func(n int) []convo.Message { return hostileRound(1, n) }, true},
 	{"a result and a user", func(n int) []convo.Message { return append(hostileRound(1, n), convo.User("and?")) }, true},
 	{"a few results", func(n int) []convo.Message { return hostileRound(1+n%7, n) }, true},
 	{"many results", func(n int) []convo.Message { return hostileRound(min(1+n/50, 500), n) }, false},
+	{"a block in a result", func(n int) []convo.Message { return blockRound(1, n) }, true},
+	{"blocks and text in a result", func(n int) []convo.Message {
+		return blockRound(1+n%7, n, convo.Text(words(n/2)), convo.Text("so"))
+	}, true},
 	{"a user message", func(n int) []convo.Message { return []convo.Message{convo.User(words(n))} }, false},
 	{"an answer", func(n int) []convo.Message {
 		return []convo.Message{convo.User("u"), convo.Assistant(words(n))}
@@ -357,6 +370,8 @@ func TestNeverStuck_Sizes(t *testing.T) {
 		want string // of the error; empty: it fits
 	}{
 		{"a result of 10 MB", []convo.Message{convo.User("u"), convo.Assistant("", c), convo.Result(c, strings.Repeat("line of a log\n", 750_000))}, ""},
+		{"a block of 10 MB in a result", blockRound(1, 2_000_000), ""},
+		{"50,000 blocks in a result", blockRound(50_000, 2_000_000), ""},
 		{"500 parallel results", hostileRound(500, 500_000), ""},
 		{"a user message of 2 MB", []convo.Message{convo.User(strings.Repeat("pasted text\n", 170_000))}, "the newest user message holds"},
 		{"arguments", []convo.Message{convo.User("u"), convo.Assistant("", convo.ToolCall{ID: "c", Name: "f", Arguments: `{"x":"` + words(40_000) + `"}`}),
