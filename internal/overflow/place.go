@@ -10,6 +10,8 @@ import (
 type Body struct {
 	JSON  []byte
 	Paths Paths
+
+	decoded any
 }
 
 // Paths is how a provider writes the places of a request in its errors.
@@ -30,15 +32,15 @@ var (
 
 // At returns what stands at a path of the body: the innermost element of a list on the way, and
 // those that it stands in. It returns nil for a path that is not one of this body.
-func (b Body) At(path string) []map[string]any {
+func (b *Body) At(path string) []map[string]any {
 	names := strings.FieldsFunc(path, func(c rune) bool { return c == '.' || c == '[' || c == ']' })
 	if b.Paths == Foreign || len(names) < 2 || (b.Paths == Dotted) == strings.Contains(path, "[") {
 		return nil
 	}
-	var v any
-	if json.Unmarshal(b.JSON, &v) != nil {
+	if b.decoded == nil && json.Unmarshal(b.JSON, &b.decoded) != nil {
 		return nil
 	}
+	v := b.decoded
 	var found []map[string]any
 	for _, name := range names {
 		switch in := v.(type) {

@@ -72,11 +72,11 @@ func refusalIn(s string, levels int) Refusal {
 	said, ok := saidIn(s, levels < maxNested)
 	switch {
 	case !ok:
-		return refusalOf(saidError{Message: s})
+		return refusalOf(saidError{Message: s}, levels < maxNested)
 	case said.passes():
 		return Refusal{}
 	}
-	if r := refusalOf(said); r.Kind != NotRefused || levels == 0 {
+	if r := refusalOf(said, true); r.Kind != NotRefused || levels == 0 {
 		return r
 	}
 	for _, s := range said.nested {
@@ -94,7 +94,8 @@ func saidIn(s string, isNested bool) (said saidError, ok bool) {
 	if !found || len(before) > maxHead {
 		return said, false
 	}
-	if words := strings.TrimSpace(withoutClient(before)); words != "" && words != "b'" && (isNested || !isClientEnd(words)) {
+	rest := withoutClient(before, isNested)
+	if words := strings.TrimSpace(rest); words != "" && words != "b'" && (isNested || len(rest) < len(strings.TrimLeft(before, " \n\t")) && !isStatus(words) || !isClientEnd(words)) {
 		return said, false // a quotation
 	}
 	for word := range strings.FieldsSeq(before) {
@@ -172,8 +173,9 @@ var passingKinds = [...]string{
 	"rate_limit", "overloaded", "timeout", "api_error", "server_error", "unavailable", "exhausted", "throttl", "internal", "deadline", "authentication", "permission",
 }
 
-// withoutClient returns a message without what clients and gateways put before it.
-func withoutClient(m string) string {
+// withoutClient returns a message without what clients and gateways put before it. In a message
+// that a provider has written, only the names of errors of known gateways are.
+func withoutClient(m string, isProviders bool) string {
 	for {
 		m = strings.TrimLeft(m, " \n\t")
 		if method, rest, ok := strings.Cut(m, " \"http"); ok && len(method) < 8 && strings.ToUpper(method) == method {
@@ -197,35 +199,46 @@ func withoutClient(m string) string {
 		if dash := strings.Index(head, " - "); dash >= 0 && (end < 0 || dash < end) {
 			end = dash + 1
 		}
-		if end < 0 || !isClient(strings.TrimSpace(m[:end])) {
+		if end < 0 {
+			return m
+		}
+		if words := strings.ToLower(strings.TrimSpace(m[:end])); !slices.Contains(gatewayWords[:], words) && (isProviders || !isClient(words)) {
 			return m
 		}
 		m = m[end+1:]
 	}
 }
 
-// isClient reports whether words before a colon or a comma are those of a client.
+// isClient reports whether words before a colon or a comma, in lower case, are those of a client.
 func isClient(words string) bool {
-	lower := strings.ToLower(words)
-	if slices.Contains(clientWords[:], lower) || strings.HasPrefix(lower, "the provider reports") {
+	if slices.Contains(clientWords[:], words) || strings.HasPrefix(words, "the provider reports") {
 		return true
 	}
-	if !strings.Contains(lower, " ") && (strings.HasSuffix(lower, "exception") || strings.HasSuffix(lower, "error")) {
-		return true
-	}
-	for word := range strings.FieldsSeq(lower) {
+	for word := range strings.FieldsSeq(words) {
 		if n, err := strconv.Atoi(word); err == nil && slices.Contains(refusedStatus[:], n) {
-			return !strings.ContainsAny(words, "'\"`")
+			return !strings.ContainsAny(words, "'\"`/") && !containsAny(words, requestWords[:])
 		}
 	}
 	return false
 }
 
+// isStatus reports whether words begin with a status of a refusal.
+func isStatus(words string) bool {
+	n, err := strconv.Atoi(words[:min(len(words), 3)])
+	return err == nil && slices.Contains(refusedStatus[:], n)
+}
+
+// gatewayWords are what gateways put before the message of a provider, in their own messages.
+var gatewayWords = [...]string{
+	"provider returned error", "upstream error", "error from provider", "the model returned the following errors",
+	"validationexception", "badrequesterror", "litellm.badrequesterror", "anthropicexception", "openaiexception", "bedrockexception", "vertexaiexception",
+}
+
 // isClientEnd reports whether words may be the end of what a client writes before the body of
 // an error: a status, or a few words that are not about the request.
 func isClientEnd(words string) bool {
-	if n := min(len(words), 3); slices.ContainsFunc(refusedStatus[:], func(status int) bool { return words[:n] == strconv.Itoa(status) }) {
-		words = words[n:]
+	if isStatus(words) {
+		words = words[3:]
 		return !strings.ContainsAny(words, "'`\"\n:,")
 	}
 	words, ok := strings.CutSuffix(strings.ToLower(words), ":")
@@ -233,12 +246,11 @@ func isClientEnd(words string) bool {
 }
 
 // requestWords are words about the content of a request.
-var requestWords = [...]string{"tool", "result", "content", "input", "output", "message", "value", "valid", "argument", "block", "field", "text"}
+var requestWords = [...]string{"unexpected", "payload", "data", "body", "json", "said", "tool", "result", "content", "input", "output", "message", "value", "valid", "argument", "block", "field", "text"}
 
-// clientWords are the words of clients that are known, besides names of errors and statuses.
+// clientWords are the words of clients that are known, besides statuses.
 var clientWords = [...]string{
-	"wire", "send", "request", "call", "message", "status", "status code", "https response error statuscode", "provider returned error", "upstream error",
-	"error from provider", "the model returned the following errors",
+	"wire", "send", "request", "call", "error", "message", "status", "status code", "https response error statuscode",
 }
 
 // cutPath returns the path at the beginning of a message, which may be quoted after "Invalid",
@@ -285,7 +297,7 @@ func pathLength(s string) (n int) {
 // named returns what stands between before, which s begins with, and after; the names of
 // tools, items and calls have no white space or quotation marks.
 func named(s, before, after string) (name string, ok bool) {
-	if !strings.HasPrefix(strings.ToLower(s), before) {
+	if !strings.HasPrefix(lowerASCII(s), before) {
 		return "", false
 	}
 	rest := s[len(before):]
@@ -330,9 +342,10 @@ var phrases = [...]phrase{
 	{"invalid encrypted_stdout", Block},
 }
 
-// refusalOf returns what an error refuses.
-func refusalOf(e saidError) Refusal {
-	m := withoutClient(e.Message[:min(len(e.Message), maxHead)])
+// refusalOf returns what an error refuses. isProviders says that a provider has written all of
+// its message.
+func refusalOf(e saidError, isProviders bool) Refusal {
+	m := withoutClient(text.Valid(e.Message[:text.Floor(e.Message, min(len(e.Message), maxHead))]), isProviders)
 	r := Refusal{Paths: e.Paths, Most: e.Most, Words: m[:text.Floor(m, min(len(m), maxWords))]}
 	path, rest, isQuoted, ok := cutPath(m)
 	if ok {
@@ -343,10 +356,7 @@ func refusalOf(e saidError) Refusal {
 		r.Paths = []string{e.Param}
 	}
 	m = strings.ReplaceAll(m, "`", "")
-	lower := strings.ToLower(m)
-	if len(lower) != len(m) {
-		return Refusal{} // letters of another length in small: no published message has any
-	}
+	lower := lowerASCII(m)
 	if isQuoted { // what follows may be a quotation of another part
 		const tooLong = "string too long. expected a string with maximum length "
 		if len(r.Paths) == 1 && strings.HasSuffix(r.Paths[0], "arguments") && strings.HasPrefix(lower, tooLong) {
@@ -398,4 +408,15 @@ func pixelsIn(s string) int {
 	s, _, _ = strings.Cut(s, " pixels")
 	n, _ := strconv.Atoi(s)
 	return n
+}
+
+// lowerASCII returns s with the capital letters A to Z in lower case, and so of the same length.
+func lowerASCII(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			b[i] = c | 0x20
+		}
+	}
+	return string(b)
 }
