@@ -192,7 +192,7 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 	} else {
 		again, r, err = a.h.Recover(ctx, at, err)
 	}
-	if r.Reason == ReasonRefused && r.Outcome == OutcomeFailed { // what the last report tells was put back
+	if r.wasBack { // what the last report tells was put back
 		for i, told := range slices.Backward(a.reports) {
 			if told.Reason == ReasonRefused && told.Outcome == OutcomeApplied {
 				a.reports = slices.Delete(a.reports, i, i+1)

@@ -65,6 +65,9 @@ type History struct {
 	running         slot          // taken while a step of Run runs
 	saving          slot          // taken while the log is written or compared with
 
+	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
+	toldCures []Report   // to be delivered once curing is free
+
 	mu sync.Mutex // protects the fields below
 	state
 	seen       int         // snapshots may share list[:seen], so it must not be written
@@ -307,6 +310,7 @@ func (h *History) String() string {
 // report of a compaction in the background. Close may be called more than once, and
 // always returns nil.
 func (h *History) Close() error {
+	h.prove(nil)
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true

@@ -16,13 +16,13 @@ import (
 //
 // If the provider has refused a part of the request, such as an image, Recover compacts
 // nothing. A line that says what was there takes the place of media, a block or the arguments
-// of a call, and signed or encrypted reasoning is left out from now on. This is done where the
-// error names it, in the words and paths of common providers, also in the floor, but never to
-// text or a pinned exchange. Paths are known for the formats of package wire; see
-// [PlaceError] for others. An error without a path is about the only such part of the
-// request, or the only image that is none. The report has ReasonRefused.
+// of a call, also in the floor, but not in pinned exchanges, and signed or encrypted reasoning
+// is left out from now on. Text is never cleared. What is cleared is what the error names, in
+// the words and paths of common providers; [PlaceError] is for formats that are not of package
+// wire. Without a path it is the only such part of the request, or the only image whose header
+// shows no size. The report has ReasonRefused; Undo restores all but reasoning.
 // Options.OnCompaction gets it once a request was accepted or failed for another reason. If
-// it is refused as before, Recover puts everything back and returns the first error.
+// the same is refused again, Recover puts it back and returns the first error.
 //
 // Many errors contain numbers. Recover uses them if the size in the error is between half
 // and twice the estimate for at, even if it then fails. The size of the prompt counts as

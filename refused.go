@@ -69,6 +69,19 @@ type cure struct {
 // recoverPlace is Recover for a provider that has refused a part of the request. If isLast is set,
 // the request is not sent again, and it only puts back what was cleared in vain.
 func (h *History) recoverPlace(at *Snapshot, cause error, isLast bool) (retry bool, r Report, err error) {
+	h.curing.Lock()
+	retry, r, err = h.recoverPlaceAlone(at, cause, isLast)
+	told := h.toldCures
+	h.toldCures = nil
+	h.curing.Unlock()
+	for _, r := range told {
+		h.deliver(r)
+	}
+	return retry, r, err
+}
+
+// recoverPlaceAlone is recoverPlace for one caller at a time. It leaves reports in h.toldCures.
+func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (retry bool, r Report, err error) {
 	r = h.notNeededReport()
 	r.Reason = ReasonRefused
 	h.mu.Lock()
@@ -77,36 +90,89 @@ func (h *History) recoverPlace(at *Snapshot, cause error, isLast bool) (retry bo
 		err = ErrClosed
 	}
 	c := &cure{refusal: overflow.Refused(cause), cause: cause}
-	body, last := overflow.Body{}, h.cure
-	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); err == nil && i >= 0 {
-		format := h.encodings[i].format
-		h.mu.Unlock()
-		body, _ = bodyOf(at, format)
-		h.mu.Lock()
+	var format any
+	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); i >= 0 {
+		format = h.encodings[i].format
 	}
+	last := h.cure
 	h.mu.Unlock()
 	if err != nil {
 		return h.notRecovered(ReasonRefused, err, cause)
 	}
-	if err = c.find(at, body); err == nil && last != nil {
-		switch {
-		case at.version < last.version && last.isOf(c): // another request has cured it since
-			return true, r, nil
-		case at.version >= last.version && (last.isOf(c) || last.refusal.Kind == c.refusal.Kind && len(c.places) == 0 && c.release == 0):
-			return false, h.giveUp(last), last.cause
-		}
-		h.prove(nil)
+	body := overflow.Body{}
+	if format != nil {
+		body, _ = bodyOf(at, format)
 	}
-	if err == nil && len(c.places) == 0 && c.release == 0 || isLast {
+	if last != nil && at.version >= last.version && last.isBack(c, at, &body) {
+		return false, h.giveUp(last), last.cause
+	}
+	switch err = c.find(at, &body); {
+	case err == nil && last != nil && at.version < last.version && last.isOf(c): // another request has cured it since
+		return true, r, nil
+	case err == nil && last != nil && at.version >= last.version && last.isOf(c):
+		return false, h.giveUp(last), last.cause
+	case err == nil && len(c.places) == 0 && c.release == 0, err == nil && isLast:
+		h.settle(nil)
 		return false, r, cause
 	}
+	h.settle(nil)
 	if err == nil {
 		err = h.applyCure(at, c)
 	}
-	if err != nil {
+	switch {
+	case isStale(err) && at.version < h.Snapshot().version: // the next request tells whether it is still refused
+		return true, r, nil
+	case err != nil:
 		return h.notRecovered(ReasonRefused, err, cause)
 	}
 	return true, c.report, nil
+}
+
+// isBack reports whether a provider refuses what c has cleared: it names the same part, or where
+// the line stands that took its place, or no place at all.
+func (c *cure) isBack(again *cure, at *Snapshot, body *overflow.Body) bool {
+	if named := placesIn(again.cause); named != nil {
+		return c.isOf(&cure{places: named})
+	}
+	if again.refusal.Kind != c.refusal.Kind {
+		return false
+	}
+	if c.release != 0 {
+		return len(again.refusal.Paths) > 0 && slices.Equal(again.refusal.Paths, c.refusal.Paths) || !again.finds(at, body)
+	}
+	located := false
+	for _, path := range again.refusal.Paths {
+		if within := body.At(path); within != nil {
+			located = true
+			for s := range overflow.Strings(within[0]) {
+				if slices.ContainsFunc(c.places, func(p Place) bool { return at.partAt(p) == s }) {
+					return true
+				}
+			}
+		}
+	}
+	return !located && !again.finds(at, body)
+}
+
+// finds reports whether there is anything to clear in at.
+func (c *cure) finds(at *Snapshot, body *overflow.Body) bool {
+	own := cure{refusal: c.refusal, cause: c.cause}
+	return own.find(at, body) == nil && (len(own.places) > 0 || own.release != 0)
+}
+
+// partAt returns the text or the arguments at a place, or the empty string.
+func (s *state) partAt(p Place) string {
+	for spot := range s.spots {
+		if spot.e != nil && spot.e.id == p.ID && spot.part == p.Part && spot.inside == p.Inside {
+			switch p := spot.p.(type) {
+			case Text:
+				return string(p)
+			case ToolCall:
+				return p.Arguments
+			}
+		}
+	}
+	return ""
 }
 
 // isPlaced reports whether a provider has refused a part of a request.
@@ -144,6 +210,7 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 		if c.report.Outcome == OutcomeDeclined {
 			return cmp.Or(c.report.Cause, ErrNoGain)
 		}
+		c.places = slices.DeleteFunc(c.places, func(p Place) bool { return slices.Contains(c.report.Spared, p.ID) })
 		c.report.Refused = c.places
 	}
 	h.mu.Lock()
@@ -164,23 +231,40 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	return nil
 }
 
-// prove delivers the report of the cure in place, if there is one: the provider has accepted
-// a request that was made since, or has refused it for another reason. at is the snapshot of
-// that request, or nil.
-func (h *History) prove(at *Snapshot) {
+// settle ends the trial of the cure in place, if there is one: the provider has accepted a request
+// that was made since, or has refused it for another reason. at is the snapshot of that request,
+// or nil. The report is left in h.toldCures.
+func (h *History) settle(at *Snapshot) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	if at != nil {
-		clear(h.encodings)
-		h.encodings = h.encodings[:0]
+		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at.version <= at.version })
 	}
-	c := h.cure
-	if c == nil || at != nil && at.version < c.version {
-		h.mu.Unlock()
+	if c := h.cure; c != nil && (at == nil || at.version >= c.version) {
+		h.cure, h.toldCures = nil, append(h.toldCures, c.report)
+	}
+}
+
+// isOnTrial reports whether there is a request that was not answered, or a cure in place.
+func (h *History) isOnTrial() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cure != nil || len(h.encodings) > 0
+}
+
+// prove is settle, and delivers the report.
+func (h *History) prove(at *Snapshot) {
+	if !h.isOnTrial() {
 		return
 	}
-	h.cure = nil
-	h.mu.Unlock()
-	h.deliver(c.report)
+	h.curing.Lock()
+	h.settle(at)
+	told := h.toldCures
+	h.toldCures = nil
+	h.curing.Unlock()
+	for _, r := range told {
+		h.deliver(r)
+	}
 }
 
 // giveUp puts back what a cure has cleared, since the provider refuses the request as before,
@@ -195,18 +279,19 @@ func (h *History) giveUp(c *cure) Report {
 	}
 	h.mu.Unlock()
 	r := h.notNeededReport()
-	r.Reason, r.Outcome = ReasonRefused, OutcomeFailed
+	r.Reason, r.Outcome, r.wasBack = ReasonRefused, OutcomeFailed, true
 	r.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
 	if len(c.places) > 0 {
-		if err := h.Undo(c.report); err != nil { // there was another edit, and it stays
-			r.Cause = err
+		if err := h.Undo(c.report); err != nil { // there was another edit, and what was cleared stays
+			r.Cause, r.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
+			h.toldCures = append(h.toldCures, c.report)
 		}
 	}
 	h.mu.Lock()
 	h.heldSince, h.heldAt = since, held
 	h.answers = h.viewLocked()
 	h.mu.Unlock()
-	h.deliver(r)
+	h.toldCures = append(h.toldCures, r)
 	return r
 }
 
@@ -228,7 +313,7 @@ type spot struct {
 }
 
 // find finds what a provider has refused in the request that was made of at.
-func (c *cure) find(at *Snapshot, body overflow.Body) error {
+func (c *cure) find(at *Snapshot, body *overflow.Body) error {
 	if named := placesIn(c.cause); named != nil {
 		return c.take(at, named)
 	}
@@ -290,10 +375,22 @@ func placesIn(err error) (places []Place) {
 	return places
 }
 
+// wordsOf returns what the provider says in the error of a caller.
+func wordsOf(err error) string {
+	left := 64
+	words := err
+	eachError(err, &left, func(err error) {
+		if e, ok := err.(*PlaceError); ok && e != nil && e.Err != nil {
+			words = e.Err
+		}
+	})
+	return printError(words)
+}
+
 // take takes what the caller names.
 func (c *cure) take(at *Snapshot, places []Place) error {
 	if c.refusal.Words == "" {
-		c.refusal.Words = printError(c.cause)
+		c.refusal.Words = wordsOf(c.cause)
 	}
 	var found []spot
 	var release ID
@@ -317,7 +414,7 @@ func (c *cure) take(at *Snapshot, places []Place) error {
 			}
 		}
 		if i < 0 {
-			return &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have", p.Part, p.Inside), ID: p.ID}
+			return &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have; Inside is -1 for a part of the message itself", p.Part, p.Inside), ID: p.ID}
 		}
 	}
 	if c.release = release; release <= at.released {

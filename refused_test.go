@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -446,5 +447,73 @@ func TestPlaceError(t *testing.T) {
 			assert.True(t, ok, "%s: %v", name, err)
 			assert.NotEqual(t, convo.OutcomeApplied, r.Outcome)
 		})
+	}
+}
+
+// A PlaceError that is returned again puts back what it named, and an edit between keeps it and
+// tells it.
+func TestRecover_PlaceErrorInVain(t *testing.T) {
+	for _, isEdited := range []bool{false, true} {
+		var told []convo.Report
+		h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
+		before := h.Snapshot().Messages()
+		first := &convo.PlaceError{Places: []convo.Place{{ID: 1, Part: 1, Inside: -1}}, Err: errors.New("no")}
+		asked := 0
+		reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
+			if asked++; asked == 2 && isEdited {
+				_, err := h.Apply(s, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+				require.NoError(t, err)
+			}
+			return convo.Reply{}, first
+		})
+		require.Equal(t, error(first), err)
+		assert.Equal(t, 2, asked)
+		applied := slices.ContainsFunc(told, func(r convo.Report) bool { return len(r.Refused) > 0 })
+		assert.Equal(t, isEdited, applied)
+		assert.Len(t, reply.Reports, map[bool]int{false: 1, true: 2}[isEdited])
+		if !isEdited {
+			assert.Equal(t, before, h.Snapshot().Messages())
+		}
+	}
+}
+
+// Requests that are refused at the same time are all sent again.
+func TestRecover_PlaceConcurrent(t *testing.T) {
+	for range 20 {
+		h := manyImages(t, nil)
+		at := h.Snapshot()
+		_, err := wire.Anthropic{}.Encode(at)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for _, place := range []string{"messages.0.content.1", "messages.0.content.1", "messages.4.content.1", "messages.4.content.3"} {
+			all.Go(func() {
+				retry, _, err := h.Recover(t.Context(), at, errors.New(place+": Could not process image"))
+				assert.True(t, retry)
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Less(t, countMedia(h.Snapshot().Messages()), 5)
+	}
+}
+
+// An own loop proves what was cleared by the usage or the answer that it reports.
+func TestRecover_PlaceOwnLoop(t *testing.T) {
+	for name, accepted := range map[string]func(h *convo.History){
+		"usage": func(h *convo.History) {
+			require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 3000, Output: 5}))
+		},
+		"answer": func(h *convo.History) { mustAppend(t, h, convo.Assistant("answer")) },
+		"close":  func(h *convo.History) { require.NoError(t, h.Close()) },
+	} {
+		var told []convo.Report
+		h := historyOf(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }}, convo.User("look", image("one")))
+		retry, _, err := h.Recover(t.Context(), h.Snapshot(), errors.New("Could not process image"))
+		require.NoError(t, err)
+		assert.True(t, retry)
+		assert.Empty(t, told)
+		accepted(h)
+		require.Len(t, told, 1, name)
+		assert.Len(t, told[0].Refused, 1)
 	}
 }

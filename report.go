@@ -109,6 +109,7 @@ type Report struct {
 	PrefixKept float64
 
 	left    *departure // nil: nothing left the view or was changed in it
+	wasBack bool       // what a refusal had cleared was put back
 	yielded bool       // messages of Options.AfterCompaction left the view
 }
 

@@ -43,6 +43,9 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 		h.warnOfUsage(at, u, doubt)
 	}
 	h.warnRising()
+	if err == nil {
+		h.prove(at)
+	}
 	return err
 }
 
