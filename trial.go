@@ -1,0 +1,65 @@
+package convo
+
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/overflow"
+)
+
+// An encoding is a snapshot and the format that has encoded it.
+type encoding struct {
+	at     *Snapshot
+	format any
+}
+
+// mostEncodings is how many snapshots a History remembers as encoded.
+const mostEncodings = 4
+
+// A cure is what Recover clears after a refusal.
+type cure struct {
+	refusal overflow.Refusal
+	cause   error // of the provider, the first one
+	places  []Place
+	release ID // signed reasoning up to this entry is left out; 0: none is
+
+	// These are set once it is applied.
+	report   Report
+	version  uint64 // of the view
+	released ID     // h.released before
+}
+
+// settle ends the trial of the cure in place, if there is one: the provider has accepted a request
+// that was made since, or has refused it for another reason. at is the snapshot of that request,
+// or nil. The report is left in h.toldCures.
+func (h *History) settle(at *Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at != nil {
+		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at.version <= at.version })
+	}
+	if c := h.cure; c != nil && (at == nil || at.version >= c.version) {
+		h.cure, h.toldCures = nil, append(h.toldCures, c.report)
+	}
+}
+
+// isOnTrial reports whether there is a request that was not answered, or a cure in place.
+func (h *History) isOnTrial() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cure != nil || len(h.encodings) > 0
+}
+
+// prove is settle, and delivers the report.
+func (h *History) prove(at *Snapshot) {
+	if !h.isOnTrial() {
+		return
+	}
+	h.curing.Lock()
+	h.settle(at)
+	told := h.toldCures
+	h.toldCures = nil
+	h.curing.Unlock()
+	for _, r := range told {
+		h.deliver(r)
+	}
+}
