@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -203,6 +205,19 @@ func (h *host) list() (list []fantasy.Message) {
 	return list
 }
 
+// pngOf returns an image that is not that of another page.
+func pngOf(page int) []byte {
+	img := image.NewGray(image.Rect(0, 0, 32, 32))
+	for i := range img.Pix {
+		img.Pix[i] = byte(i * (page + 3))
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
 // images puts the image of a result beside it, as crush does for most providers.
 func images(list []fantasy.Message) (out []fantasy.Message) {
 	var files []fantasy.MessagePart
@@ -244,7 +259,7 @@ func pages(interrupt func() bool) []fantasy.AgentTool {
 		return fantasy.NewTextResponse(strings.Repeat(line, 30)), nil
 	})
 	look := fantasy.NewAgentTool("look", "Shows a page.", func(_ context.Context, in page, _ fantasy.ToolCall) (fantasy.ToolResponse, error) {
-		r := fantasy.NewImageResponse([]byte(strings.Repeat(fmt.Sprint("png ", in.Page, " "), 20)), "image/png")
+		r := fantasy.NewImageResponse(pngOf(in.Page), "image/png")
 		r.Content = "A page."
 		return r, nil
 	})
