@@ -517,3 +517,19 @@ func TestRecover_PlaceOwnLoop(t *testing.T) {
 		assert.Len(t, told[0].Refused, 1)
 	}
 }
+
+// A part that an edit by hand has replaced by an empty text is in Decisions as a whole message.
+func TestResume_EmptyText(t *testing.T) {
+	row := convo.User("look", image("x"))
+	row.Key = "k1"
+	h := historyOf(t, nil, row)
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 1, Parts: []convo.Part{convo.Text("look"), convo.Text("")}}}})
+	require.NoError(t, err)
+	data, err := h.Decisions()
+	require.NoError(t, err)
+	d, err := convo.ReadDecisions(data)
+	require.NoError(t, err)
+	again, err := convo.Resume(d, rowsOf(row), nil)
+	require.NoError(t, err)
+	assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+}

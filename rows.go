@@ -398,7 +398,8 @@ func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bo
 		changes[i].id = e.id
 		marked.mark(changes[i])
 	}
-	if e.final != (len(changes) > 0) || !reflect.DeepEqual(marked.Parts, o.read.Parts) {
+	isEmpty := func(c rowChange) bool { return c.mark == "" } // that means another change
+	if e.final != (len(changes) > 0) || slices.ContainsFunc(changes, isEmpty) || !reflect.DeepEqual(marked.Parts, o.read.Parts) {
 		return false, nil, false
 	}
 	if e.msg.Role != RoleTool {
