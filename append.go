@@ -386,6 +386,9 @@ func (h *History) bindLocked(batch []pendingEntry) {
 			}
 		}
 		if e.msg.Role == RoleAssistant {
+			if before := h.version - 1; first && sent.version == before { // nothing has changed since it was prepared
+				h.answered(&h.state, before)
+			}
 			h.answers = sentView{}
 		}
 		if e.msg.Role == RoleAssistant && !batch[i].bound {

@@ -166,7 +166,11 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	m := h.marks
 	n.target = m.low
 	total := h.upperLocked()
-	h.measureLocked(r, total, m.limit)
+	again := h.measureLocked(r, total, m.limit)
+	lost := again > m.minFree && h.request.tell(r.PrefixEnd)
+	if lost {
+		h.request = h.request.withTold(r.PrefixEnd)
+	}
 	askTrigger, warn := false, false
 	switch {
 	case h.endedLocked():
@@ -192,6 +196,9 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		if due, err = isDue(h.trigger, h.Status()); h.isClosed() { // by the Trigger
 			r.Fits, due, err = false, false, ErrClosed
 		}
+	}
+	if lost {
+		h.warn("convo: a change makes the next request differ early from the last one, so most of it has to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
 	if warn {
 		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")

@@ -253,7 +253,9 @@ func (h *History) answerFaultLocked() error {
 func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
 	for {
 		at, r, err := a.h.Prepare(ctx)
-		a.report(r)
+		if a.report(r); r.PrefixKept < 1 && !slices.ContainsFunc(a.reports, func(r Report) bool { return r.PrefixKept < 1 }) {
+			a.reports = append(a.reports, r)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -706,6 +706,9 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	h.measureBeforeLocked(r)
 	before := h.state.clipped()
 	next := before
+	if next.request == nil {
+		next.request = before.asRequest()
+	}
 	done, err := next.perform(ed, p)
 	if err != nil || done.retry {
 		return done.retry, err
@@ -750,11 +753,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
 	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.Fits = h.fitsLocked()
-	sent := before.reported()
-	if h.heard {
-		sent = h.known().cal.at
-	}
-	r.PrefixKept = prefixKept(sent, &h.state)
+	r.PrefixKept, r.PrefixEnd, _ = h.prefixKept()
 	h.releaseViewsLocked(0)
 	return false, nil
 }

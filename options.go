@@ -191,23 +191,22 @@ type Options struct {
 	// tokens_after, messages_before, messages_after; dropped, summarised, cleared, shortened,
 	// rewritten and kept, which are numbers of entries; dropped_first, which says whether the
 	// user's first message was dropped unread; summary_before, summary_after, model, calls,
-	// unread, not_kept, released, prefix_kept, named_limit, duration.
+	// unread, not_kept, released, prefix_kept, prefix_end, named_limit, duration.
 	//
-	// The other lines are at level Warn. Each is logged for:
+	// The other lines are at level Warn; docs/logging.md shows all. Each is logged for:
 	//
 	//   - a History that is compacted only when a provider refuses a request, once
 	//   - limits whose window is Assumed, once, with window and model
+	//   - a change other than an edit after which more than Limits.MinFree has to be written to
+	//     the prompt cache again, with change and prefix_kept (of the [Report]), and raw tokens
 	//   - a request that alone exceeds what the account may use in a minute, see
 	//     [History.Recover], with quota, requested and the new limit
-	//   - usage that RecordUsage ignores because it cannot be true, and that Do was given and
-	//     RecordUsage refuses, with cause, the reported input tokens as input, the raw tokens
-	//     of the snapshot as raw, and model
+	//   - usage that RecordUsage ignores, and that Do was given and RecordUsage refuses, with
+	//     cause, the reported input, the raw tokens of the snapshot as raw, and model
 	//   - usage that grows faster than the requests, once, with reports and model
 	//   - a [Handler] that panicked or ended its goroutine, with tool, cause and stack
 	//   - messages that [History.Reload] returns as refused, with messages and key
 	//   - old records that were not removed, see NoArchive, with key and cause
-	//
-	// docs/logging.md shows each line as it is printed.
 	Logger *slog.Logger
 }
 

@@ -46,6 +46,7 @@ func difference(from, to *picture) *stateJSON {
 		r.back = new(to.view.takenBack)
 	}
 	r.left = changed(from.view.newestLeft(), to.view.newestLeft())
+	r.setRequest(from.view.request, to.view.request)
 	return r
 }
 
@@ -240,6 +241,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.tools = cmp.Or(next.tools, r.tools)
 	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
 	r.back, r.left = cmp.Or(next.back, r.back), cmp.Or(next.left, r.left)
+	r.heads, r.sent = cmp.Or(next.heads, r.heads), cmp.Or(next.sent, r.sent)
 	if err := r.leave(next.out); err != nil {
 		return err
 	}

@@ -191,6 +191,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
 	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
+	h.request = t.request
 	h.seen = 0
 	h.sumPins()
 	h.calls = callsOf(h.list)

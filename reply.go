@@ -31,7 +31,7 @@ type Reply struct {
 
 	IDs     []ID     // of the entries that Messages were appended as; those without one come last
 	Queued  int      // how many queued messages were appended after the answer, and wait for one
-	Reports []Report // of the compactions made or attempted for this request, and of results that were cut; see ReasonAppend
+	Reports []Report // of the compactions made or attempted for this request, of results that were cut (see ReasonAppend), and of a lost prefix (see PrefixKept)
 }
 
 // Text returns the text of the messages except results, joined by newlines.
@@ -214,6 +214,7 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
 	before := h.answers
 	h.answers = viewSent(at)
+	h.answered(&at.state, at.version)
 	h.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
 		h.answers = before

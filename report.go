@@ -103,10 +103,11 @@ type Report struct {
 	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Bound
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
-	// PrefixKept is the fraction, from 0 to 1, of the last sent request that is also the start
-	// of the next one, and so may hit the prompt cache; 1 if no edit was applied. The last
-	// sent one is the snapshot last given to RecordUsage, or else the view before the edit.
+	// PrefixKept is the fraction, from 0 to 1, of the last answered request that is also the
+	// start of the next one, and so may hit the prompt cache. It is known after a load, too.
+	// Without an answer it is 1, and an edit compares with the view before it.
 	PrefixKept float64
+	PrefixEnd  string // what ends that start: "model", "tools: " and names, "system", "edit", "rollback" or "ephemeral"
 
 	left    *departure // nil: nothing left the view or was changed in it
 	wasBack bool       // what a refusal had cleared was put back
@@ -218,6 +219,7 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("not_kept", r.NotKept),
 		slog.Int("released", r.Released),
 		slog.Float64("prefix_kept", r.PrefixKept),
+		slog.String("prefix_end", r.PrefixEnd),
 		slog.Int("named_limit", r.NamedLimit),
 		slog.Duration("duration", r.Duration),
 	}
@@ -445,36 +447,6 @@ func (h *History) warn(text string, args ...any) {
 	h.opts.Logger.Warn(text, args...)
 }
 
-// prefixKept returns the fraction of the raw tokens of sent that are also the start of
-// next. Tools stand before everything else. Ephemeral messages do not count.
-func prefixKept(sent *reported, next *state) float64 {
-	total := sent.raw
-	if total == 0 {
-		return 1
-	}
-	if sent.tools != next.tools {
-		return 0
-	}
-	same, all := samePrefix(sent.sys, next.sys)
-	same += sent.tools.tokens()
-	if all && sent.summary == next.summary {
-		list, _ := samePrefix(sent.list, next.list)
-		same += sent.summary.tokens() + list
-	}
-	return float64(same) / float64(total)
-}
-
-// samePrefix returns the raw tokens of the common prefix of both lists, and whether the
-// lists are the same.
-func samePrefix(a shown, b []*entry) (raw int64, all bool) {
-	n := 0
-	for n < a.len() && n < len(b) && a.at(n) == b[n].trace() {
-		raw += b[n].tokens
-		n++
-	}
-	return raw, n == a.len() && n == len(b)
-}
-
 // measureBeforeLocked sets all sizes in a report, including those after the edit, to
 // the sizes of the current view.
 func (h *History) measureBeforeLocked(r *Report) {
@@ -482,13 +454,15 @@ func (h *History) measureBeforeLocked(r *Report) {
 }
 
 // measureLocked is like measureBeforeLocked, given the upper bound of the next request
-// and the limit.
-func (h *History) measureLocked(r *Report, total, limit int64) {
+// and the limit. It returns the raw tokens of the last request that have to be read again.
+func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit, r.PrefixKept = total <= limit && !h.endedLocked(), orZero(limit, h.limits.Window), 1
+	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.limits.Window)
+	r.PrefixKept, r.PrefixEnd, again = h.prefixKept()
+	return again
 }
 
 // fitsLocked reports whether the next request is within the limit.

@@ -121,7 +121,9 @@ func TestReport_NotApplied(t *testing.T) {
 				if r.Outcome == convo.OutcomeApplied {
 					continue // the other edit
 				}
-				assert.InDelta(t, 1, r.PrefixKept, 0)
+				if r.Outcome != convo.OutcomeStale { // after the other edit
+					assert.InDelta(t, 1, r.PrefixKept, 0)
+				}
 				assert.Zero(t, r.Unread)
 			}
 		})
@@ -285,7 +287,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+27)
+	assert.Len(t, applied, 3+28)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))

@@ -94,6 +94,7 @@ func (h *History) load(s *Snapshot) error {
 func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h, s := l.h, l.from
+	was := &s.state
 	l.byHand = s.imported
 	h.last, h.touched, h.appended, h.meta, h.released, h.takenBack, h.left = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack, s.left
 	if s.summary != nil {
@@ -120,6 +121,7 @@ func (l *loader) fill() (err error) {
 		h.pins = l.pins
 		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
+	h.request = was.request.counted(was.list, h.list)
 	if h.opts.AsSent {
 		h.bindAll()
 	}

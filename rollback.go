@@ -557,7 +557,11 @@ func (h *History) takeBackLocked(n int, last ID) {
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
 	h.unsummarisedLocked(at.summary)
+	before := h.request
 	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
+	if h.request != before {
+		h.request = h.request.back()
+	}
 	h.seen = 0
 	h.releaseViewsLocked(0)
 	h.summary, h.appended, h.left = at.summary, at.appended, at.left

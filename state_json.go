@@ -44,9 +44,11 @@ type stateJSON struct {
 	counter string    // name of the counter of the entries' tokens; see counter.name
 	pins    []ID      // new pins
 	unpin   []ID
-	queue   *[]*queued // all of it
-	back    *[]Range   // what was taken back: all of it
-	left    *leftRow   // the newest row that an edit dropped and no rollback took back; zero: there is none any more
+	queue   *[]*queued      // all of it
+	back    *[]Range        // what was taken back: all of it
+	heads   *requestHeads   // of the last answered request
+	sent    *requestFigures // the same
+	left    *leftRow        // the newest row that an edit dropped and no rollback took back; zero: there is none any more
 
 	// In Decisions, rows stand in place of entries that the application has. appendRows
 	// writes them, and is nil elsewhere.
@@ -202,11 +204,19 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 		out.back = &s.takenBack
 	}
 	out.left = changed(leftRow{}, s.newestLeft())
+	out.setRequest(nil, s.request)
 	data, err := out.encode()
 	if err != nil {
 		return nil, err
 	}
 	return data, nil
+}
+
+// setRequest sets the changes of the last request. Both may be nil.
+func (in *stateJSON) setRequest(from, to *request) {
+	was, now := orNil(from), orNil(to)
+	in.heads = changed(was.requestHeads, now.requestHeads)
+	in.sent = changed(was.requestFigures, now.requestFigures)
 }
 
 // changed returns a pointer to the new value, or nil if it is equal to the old one.
@@ -282,6 +292,12 @@ func (s *stateJSON) encode() ([]byte, error) {
 	}
 	if s.left != nil {
 		dst = strictjson.AppendObject(strictjson.Key(dst, "left"), s.left.fields())
+	}
+	if s.heads != nil {
+		dst = strictjson.Text(dst, "heads", s.heads.text())
+	}
+	if s.sent != nil {
+		dst = s.sent.append(dst)
 	}
 	dst = appendRanges(dst, "undone", s.undone)
 	dst = appendList(dst, "past", s.past, one)
@@ -527,7 +543,7 @@ func decodeSnapshot(data []byte) (*stateJSON, error) {
 
 // snapshotKeys are the fields of a snapshot's JSON.
 var snapshotKeys = [...]string{
-	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back", "left",
+	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back", "left", "heads", "sent",
 }
 
 // decodeState reads the JSON of a record or of Decisions. An error is a *SnapshotError.
@@ -613,6 +629,10 @@ func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
 	case "left":
 		in.left = new(leftRow)
 		r.Fields(in.left.fields())
+	case "heads":
+		in.heads = readHeads(r)
+	case "sent":
+		in.sent = readFigures(r)
 	default:
 		r.Unknown(key)
 	}
@@ -862,6 +882,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 		s.summary = s.id.place(*in.summary)
 		s.summary.sum.Tokens = clampInt(s.summary.raw)
 	}
+	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil
 }
 
@@ -913,6 +934,38 @@ func (in *stateJSON) checkLeft() error {
 		return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
 	}
 	return nil
+}
+
+// append appends the JSON of f: a list that ends before its last zeros.
+func (f *requestFigures) append(dst []byte) []byte {
+	all := f.numbers()
+	n := len(all)
+	for n > 0 && *all[n-1] == 0 {
+		n--
+	}
+	return appendArray(dst, "sent", all[:n], func(dst []byte, n *int64) []byte { return strconv.AppendInt(dst, *n, 10) })
+}
+
+// readFigures reads what append has written.
+func readFigures(r *strictjson.Reader) *requestFigures {
+	f := new(requestFigures)
+	all := f.numbers()
+	for i, n := range readList(r, (*strictjson.Reader).Int64) {
+		if i >= len(all) || n < 0 || n > maxTotal {
+			r.Fail(fmt.Errorf("number %d of sent is %d, want at most %d numbers from 0 to %d", i, n, len(all), int64(maxTotal)))
+			break
+		}
+		*all[i] = n
+	}
+	return f
+}
+
+// text returns h as it is saved, and readHeads reads that.
+func (h *requestHeads) text() string { return sumsText(h.model, h.tools, h.sys, h.summary, h.eph) }
+
+func readHeads(r *strictjson.Reader) *requestHeads {
+	sums := readSums(r, 5)
+	return &requestHeads{sums[0], sums[1], sums[2], sums[3], sums[4]}
 }
 
 // ascend reports whether the ranges ascend, from 1 to last.

@@ -31,9 +31,8 @@ import (
 //   - a figure below a quarter of the raw tokens: it lacks a part of the request, most
 //     often the tokens that the provider read from its cache.
 //
-// Ignored figures are logged as warnings (see Options.Logger), those below a quarter only
-// once for each History. A long run of reports that are all above the estimate, as sums
-// over several requests are, is also logged once.
+// Ignored figures are logged as warnings, those below a quarter only once. A long run of
+// reports above the estimate, as sums over several requests are, is also logged once.
 //
 // RecordUsage returns a [*StaleError] for a snapshot that is not from this History, and a
 // [*ValueError] if a figure is negative or greater than the figure that it is a part of.
@@ -78,6 +77,7 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		return nil, err
 	}
 	h.sentLocked(at)
+	h.answered(&at.state, at.version)
 	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil
 	}

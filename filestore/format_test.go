@@ -94,7 +94,7 @@ func sumOf(text []byte) string {
 func (s readState) with(data object) readState {
 	next := readState{object{}, maps.Clone(s.entries), maps.Clone(s.pins)}
 	list := func(name string) []any { l, _ := data[name].([]any); return l }
-	for _, name := range []string{"key", "log", "title", "meta", "learned", "cal", "seen", "tools", "summary", "system", "queue", "taken_back", "left"} {
+	for _, name := range []string{"key", "log", "title", "meta", "learned", "cal", "seen", "tools", "summary", "system", "queue", "taken_back", "left", "heads", "sent"} {
 		if value, ok := s.fields[name]; ok {
 			next.fields[name] = value
 		}
@@ -125,7 +125,7 @@ func (s readState) with(data object) readState {
 // snapshot returns the state as the JSON of a snapshot has it, apart from what was learned.
 func (s readState) snapshot() object {
 	out := object{"version": 1.0}
-	for _, name := range []string{"key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "tools", "summary", "system", "queue", "taken_back", "left"} {
+	for _, name := range []string{"key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "tools", "summary", "system", "queue", "taken_back", "left", "heads", "sent"} {
 		switch value := s.fields[name].(type) {
 		case []any:
 			if len(value) > 0 {

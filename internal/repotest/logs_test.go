@@ -85,6 +85,15 @@ func logLines(t *testing.T) []string {
 		require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: input * input / 100}))
 	}
 
+	h = historyOf(t, of(convo.Limits{Window: 10_000, MinFree: 100}, nil), convo.User(strings.Repeat("word ", 1_000)))
+	at, _, err := h.Prepare(ctx)
+	require.NoError(t, err)
+	_, err = h.AppendReply(at, convo.Reply{Messages: []convo.Message{convo.Assistant("a")}})
+	require.NoError(t, err)
+	require.NoError(t, h.SetSystem(convo.System("guide")))
+	_, _, err = h.Prepare(ctx)
+	require.NoError(t, err)
+
 	h = historyOf(t, of(convo.Limits{Window: 10_000}, convo.Truncate{}), talk(60)...)
 	_, _, err = h.Recover(ctx, h.Snapshot(), errors.New("Request too large for m on tokens per min (TPM): Limit 1000, Requested 1400"))
 	require.NoError(t, err)
