@@ -17,6 +17,7 @@ type request struct {
 	raw   int64             // raw tokens of the kept entries
 	lost  []fingerprint.Sum // of the entries that are gone; nil: none, or they are not known
 	tools *toolset          // nil: none, or they are not known
+	name  string            // of the model; empty: none, or it is not known
 	after uint64            // 1 more than the version of its view; 0: another History made that
 	told  string            // the end of the prefix that was logged last
 }
@@ -35,7 +36,12 @@ type requestFigures struct {
 // heads returns the fingerprints of what stands around the list.
 func (s *state) requestHeads() requestHeads {
 	f := s.frame()
-	h := requestHeads{fingerprint.Sum(0).String(s.known().model), f.tools, fingerprint.Sum(f.sys), 0, f.eph}
+	h := requestHeads{tools: f.tools, sys: fingerprint.Sum(f.sys), eph: f.eph}
+	if r := s.request; r != nil && r.name == s.known().model && r.name != "" {
+		h.model = r.model // as computed before
+	} else {
+		h.model = fingerprint.Sum(0).String(s.known().model)
+	}
 	if s.summary != nil {
 		h.summary = s.summary.content
 	}
@@ -44,7 +50,7 @@ func (s *state) requestHeads() requestHeads {
 
 // asRequest returns the view as a request.
 func (s *state) asRequest() *request {
-	r := &request{requestHeads: s.requestHeads(), raw: s.listRaw, tools: s.tools, requestFigures: requestFigures{
+	r := &request{requestHeads: s.requestHeads(), raw: s.listRaw, tools: s.tools, name: s.known().model, requestFigures: requestFigures{
 		kept: int64(len(s.list)), toolsRaw: s.tools.tokens(), sysRaw: s.sysRaw, summaryRaw: s.summary.tokens(), ephRaw: s.eph.tokens(),
 	}}
 	if s.eph != nil {
