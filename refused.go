@@ -279,6 +279,10 @@ func (c *cure) find(at *Snapshot, body *overflow.Body) error {
 	switch c.refusal.Kind {
 	case overflow.Reference:
 		found = all // to this tool
+	case overflow.Container:
+		if c.refusal.Name != "" || isOneContainer(all) {
+			found = all // in this container
+		}
 	case overflow.Block:
 		if c.refusal.Name != "" {
 			found = all // with this id
@@ -419,12 +423,22 @@ func isRefused(p Part, r overflow.Refusal) bool {
 			return blockOf(p).is("reasoning")
 		case overflow.Reference:
 			return blockOf(p).refersTo(r.Name)
+		case overflow.Container:
+			id, ok := blockOf(p)["container_id"].(string)
+			return ok && (r.Name == "" || r.Name == id)
 		case overflow.Block:
 			b := blockOf(p)
 			return r.Name == "" || b["id"] == r.Name || b["tool_use_id"] == r.Name
 		}
 	}
 	return false
+}
+
+// isOneContainer reports whether all of these parts ran in the same container.
+func isOneContainer(all []spot) bool {
+	return !slices.ContainsFunc(all, func(s spot) bool {
+		return blockOf(s.p.(Opaque))["container_id"] != blockOf(all[0].p.(Opaque))["container_id"]
+	})
 }
 
 // A block is the JSON of an Opaque.

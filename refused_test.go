@@ -184,6 +184,42 @@ func TestRecover_Place(t *testing.T) {
 	}
 }
 
+// Code of the provider whose container has expired is cleared, and code of other containers is not.
+func TestRecover_ExpiredContainer(t *testing.T) {
+	const format = "openai-responses"
+	ran := func(id, container string) convo.Opaque {
+		return convo.Opaque{Format: format, JSON: fmt.Sprintf(`{"type":"code_interpreter_call","id":%q,"status":"completed","code":"print(1)","container_id":%q,"outputs":[]}`, id, container)}
+	}
+	origin := convo.Origin{Format: format, Model: "gpt-5"}
+	for name, tt := range map[string]struct {
+		message string
+		others  string // the container of the other code
+		cleared int
+	}{
+		"named":               {"Expected container_id: old.", "new", 2},
+		"not named":           {"Container is expired.", "old", 3},
+		"not named, one left": {"Container is expired.", "new", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := func(parts ...convo.Part) convo.Message {
+				return convo.Message{Role: convo.RoleAssistant, Origin: origin, Parts: append(parts, convo.Text("One."))}
+			}
+			h := historyOf(t, nil, convo.User("run it"), answer(ran("ci_1", "old"), ran("ci_2", "old")), convo.User("again"), answer(ran("ci_3", tt.others)), convo.User("and"))
+			r := refuser{format: wire.OpenAIResponses{}, refuses: "ci_1", path: bracketed, message: tt.message}
+			reply, err := h.Do(t.Context(), r.send)
+			if tt.cleared == 0 {
+				require.ErrorContains(t, err, tt.message)
+				assert.Empty(t, reply.Reports)
+				return
+			}
+			require.NoError(t, err)
+			assert.Len(t, reply.Reports[0].Refused, tt.cleared)
+			assert.Equal(t, 3-tt.cleared, strings.Count(r.bodies[1], `"type":"code_interpreter_call"`))
+			assert.Contains(t, r.bodies[1], "removed, since the provider refused it")
+		})
+	}
+}
+
 func countMedia(msgs []convo.Message) (n int) {
 	for _, m := range msgs {
 		for _, p := range m.Parts {

@@ -22,13 +22,14 @@ const (
 	Encrypted // reasoning, or another item that only the provider can read
 	Seal      // signed reasoning
 	Block     // one that only the provider understands
+	Container // in which code of the provider ran, and which has expired
 )
 
 // A Refusal is what an error says about a part of the request.
 type Refusal struct {
 	Kind  Kind
 	Paths []string // where, in the words of the provider; none: it does not say
-	Name  string   // of the tool, or the ID of the item or call; empty: it does not say
+	Name  string   // of the tool, or the ID of the item, call or container; empty: it does not say
 	Most  int      // the largest side of an image in pixels, or the longest arguments in characters; 0: it does not say
 	Words string   // the beginning of the message
 }
@@ -337,6 +338,7 @@ var phrases = [...]phrase{
 	{"invalid signature in thinking block", Seal},
 	{"invalid data in redacted_thinking block", Seal},
 	{"thinking or redacted_thinking blocks in the latest assistant message cannot be modified", Seal},
+	{"container is expired", Container},
 	{"invalid encrypted_content", Block},
 	{"invalid encrypted_index", Block},
 	{"invalid encrypted_stdout", Block},
@@ -372,6 +374,10 @@ func refusalOf(e saidError, isProviders bool) Refusal {
 	}
 	if name, ok := named(m, "the encrypted content for item ", "could not be "); ok {
 		r.Kind, r.Name = Encrypted, name
+		return r
+	}
+	if name, ok := named(m+" ", "expected container_id: ", ""); ok {
+		r.Kind, r.Name = Container, strings.TrimRight(name, ".,;")
 		return r
 	}
 	_, after, isOfID := strings.Cut(lower, " tool use with id ")

@@ -34,6 +34,8 @@ var publishedMessages = []published{
 	{"messages.3.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation.", Refusal{Kind: Seal, Paths: []string{"messages.3.content.0"}}},
 	{"messages.5.content.1: Invalid `data` in `redacted_thinking` block", Refusal{Kind: Seal, Paths: []string{"messages.5.content.1"}}},
 	{"messages.1: `web_search` tool use with id `srvtoolu_1` was found without a corresponding `web_search_tool_result` block", Refusal{Kind: Block, Name: "srvtoolu_1", Paths: []string{"messages.1"}}},
+	{"Expected container_id: cntr_0a1", Refusal{Kind: Container, Name: "cntr_0a1"}},
+	{"Container is expired.", Refusal{Kind: Container}},
 }
 
 // frames write a message as clients, gateways and providers do.
