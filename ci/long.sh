@@ -57,7 +57,7 @@ part_model() {
 }
 
 # A million requests of random conversations with signed reasoning, half of them in each format.
-part_seals() { go_test -run 'TestSeals_Random$' -convo.seals=500000 ./wire; }
+part_seals() { go_test ./wire -run 'TestSeals_Random$' -convo.seals=500000; }
 
 # Killed programs and servers.
 part_kills() {
