@@ -28,8 +28,10 @@ const interruptReason = "interrupted by the user"
 // [*RoleError] for a role that may not follow the previous one, see [RolePolicy], a [*PairError]
 // for calls and results that do not pair, and the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
-	if slices.ContainsFunc(msgs, func(m Message) bool { return m.Role == RoleAssistant }) && h.isOnTrial() {
-		h.prove(h.Snapshot()) // it is an answer
+	if slices.ContainsFunc(msgs, func(m Message) bool { return m.Role == RoleAssistant }) { // it is an answer
+		if version, is := h.isOnTrial(); is {
+			h.prove(version)
+		}
 	}
 	return h.appendMessages(msgs, false)
 }

@@ -77,7 +77,7 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 		err = a.run(ctx)
 	}()
 	if err != nil {
-		h.prove(nil)
+		h.prove(noVersion)
 	}
 	a.reply = a.all()
 	a.reply.Reports = a.reports
@@ -174,21 +174,21 @@ type retries struct{ tooLong, refused int }
 func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retries) (again bool, _ error) {
 	_, panicked := err.(*PanicError)
 	_, spent := err.(*MaxRequestsError)
-	count, isPlaced := &n.tooLong, isPlaced(err)
-	if isPlaced {
+	count, refused := &n.tooLong, refusedIn(err)
+	if refused != nil {
 		count = &n.refused
 	}
 	isLast := n.tooLong+n.refused == maxAllRetries || *count == maxRetries
 	switch {
 	case a.h.isClosed():
 		return false, closedBeside(withEnd(ctx, err))
-	case panicked, spent, isLast && !isPlaced, isPlaced && len(a.reply.Messages) > 0: // after content nothing is cleared
+	case panicked, spent, isLast && refused == nil, refused != nil && len(a.reply.Messages) > 0: // after content nothing is cleared
 		return false, withEnd(ctx, err)
 	}
 	*count++
 	var r Report
 	if isLast {
-		_, r, err = a.h.recoverPlace(at, err, true)
+		_, r, err = a.h.recoverPlace(at, refused, true)
 	} else {
 		again, r, err = a.h.Recover(ctx, at, err)
 	}

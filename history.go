@@ -310,7 +310,7 @@ func (h *History) String() string {
 // report of a compaction in the background. Close may be called more than once, and
 // always returns nil.
 func (h *History) Close() error {
-	h.prove(nil)
+	h.prove(noVersion)
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true

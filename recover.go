@@ -53,10 +53,10 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	if _, err := h.compacting.enter(ctx); err != nil {
 		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
-	if isPlaced(cause) {
-		return h.recoverPlace(at, cause, false)
+	if c := refusedIn(cause); c != nil {
+		return h.recoverPlace(at, c, false)
 	}
-	h.prove(nil)
+	h.prove(noVersion)
 	overflow, err := h.isOverflow(at, cause)
 	switch {
 	case err != nil:

@@ -46,9 +46,9 @@ func init() {
 
 // recoverPlace is Recover for a provider that has refused a part of the request. If isLast is set,
 // the request is not sent again, and it only puts back what was cleared in vain.
-func (h *History) recoverPlace(at *Snapshot, cause error, isLast bool) (retry bool, r Report, err error) {
+func (h *History) recoverPlace(at *Snapshot, c *cure, isLast bool) (retry bool, r Report, err error) {
 	h.curing.Lock()
-	retry, r, err = h.recoverPlaceAlone(at, cause, isLast)
+	retry, r, err = h.recoverPlaceAlone(at, c, isLast)
 	told := h.toldCures
 	h.toldCures = nil
 	h.curing.Unlock()
@@ -59,7 +59,7 @@ func (h *History) recoverPlace(at *Snapshot, cause error, isLast bool) (retry bo
 }
 
 // recoverPlaceAlone is recoverPlace for one caller at a time. It leaves reports in h.toldCures.
-func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (retry bool, r Report, err error) {
+func (h *History) recoverPlaceAlone(at *Snapshot, c *cure, isLast bool) (retry bool, r Report, err error) {
 	r = h.notNeededReport()
 	r.Reason = ReasonRefused
 	h.mu.Lock()
@@ -67,7 +67,6 @@ func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (ret
 	if h.endedLocked() {
 		err = ErrClosed
 	}
-	c := &cure{refusal: overflow.Refused(cause), cause: cause}
 	var format any
 	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); i >= 0 {
 		format = h.encodings[i].format
@@ -75,7 +74,7 @@ func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (ret
 	last := h.cure
 	h.mu.Unlock()
 	if err != nil {
-		return h.notRecovered(ReasonRefused, err, cause)
+		return h.notRecovered(ReasonRefused, err, c.cause)
 	}
 	body := overflow.Body{}
 	if format != nil {
@@ -90,10 +89,10 @@ func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (ret
 	case err == nil && last != nil && at.version >= last.version && last.isOf(c):
 		return false, h.giveUp(last), last.cause
 	case err == nil && len(c.places) == 0 && c.release == 0, err == nil && isLast:
-		h.settle(nil)
-		return false, r, cause
+		h.settle(noVersion)
+		return false, r, c.cause
 	}
-	h.settle(nil)
+	h.settle(noVersion)
 	if err == nil {
 		err = h.applyCure(at, c)
 	}
@@ -101,7 +100,7 @@ func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (ret
 	case isStale(err) && at.version < h.Snapshot().version: // the next request tells whether it is still refused
 		return true, r, nil
 	case err != nil:
-		return h.notRecovered(ReasonRefused, err, cause)
+		return h.notRecovered(ReasonRefused, err, c.cause)
 	}
 	return true, c.report, nil
 }
@@ -109,8 +108,8 @@ func (h *History) recoverPlaceAlone(at *Snapshot, cause error, isLast bool) (ret
 // isBack reports whether a provider refuses what c has cleared: it names the same part, or where
 // the line stands that took its place, or no place at all.
 func (c *cure) isBack(again *cure, at *Snapshot, body *overflow.Body) bool {
-	if named := placesIn(again.cause); named != nil {
-		return c.isOf(&cure{places: named})
+	if again.named != nil {
+		return c.isOf(&cure{places: again.named})
 	}
 	if again.refusal.Kind != c.refusal.Kind {
 		return false
@@ -134,7 +133,7 @@ func (c *cure) isBack(again *cure, at *Snapshot, body *overflow.Body) bool {
 
 // finds reports whether there is anything to clear in at.
 func (c *cure) finds(at *Snapshot, body *overflow.Body) bool {
-	own := cure{refusal: c.refusal, cause: c.cause}
+	own := cure{refusal: c.refusal, named: c.named}
 	return own.find(at, body) == nil && (len(own.places) > 0 || own.release != 0)
 }
 
@@ -153,9 +152,17 @@ func (s *state) partAt(p Place) string {
 	return ""
 }
 
-// isPlaced reports whether a provider has refused a part of a request.
-func isPlaced(err error) bool {
-	return overflow.Refused(err).Kind != overflow.NotRefused || placesIn(err) != nil
+// refusedIn returns the cure for an error if it says that a provider has refused a part of the
+// request, and nil otherwise. It calls methods of the error, so no lock may be held.
+func refusedIn(err error) *cure {
+	c := &cure{refusal: overflow.Refused(err), named: placesIn(err), cause: err}
+	if c.refusal.Kind == overflow.NotRefused && c.named == nil {
+		return nil
+	}
+	if c.refusal.Words == "" {
+		c.refusal.Words = wordsOf(err)
+	}
+	return c
 }
 
 // bodyOf returns the body that a format writes of a snapshot.
@@ -256,8 +263,8 @@ type spot struct {
 
 // find finds what a provider has refused in the request that was made of at.
 func (c *cure) find(at *Snapshot, body *overflow.Body) error {
-	if named := placesIn(c.cause); named != nil {
-		return c.take(at, named)
+	if c.named != nil {
+		return c.take(at, c.named)
 	}
 	var all, found []spot // of the kind that is refused
 	for s := range at.spots {
@@ -335,9 +342,6 @@ func wordsOf(err error) string {
 
 // take takes what the caller names.
 func (c *cure) take(at *Snapshot, places []Place) error {
-	if c.refusal.Words == "" {
-		c.refusal.Words = wordsOf(c.cause)
-	}
 	var found []spot
 	var release ID
 	for _, p := range places {

@@ -188,7 +188,7 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 			h.warnOfUsage(at, r.Usage, err)
 		}
 	}
-	h.prove(at)
+	h.prove(at.version)
 	prev := at.newestRole()
 	for i, m := range r.Messages {
 		if m.Role == RoleUser || m.Role == RoleSystem {

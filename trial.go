@@ -18,7 +18,8 @@ const mostEncodings = 4
 // A cure is what Recover clears after a refusal.
 type cure struct {
 	refusal overflow.Refusal
-	cause   error // of the provider, the first one
+	named   []Place // of a PlaceError; nil: it was none
+	cause   error   // of the provider, the first one
 	places  []Place
 	release ID // signed reasoning up to this entry is left out; 0: none is
 
@@ -29,33 +30,34 @@ type cure struct {
 }
 
 // settle ends the trial of the cure in place, if there is one: the provider has accepted a request
-// that was made since, or has refused it for another reason. at is the snapshot of that request,
-// or nil. The report is left in h.toldCures.
-func (h *History) settle(at *Snapshot) {
+// that was made since, or has refused it for another reason. version is that of the accepted request,
+// or noVersion. The report is left in h.toldCures.
+func (h *History) settle(version uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at != nil {
-		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at.version <= at.version })
+	if version != noVersion {
+		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at.version <= version })
 	}
-	if c := h.cure; c != nil && (at == nil || at.version >= c.version) {
+	if c := h.cure; c != nil && version >= c.version {
 		h.cure, h.toldCures = nil, append(h.toldCures, c.report)
 	}
 }
 
-// isOnTrial reports whether there is a request that was not answered, or a cure in place.
-func (h *History) isOnTrial() bool {
+// isOnTrial reports whether there is a request that was not answered, or a cure in place, and
+// returns the version of the view.
+func (h *History) isOnTrial() (version uint64, is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.cure != nil || len(h.encodings) > 0
+	return h.version, h.cure != nil || len(h.encodings) > 0
 }
 
 // prove is settle, and delivers the report.
-func (h *History) prove(at *Snapshot) {
-	if !h.isOnTrial() {
+func (h *History) prove(version uint64) {
+	if _, is := h.isOnTrial(); !is {
 		return
 	}
 	h.curing.Lock()
-	h.settle(at)
+	h.settle(version)
 	told := h.toldCures
 	h.toldCures = nil
 	h.curing.Unlock()

@@ -43,7 +43,7 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	}
 	h.warnRising()
 	if err == nil {
-		h.prove(at)
+		h.prove(at.version)
 	}
 	return err
 }
