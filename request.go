@@ -255,10 +255,10 @@ func (r *request) withTold(end string) *request {
 
 // requestOf returns the request that was read with a state.
 func (s *state) requestOf(h *requestHeads, f *requestFigures) *request {
-	if h == nil || f == nil || *h == (requestHeads{}) {
+	if h == nil || *h == (requestHeads{}) {
 		return nil
 	}
-	r := &request{requestHeads: *h, requestFigures: *f}
+	r := &request{requestHeads: *h, requestFigures: orNil(f)}
 	if n := int64(len(s.list)); r.kept > n { // the entries were taken back
 		r.kept, r.gone, r.rolledBack = n, r.gone+r.kept-n, 1
 	}

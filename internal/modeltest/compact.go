@@ -781,8 +781,8 @@ func (d *driver) addNames(p *plan) {
 // words returns the words in the texts, the arguments and the results of m.
 func (m message) words() []string {
 	words := wordsOf(m.text)
-	if len(m.calls) > 0 {
-		words = append(words, wordsOf(callArguments)...)
+	for i := range m.calls {
+		words = append(words, wordsOf(m.arguments(i))...)
 	}
 	for _, r := range m.results {
 		words = append(words, wordsOf(r.text)...)

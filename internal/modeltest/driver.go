@@ -213,7 +213,11 @@ func (d *driver) step() {
 		d.finishHeld()
 		d.reload()
 	case op < 63:
-		if d.strategy.held == nil {
+		switch {
+		case d.strategy.held != nil:
+		case d.n(4) == 0:
+			d.refuse()
+		default:
 			d.compact()
 		}
 	case op < 64:

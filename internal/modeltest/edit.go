@@ -1,7 +1,10 @@
 package modeltest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +26,10 @@ type edit struct {
 	covers     []convo.ID // ascending; nil: all entries that the edit drops
 
 	cuts map[convo.ID][]result // cuts by the History: the new results of an entry
+
+	refused  convo.ID // an entry, the arguments of whose call at index removes are refused; 0: none
+	removes  int
+	removing string // what takes their place
 }
 
 // A change describes what an edit did. An edit that changed nothing may still have kept
@@ -67,7 +74,7 @@ func (c change) gone() []convo.ID {
 // apply applies an edit of the snapshot at. If the edit cannot be applied, it returns the
 // failure and leaves m unchanged.
 func (m *model) apply(at *snapshot, e edit) (change, failure) {
-	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.rewrite) == 0 && len(e.cuts) == 0 && !e.setSummary {
+	if len(e.drop) == 0 && len(e.clear) == 0 && len(e.rewrite) == 0 && len(e.cuts) == 0 && !e.setSummary && e.refused == 0 {
 		return change{}, noGain
 	}
 	if !at.view.allows(e) {
@@ -101,6 +108,12 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 			return change{}, stale
 		}
 	}
+	if e.refused != 0 {
+		was, _ := at.view.find(e.refused)
+		if x, ok := m.find(e.refused); !ok || x.uid != was.uid && !m.isPinned(x) {
+			return change{}, stale
+		}
+	}
 	next := m.view.clone()
 	next.list = nil
 	before := m.view.clone()
@@ -112,9 +125,22 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		cut, isCut := e.cuts[x.id]
 		rewritten := slices.IndexFunc(e.rewrite, func(r convo.Rewrite) bool { return r.ID == x.id })
 		switch {
-		case !dropped && !cleared && !isCut && rewritten < 0:
+		case !dropped && !cleared && !isCut && rewritten < 0 && x.id != e.refused:
 		case m.isPinned(x):
 			did.kept = append(did.kept, x.id)
+		case x.id == e.refused: // the floor as well
+			msg := x.msg
+			msg.removed = make([]string, len(msg.calls))
+			copy(msg.removed, x.msg.removed)
+			msg.removed[e.removes] = e.removing
+			if msg.print() == x.msg.print() {
+				break
+			}
+			did.leave(x)
+			did.rewritten = append(did.rewritten, x.id)
+			touched = append(touched, x.id)
+			x = m.changed(x, msg, msg)
+			x.reads = m.newUID()
 		case isCut:
 			did.leave(x)
 			did.cut = append(did.cut, x.id)
@@ -198,6 +224,9 @@ func (v view) allows(e edit) bool {
 		if !slices.ContainsFunc(x.msg.results, func(r result) bool { return c.CallID == "" || c.CallID == r.id }) {
 			return false
 		}
+	}
+	if x, ok := v.find(e.refused); e.refused != 0 && (!ok || v.isPinned(x)) {
+		return false
 	}
 	seen := map[convo.ID]bool{}
 	for _, r := range e.rewrite {
@@ -318,7 +347,7 @@ func (m message) withParts(parts []convo.Part) (_ message, ok bool) {
 		case convo.Reasoning:
 			m.thought += p.Text
 		case convo.ToolCall:
-			if p.Name != toolName(p.ID) || p.Arguments != callArguments {
+			if n := len(calls); p.Name != toolName(p.ID) || p.Arguments != m.arguments(n) {
 				return m, false
 			}
 			calls = append(calls, p.ID)
@@ -387,4 +416,74 @@ func (at *snapshot) splice(n int, summary string) edit {
 		e.summary, e.setSummary = summary, true
 	}
 	return e
+}
+
+// errRefused is the error of a provider that refuses a part of a request.
+var errRefused = errors.New("refused")
+
+// refuse has a provider refuse a part of an entry. A text is never cleared for it, and nothing
+// that is pinned. The arguments of a call are, until the provider refuses the request again.
+func (d *driver) refuse() {
+	at := d.snapshot()
+	id, part := d.anyID(), 0
+	if n := len(at.view.list); n > 0 && d.n(8) > 0 {
+		id = at.view.list[d.n(n)].id
+	}
+	real, _ := at.real.Find(id)
+	parts := real.Message.Parts
+	if part = d.n(len(parts) + 1); part < len(parts) {
+		switch parts[part].(type) {
+		case convo.Reasoning, convo.ToolResult:
+			return // nothing of them shows in the model
+		}
+	}
+	cause := &convo.PlaceError{Places: []convo.Place{{ID: id, Part: part, Inside: -1}}, Err: errRefused}
+	before, want := d.m.view.clone(), badEdit
+	did := change{}
+	if x, ok := at.view.find(id); ok && !x.isSystem() && part < len(parts) {
+		if call, ok := parts[part].(convo.ToolCall); ok {
+			text := fmt.Sprintf(`{"removed":"the arguments, %d bytes, which the provider refused: refused"}`, len(call.Arguments))
+			did, want = d.m.apply(at, edit{refused: id, removes: slices.Index(x.msg.calls, call.ID), removing: text})
+		}
+	}
+	ctx := context.Background()
+	retry, r, err := d.h.Recover(ctx, at.real, cause)
+	isCurrent := at.real.Version() == d.h.Snapshot().Version()
+	switch {
+	case want == stale && !isCurrent: // the next request tells whether it is still refused
+		d.want(fmt.Sprintf("refuse part %d of %d in %d, which has changed", part, id, at.time), err, success)
+		if !retry {
+			d.fail("no retry, although the conversation has changed")
+		}
+		return
+	case want != success:
+		d.m.requestFailed(nil)
+		d.want(fmt.Sprintf("refuse part %d of %d in %d", part, id, at.time), err, want)
+		if retry || !errors.Is(err, errRefused) {
+			d.fail("retry %v, %v", retry, err)
+		}
+		return
+	}
+	d.want(fmt.Sprintf("refuse part %d of %d in %d", part, id, at.time), err, want)
+	d.told, d.mayBeTold = false, false
+	d.checkChange(r, did)
+	if !retry || len(r.Refused) != 1 || r.Refused[0].ID != id || r.Refused[0].Part != part || r.Outcome != convo.OutcomeApplied {
+		d.fail("retry %v, report %+v", retry, r)
+	}
+	d.compare()
+	d.note(before, did, want)
+	d.stats.saw.refused = true
+	d.m.time++
+	if d.n(2) == 0 {
+		retry, r, err = d.h.Recover(ctx, d.h.Snapshot(), cause)
+		d.say("refused again")
+		if retry || !errors.Is(err, errRefused) || r.Outcome != convo.OutcomeFailed {
+			d.fail("after it was refused again: retry %v, %v, %v", retry, r, err)
+		}
+		d.m.undo()
+		d.undoneAt = d.m.time
+	} else if _, _, err = d.h.Recover(ctx, d.h.Snapshot(), io.ErrUnexpectedEOF); err != io.ErrUnexpectedEOF {
+		d.fail("after another error: %v", err)
+	}
+	d.m.requestFailed(nil)
 }

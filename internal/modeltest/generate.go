@@ -183,8 +183,8 @@ func (m message) build() convo.Message {
 		return convo.User(m.text)
 	case convo.RoleAssistant:
 		var calls []convo.ToolCall
-		for _, id := range m.calls {
-			calls = append(calls, convo.ToolCall{ID: id, Name: toolName(id), Arguments: callArguments})
+		for i, id := range m.calls {
+			calls = append(calls, convo.ToolCall{ID: id, Name: toolName(id), Arguments: m.arguments(i)})
 		}
 		out := convo.Assistant(m.text, calls...)
 		if m.thought != "" {

@@ -70,6 +70,7 @@ type message struct {
 	idle    bool   // the thought is not sent
 	text    string
 	calls   []string // the ids; the tool of each is toolName(id)
+	removed []string // what stands in place of the arguments of each call; empty: they are callArguments
 	results []result
 	goesOn  bool // continues a run of queued user messages
 	again   bool // appended again by a Reload, which is not subject to the role policy
@@ -90,8 +91,16 @@ const (
 	resultTokens  = 4
 )
 
-// callArguments are the arguments of every call.
+// callArguments are the arguments of every call as it is appended.
 const callArguments = `{"n": 1.0}`
+
+// arguments returns the arguments of the i-th call.
+func (m message) arguments(i int) string {
+	if i < len(m.removed) && m.removed[i] != "" {
+		return m.removed[i]
+	}
+	return callArguments
+}
 
 // toolName returns the name of the tool of a call. There are two tools.
 func toolName(id string) string { return "tool_" + string('a'+id[len(id)-1]%2) }
@@ -109,8 +118,8 @@ func (m message) tokens(count counter) int {
 	if !m.idle {
 		n += count(m.thought)
 	}
-	for _, id := range m.calls {
-		n += callTokens + count(id) + count(toolName(id)) + count(callArguments)
+	for i, id := range m.calls {
+		n += callTokens + count(id) + count(toolName(id)) + count(m.arguments(i))
 	}
 	for _, r := range m.results {
 		n += resultTokens + count(r.id) + count(toolName(r.id)) + count(r.text)

@@ -65,8 +65,8 @@ func (m message) print() string {
 	if m.text != "" {
 		b.WriteString(" " + m.text)
 	}
-	for _, id := range m.calls {
-		b.WriteString(" call " + id + toolName(id) + callArguments)
+	for i, id := range m.calls {
+		b.WriteString(" call " + id + toolName(id) + m.arguments(i))
 	}
 	for _, r := range m.results {
 		b.WriteString(printResult(r.id, toolName(r.id), r.text, r.isErr, r.cleared))

@@ -98,6 +98,7 @@ type Stats struct {
 	Stale       int // a stale edit
 	Cut         int // a result that was cut
 	Rewritten   int // an entry that was rewritten
+	Refused     int // a part that a provider has refused
 	Undone      int // an edit that Undo reverted
 	UndoBehind  int // an edit that Undo reverted, with messages appended after it
 	Untold      int // a trigger that repeatedly found nothing to do
@@ -113,10 +114,10 @@ type Stats struct {
 
 // seen records which cases occurred in the current History.
 type seen struct {
-	edits                                         int
-	pinInside, cutInTurn, acrossEdit, stale, load bool
-	cut, rewrite, undo, undoBehind, untold        bool
-	saved, rival                                  bool
+	edits                                           int
+	pinInside, cutInTurn, acrossEdit, stale, load   bool
+	cut, rewrite, refused, undo, undoBehind, untold bool
+	saved, rival                                    bool
 }
 
 func (s *Stats) begin() {
@@ -137,6 +138,7 @@ func (s *Stats) end(length int) {
 		{s.saw.stale, &s.Stale},
 		{s.saw.cut, &s.Cut},
 		{s.saw.rewrite, &s.Rewritten},
+		{s.saw.refused, &s.Refused},
 		{s.saw.undo, &s.Undone},
 		{s.saw.undoBehind, &s.UndoBehind},
 		{s.saw.untold, &s.Untold},
@@ -162,10 +164,10 @@ func (s *Stats) percent(n int) float64 { return 100 * float64(n) / float64(s.His
 // String returns all counts in one line.
 func (s *Stats) String() string {
 	return fmt.Sprintf("%d operations in %d histories, median length %d; %.0f %% edited three times or more, %.0f %% with a pin among dropped entries, "+
-		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% with a cut, %.0f %% rewritten, %.0f %% undone, "+
+		"%.0f %% cut inside a turn, %.0f %% rolled back across an edit, %.0f %% with a stale edit, %.0f %% with a cut, %.0f %% rewritten, %.0f %% with a refused part, %.0f %% undone, "+
 		"%.0f %% with something behind that, %.0f %% with a decline not told again, %.0f %% restored, %.0f %% opened, %.0f %% with a rival; %d answers, %d queued messages delivered",
 		s.Operations, s.Histories, s.median(), s.percent(s.EditedOften), s.percent(s.PinInside), s.percent(s.CutInTurn),
-		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Cut), s.percent(s.Rewritten), s.percent(s.Undone), s.percent(s.UndoBehind), s.percent(s.Untold),
+		s.percent(s.AcrossEdit), s.percent(s.Stale), s.percent(s.Cut), s.percent(s.Rewritten), s.percent(s.Refused), s.percent(s.Undone), s.percent(s.UndoBehind), s.percent(s.Untold),
 		s.percent(s.Reloaded), s.percent(s.Saved), s.percent(s.Rivals),
 		s.Answered, s.Delivered)
 }
@@ -189,6 +191,7 @@ func (s *Stats) check(t *testing.T) {
 		{"a stale edit", s.Stale, 1},
 		{"a cut", s.Cut, 10},
 		{"an entry rewritten", s.Rewritten, 10},
+		{"a refused part", s.Refused, 10},
 		{"an edit undone", s.Undone, 10},
 		{"an edit undone with something behind it", s.UndoBehind, 5},
 		{"a decline not told again", s.Untold, 5},
