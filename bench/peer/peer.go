@@ -40,12 +40,14 @@ const (
 	TableSame   Table = "same counts?"
 	TableLoad   Table = "Loading a vocabulary"
 	TableSave   Table = "A turn saved, without a sync"
+
+	TableCommits Table = "Two commits" // of the programs below compare
 )
 
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableCommits,
 }
 
 // A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.
