@@ -25,7 +25,9 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/keep"
 	"github.com/seed-c1b73e60/convo/bench/ops"
+	"github.com/seed-c1b73e60/convo/bench/readme"
 	"github.com/seed-c1b73e60/convo/bench/saves"
+	"github.com/seed-c1b73e60/convo/bench/server"
 )
 
 // A section is a group of tables, all from one package.
@@ -42,7 +44,10 @@ type options struct {
 }
 
 var sections = []section{
+	{"readme", "What README.md quotes", func(w io.Writer, o options) error { return readme.Write(w, o.fleet) }},
 	{"ops", "Keeping a conversation", func(w io.Writer, o options) error { return ops.Write(w, o.quick, o.sizes, o.fleet) }},
+	{"compact", "The default's compaction", func(w io.Writer, o options) error { return ops.WriteCompact(w, o.quick) }},
+	{"server", "Many conversations at once", func(w io.Writer, o options) error { return server.Write(w, o.quick) }},
 	{"count", "Counting tokens", func(w io.Writer, o options) error { return count.Write(w, o.quick, o.fleet) }},
 	{"estimate", "How wrong an estimate is", func(w io.Writer, o options) error { return estimate.Write(w, o.quick) }},
 	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},

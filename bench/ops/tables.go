@@ -85,15 +85,6 @@ func floorRow(name string, cell func(int) peer.Case) row {
 
 const ourName = "**convo**"
 
-func lenFourTokens() (convo.Options, error) { return byLenFour(), nil }
-
-func heuristic() (convo.Options, error) { return bare(nil), nil }
-
-func exact() (convo.Options, error) {
-	t, err := convo.Tiktoken("gpt-4o")
-	return bare(t), err
-}
-
 func tables(fleet *harness.Fleet) []table {
 	all := []table{
 		{
@@ -101,9 +92,9 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Appending n messages one by one to an empty conversation. Figures are per message.",
 			rows: []row{
 				floorRow("floor", floorAppend),
-				oursBy(ourName, lenFourTokens, ourAppend),
-				oursBy("convo, Heuristic", heuristic, ourAppend),
+				oursBy(ourName, defaults, ourAppend),
 				oursBy("convo, Tiktoken", exact, ourAppend),
+				oursBy("convo, len/4", byLenFour, ourAppend),
 			},
 			notes: []string{
 				"convo copies the message, makes it valid UTF-8, checks roles and pairs, and counts its tokens. The others check and count nothing at this point.",
@@ -114,8 +105,8 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Checking whether the conversation is over its limit, which it is not.",
 			rows: []row{
 				floorRow("floor", floorCheck),
-				oursBy(ourName+" CompactIfNeeded", lenFourTokens, ourCheck),
-				oursBy("convo CompactIfNeeded, Heuristic", heuristic, ourCheck),
+				oursBy(ourName+" CompactIfNeeded", defaults, ourCheck),
+				oursBy("convo, Truncate alone", truncating, ourCheck),
 			},
 		},
 		{
@@ -123,12 +114,13 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "One turn (a user message and an answer) of a conversation that has reached its limit of n messages, including the reductions that this needs, averaged over whole cycles.",
 			rows: []row{
 				floorRow("floor, to half", floorStep),
-				oursBy(ourName+" Append, Prepare, Append", lenFourTokens, ourStep),
-				oursBy("convo, Heuristic", heuristic, ourStep),
+				oursBy(ourName+" Append, Prepare, Append", defaults, ourStep),
 				oursBy("convo, Tiktoken", exact, ourStep),
+				oursBy("convo, Truncate alone", truncating, ourStep),
+				oursBy("convo, len/4, Truncate alone", byLenFour, ourStep),
 			},
 			notes: []string{
-				"convo and the floor reduce to half of the limit and then have room. On average they hold three quarters of the limit.",
+				"convo and the floor reduce to half of the limit and then have room. On average the floor holds three quarters of the messages that fit, and convo two thirds, and an extract of the others.",
 			},
 		},
 		{
@@ -136,10 +128,12 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "One reduction of a conversation of n messages, after its limit was halved.",
 			rows: []row{
 				floorRow("floor", floorTrim),
-				oursBy(ourName+" Compact, Truncate", lenFourTokens, ourTrim),
+				oursBy(ourName+" Compact", defaults, ourTrim),
+				oursBy("convo Compact, Truncate alone", truncating, ourTrim),
+				oursBy("convo Compact, len/4, Truncate alone", byLenFour, ourTrim),
 			},
 			notes: []string{
-				"convo's figure includes keeping calls and results together, checking the edit, the report, and a new list. Earlier snapshots do not change.",
+				"convo's figures include keeping calls and results together, checking the edit, the report, and a new list. Its default also writes an extract of what leaves. Earlier snapshots do not change.",
 			},
 		},
 		{
@@ -147,9 +141,9 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Reading the messages for a request.",
 			rows: []row{
 				floorRow("floor, copy of the list", floorRead),
-				oursBy(ourName+" Append and Snapshot", lenFourTokens, ourSnapshot),
-				oursBy("convo Snapshot, unchanged", lenFourTokens, ourSame),
-				oursBy("convo Snapshot.Messages, a deep copy", lenFourTokens, ourMessages),
+				oursBy(ourName+" Append and Snapshot", defaults, ourSnapshot),
+				oursBy("convo Snapshot, unchanged", defaults, ourSame),
+				oursBy("convo Snapshot.Messages, a deep copy", defaults, ourMessages),
 			},
 			notes: []string{
 				"convo's first row is an append and the snapshot after it. A snapshot of an unchanged History costs only the lock.",

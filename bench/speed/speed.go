@@ -50,7 +50,7 @@ var groups = []struct {
 }{
 	{peer.TableAppend, "append a message", "convo"},
 	{peer.TableStep, "a turn at the limit", "convo Append, Prepare, Append"},
-	{peer.TableTrim, "reduce to half", "convo Compact, Truncate"},
+	{peer.TableTrim, "reduce to half", "convo Compact"},
 	{peer.TableRead, "read the messages", "convo Append and Snapshot"},
 }
 
@@ -122,7 +122,8 @@ func drawn(all []Group) (some []Group) {
 			continue // between the others
 		}
 		g.Bars = slices.DeleteFunc(slices.Clone(g.Bars), func(b Bar) bool {
-			return strings.Contains(b.Name, "a whole turn") // more than the operation
+			return strings.Contains(b.Name, "a whole turn") || // more than the operation
+				strings.Contains(b.Name, "the summary alone") // not as it is by default
 		})
 		some = append(some, g)
 	}

@@ -12,8 +12,10 @@ var library = peer.Peer{
 		{Table: peer.TableCheck, Name: "eino summarization, no usage", New: func(n int) peer.Case { return einoCheck(n, false) }},
 		{Table: peer.TableCheck, Name: "eino summarization, usage on the last answer", New: func(n int) peer.Case { return einoCheck(n, true) }},
 		{Table: peer.TableCheck, Name: "eino clearing", New: einoCheckClearing},
-		{Table: peer.TableStep, Name: "eino summarization, model answers at once", New: einoStep},
-		{Table: peer.TableTrim, Name: "eino summarization (replaces all)", New: einoTrim},
+		{Table: peer.TableStep, Name: "eino summarization", New: func(n int) peer.Case { return einoStep(n, false) }},
+		{Table: peer.TableStep, Name: "eino summarization, keeps the summary alone", New: func(n int) peer.Case { return einoStep(n, true) }},
+		{Table: peer.TableTrim, Name: "eino summarization", New: func(n int) peer.Case { return einoTrim(n, false) }},
+		{Table: peer.TableTrim, Name: "eino summarization, keeps the summary alone", New: func(n int) peer.Case { return einoTrim(n, true) }},
 	},
 	Talks: []peer.Keeper{
 		{Name: "eino summarization", New: newSummaryKeeper},
@@ -26,8 +28,8 @@ var library = peer.Peer{
 	Notes: []peer.Note{
 		{Table: peer.TableAppend, Text: "eino wins this row, because it appends to a slice of the caller. The work that it saves here is done at every check."},
 		{Table: peer.TableCheck, Text: "eino's clearing wins at 10 messages, where it is a loop over a short list without a lock. Clearing, and summarization without usage, count everything each time. With the provider's usage on the last answer, eino counts only what follows that answer, so its time does not grow either."},
-		{Table: peer.TableStep, Text: "eino keeps only a summary and fills up from there, so it holds half of the limit on average. It wins this row up to some hundred messages: it reduces least often, because it keeps nothing, and its check of a short list is a loop without a lock. No row includes the time of a summarising model."},
-		{Table: peer.TableTrim, Text: "eino cannot trim, and wins this row by keeping nothing: it counts, copies, and replaces everything with one summary. The user messages that its default keeps are left out, and so is the model's time."},
+		{Table: peer.TableStep, Text: "eino keeps a summary, and by default the newest 30,000 tokens of user messages in its text. It reduces seldom, because it keeps little. No row includes the time of a summarising model."},
+		{Table: peer.TableTrim, Text: "eino cannot trim. It counts, copies, and replaces everything with one message: a summary, and by default the newest 30,000 tokens of user messages. The model's time is left out."},
 		{Table: peer.TableRead, Text: "eino has no container to read from."},
 		{Table: peer.TablePairs, Text: "eino replaces everything with a summary, or the text of results with a placeholder, so there is no pair to break. The newest message is then in the summary too, even if it is the question or a result. Clearing alone does not bring a request under the limit."},
 	},
