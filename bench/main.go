@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/bench/calibrate"
+	"github.com/seed-c1b73e60/convo/bench/clients"
 	"github.com/seed-c1b73e60/convo/bench/cost"
 	"github.com/seed-c1b73e60/convo/bench/count"
 	"github.com/seed-c1b73e60/convo/bench/estimate"
@@ -51,6 +52,7 @@ var sections = []section{
 	{"count", "Counting tokens", func(w io.Writer, o options) error { return count.Write(w, o.quick, o.fleet) }},
 	{"estimate", "How wrong an estimate is", func(w io.Writer, o options) error { return estimate.Write(w, o.quick) }},
 	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},
+	{"clients", "Requests through a client", func(w io.Writer, o options) error { return clients.Write(w, o.quick, o.fleet) }},
 	{"saves", "Saving a conversation", func(w io.Writer, o options) error { return saves.Write(w, o.quick, o.fleet) }},
 	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
 	{"keep", "What is still known after compactions", func(w io.Writer, o options) error { return keep.Write(w, o.quick) }},

@@ -22,7 +22,8 @@ var compactTable = table{
 		oursBy("convo Compact to half, Truncate alone", truncating, ourTrim),
 		oursBy("convo Restore, then Prepare", defaults, ourFirst),
 	},
-	notes: []string{"Only Prepare is measured of the last row. Up to 1,000 messages fit the window, so that it has nothing to do."},
+	byFloor: true,
+	notes:   []string{"Only Prepare is measured of the last row. Up to 1,000 messages fit the window, so that it has nothing to do."},
 }
 
 // WriteCompact writes the table of the default's compaction by length, and how long a full window

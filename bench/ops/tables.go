@@ -57,6 +57,8 @@ type table struct {
 	intro string
 	rows  []row
 	notes []string
+
+	byFloor bool // ratios compare with the first row instead of convo
 }
 
 type row struct {
@@ -167,7 +169,7 @@ func tables(fleet *harness.Fleet) []table {
 // reference returns the index of the row that ratios compare with.
 func (t *table) reference() int {
 	for i, r := range t.rows {
-		if strings.HasPrefix(r.name, ourName) {
+		if !t.byFloor && strings.HasPrefix(r.name, ourName) {
 			return i
 		}
 	}
@@ -213,6 +215,9 @@ func Times(n int, fleet *harness.Fleet) (all []Timing, err error) {
 
 func (t *table) write(w io.Writer, columns []int, effort measure.Effort, quick bool) error {
 	header := []string{"time (× convo) · bytes · allocs"}
+	if t.byFloor {
+		header[0] = strings.Replace(header[0], "convo", "floor", 1)
+	}
 	cells := make([][]string, len(t.rows))
 	for i, r := range t.rows {
 		cells[i] = []string{r.name}

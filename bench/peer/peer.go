@@ -41,13 +41,14 @@ const (
 	TableLoad   Table = "Loading a vocabulary"
 	TableSave   Table = "A turn saved, without a sync"
 
+	TableStream  Table = "A streamed request"
 	TableCommits Table = "Two commits" // of the programs below compare
 )
 
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableCommits,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableStream, TableCommits,
 }
 
 // A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.
