@@ -51,50 +51,71 @@ func write(w io.Writer, sides [2]string, rows []string, lasts time.Duration) err
 	return measure.Table(w, []string{"row", "base", "head", "**head / base**", "allocations", "bytes", "rounds"}, cells)
 }
 
+// sessions is how often the programs of a row are started: two processes of one program may
+// differ, by where their memory is.
+const sessions = 4
+
 // row measures a row. It returns nil if a side does not have it.
-func row(sides [2]string, name string, lasts time.Duration) (line []string, err error) {
-	var cells [2]measure.Cell
+func row(sides [2]string, name string, lasts time.Duration) ([]string, error) {
 	var title string
-	for i, dir := range sides {
-		p, e := harness.Start(filepath.Join(dir, name))
-		if errors.Is(e, os.ErrNotExist) {
-			return nil, err
-		} else if e != nil {
-			return nil, e
+	var least [2]peer.Figures
+	rounds := 0
+	for range sessions {
+		var cells [2]measure.Cell
+		var programs [2]*harness.Peer
+		for i, dir := range sides {
+			p, err := harness.Start(filepath.Join(dir, name))
+			if errors.Is(err, os.ErrNotExist) {
+				return nil, closeAll(programs)
+			} else if err != nil {
+				return nil, errors.Join(err, closeAll(programs))
+			}
+			programs[i] = p
+			title, cells[i] = p.Cells[0].Name, p.Cell(p.Cells[0], 0)
 		}
-		defer func() { err = errors.Join(err, p.Close()) }()
-		title, cells[i] = p.Cells[0].Name, p.Cell(p.Cells[0], 0)
-	}
-	least, rounds, err := race(cells, lasts)
-	if err != nil {
-		return nil, err
+		err := race(cells, lasts/sessions, func(i int, f peer.Figures) {
+			if rounds++; rounds <= 2 {
+				least[i] = f
+			}
+			least[i] = peer.Figures{NS: min(least[i].NS, f.NS), Bytes: min(least[i].Bytes, f.Bytes), Allocs: min(least[i].Allocs, f.Allocs)}
+		})
+		if err := errors.Join(err, closeAll(programs)); err != nil {
+			return nil, err
+		}
 	}
 	base, head := least[0], least[1]
 	return []string{title, measure.Time(base.NS), measure.Time(head.NS), measure.Ratio(head.NS, base.NS),
-		measure.Size(base.Allocs) + " → " + measure.Size(head.Allocs), measure.Size(base.Bytes) + " → " + measure.Size(head.Bytes), fmt.Sprint(rounds)}, nil
+		measure.Size(base.Allocs) + " → " + measure.Size(head.Allocs), measure.Size(base.Bytes) + " → " + measure.Size(head.Bytes), fmt.Sprint(rounds / 2)}, nil
 }
 
-// race measures two cells in turns, and returns the least figures of each.
-func race(cells [2]measure.Cell, lasts time.Duration) (least [2]peer.Figures, rounds int, err error) {
+// closeAll ends the programs that run.
+func closeAll(programs [2]*harness.Peer) (err error) {
+	for _, p := range programs {
+		if p != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}
+	return err
+}
+
+// race measures two cells in turns, twice or more, and reports the figures of each round.
+func race(cells [2]measure.Cell, lasts time.Duration, report func(i int, f peer.Figures)) (err error) {
 	until := time.Now().Add(lasts)
 	var ks [2]int
 	for i, c := range cells {
 		if ks[i], _, err = c.Fit(round); err != nil {
-			return least, 0, err
+			return err
 		}
 	}
-	for ; rounds < 5 || time.Now().Before(until); rounds++ {
+	for rounds := 0; rounds < 2 || time.Now().Before(until); rounds++ {
 		for i := range cells {
 			i ^= rounds & 1 // the first of the two changes
 			f, err := cells[i].Round(ks[i])
 			if err != nil {
-				return least, 0, err
+				return err
 			}
-			if rounds == 0 {
-				least[i] = f
-			}
-			least[i] = peer.Figures{NS: min(least[i].NS, f.NS), Bytes: min(least[i].Bytes, f.Bytes), Allocs: min(least[i].Allocs, f.Allocs)}
+			report(i, f)
 		}
 	}
-	return least, rounds, nil
+	return nil
 }

@@ -41,6 +41,7 @@ const (
 	TableLoad   Table = "Loading a vocabulary"
 	TableSave   Table = "A turn saved, without a sync"
 
+	TableMany    Table = "A turn of each of many conversations"
 	TableStream  Table = "A streamed request"
 	TableCommits Table = "Two commits" // of the programs below compare
 )
@@ -48,7 +49,7 @@ const (
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableStream, TableCommits,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableMany, TableStream, TableCommits,
 }
 
 // A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.

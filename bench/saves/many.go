@@ -7,9 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 
+	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/bench/turns"
@@ -18,40 +20,58 @@ import (
 // conversations are the columns of the second table.
 var conversations = []int{1, 16, 64}
 
-// manyRows are its rows. The first is what the others are compared with.
-var manyRows = []struct {
-	name string
-	cell func(dir string, n int) peer.Case
-}{
-	{"bare write", func(dir string, n int) peer.Case { return bareWrite(dir, n, false) }},
-	{"bare open, write and close", func(dir string, n int) peer.Case { return bareWrite(dir, n, true) }},
-	{"**convo** Append and Save", ourMany},
+// manyRows returns its rows. Each is compared with the last bare one.
+func manyRows(dir string, fleet *harness.Fleet) []row {
+	of := func(name string, cell func(dir string, n int) peer.Case) row {
+		return row{name, func(n int) measure.Cell { return cell(filepath.Join(dir, "many"), n) }}
+	}
+	list := []row{
+		of("bare write", func(dir string, n int) peer.Case { return bareWrite(dir, n, false) }),
+		of("open, write and close", func(dir string, n int) peer.Case { return bareWrite(dir, n, true) }),
+		of("**convo** Append and Save", ourMany),
+	}
+	for _, p := range fleet.Peers {
+		for _, c := range p.Cells {
+			if c.Table == peer.TableMany {
+				list = append(list, row{c.Name, func(n int) measure.Cell { return p.Cell(c, n) }})
+			}
+		}
+	}
+	return list
 }
 
 // writeMany writes the table of many conversations.
-func writeMany(w io.Writer, dir string, effort measure.Effort) error {
-	header, cells := []string{"time (× bare write) · bytes · allocs"}, make([][]string, len(manyRows))
-	for i, r := range manyRows {
+func writeMany(w io.Writer, dir string, effort measure.Effort, fleet *harness.Fleet) error {
+	list := manyRows(dir, fleet)
+	header, cells := []string{"time (× bare) · bytes · allocs"}, make([][]string, len(list))
+	for i, r := range list {
 		cells[i] = []string{r.name}
 	}
 	for _, n := range conversations {
 		header = append(header, measure.Count(n))
-		column := make([]measure.Cell, len(manyRows))
-		for i, r := range manyRows {
-			column[i] = r.cell(filepath.Join(dir, fmt.Sprint("many-", i)), n)
+		column := make([]measure.Cell, len(list))
+		for i, r := range list {
+			column[i] = r.cell(n)
 		}
 		got, err := measure.Cells(column, effort)
 		if err != nil {
 			return fmt.Errorf("%d conversations: %w", n, err)
 		}
+		var bare float64
 		for i, f := range got {
-			cells[i] = append(cells[i], fmt.Sprintf("%s (%s) · %s · %s", measure.Time(f.NS), measure.Ratio(f.NS, got[0].NS), measure.Size(f.Bytes), measure.Size(f.Allocs)))
+			if strings.HasPrefix(list[i].name, "bare ") {
+				bare = f.NS
+			}
+			cells[i] = append(cells[i], fmt.Sprintf("%s (%s) · %s · %s", measure.Time(f.NS), measure.Ratio(f.NS, bare), measure.Size(f.Bytes), measure.Size(f.Allocs)))
 		}
 	}
-	if _, err := fmt.Fprintf(w, "### A turn of each of many conversations\n\nAs above, for so many conversations that take turns, in one store. The figures are for one turn of one of them. The bare rows write the bytes that convo writes, with one file for each conversation, which stays open or does not.\n\n"); err != nil {
+	if _, err := fmt.Fprintf(w, "### %s\n\nAs above, for so many conversations that take turns, in one store. The figures are for one turn of one of them. The bare rows write the bytes that convo writes, with one file for each conversation, which stays open or does not.\n\n", peer.TableMany); err != nil {
 		return err
 	}
-	return measure.Table(w, header, cells)
+	if err := measure.Table(w, header, cells); err != nil {
+		return err
+	}
+	return measure.Notes(w, fleet.Notes(peer.TableMany)...)
 }
 
 // saved is how many turns of each conversation are saved before, so that all files are there.

@@ -85,7 +85,7 @@ func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	if err := measure.Notes(w, append(notes, fleet.Notes(peer.TableSave)...)...); err != nil {
 		return err
 	}
-	return writeMany(w, dir, effort)
+	return writeMany(w, dir, effort, fleet)
 }
 
 // rows returns the rows of convo. Files are made in dir.
