@@ -102,10 +102,18 @@ func closeAll(programs [2]*harness.Peer) (err error) {
 func race(cells [2]measure.Cell, lasts time.Duration, report func(i int, f peer.Figures)) (err error) {
 	until := time.Now().Add(lasts)
 	var ks [2]int
-	for i, c := range cells {
-		if ks[i], _, err = c.Fit(round); err != nil {
-			return err
+	for range 2 { // a program is slow at its start
+		for i, c := range cells {
+			if ks[i], _, err = c.Fit(round); err != nil {
+				return err
+			}
 		}
+	}
+	// The first operations of a round are slower than the next ones, so that both sides make as
+	// many, unless one needs far more time.
+	most := min(max(ks[0], ks[1]), 8*min(ks[0], ks[1]))
+	for i := range ks {
+		ks[i] = max(ks[i], most)
 	}
 	for rounds := 0; rounds < 2 || time.Now().Before(until); rounds++ {
 		for i := range cells {

@@ -23,7 +23,7 @@ func TestRace(t *testing.T) {
 	}
 	var seen []int
 	require.NoError(t, race([2]measure.Cell{side("a"), side("b")}, time.Nanosecond, func(i int, f peer.Figures) { seen = append(seen, i) }))
-	assert.Equal(t, "ab"+"ab"+"ba", order, "one round each to fit, then two")
+	assert.Equal(t, "abab"+"ab"+"ba", order, "two rounds each to fit, then two")
 	assert.Equal(t, []int{0, 1, 1, 0}, seen)
 
 	boom := errors.New("boom")
