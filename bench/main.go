@@ -45,7 +45,7 @@ type options struct {
 }
 
 var sections = []section{
-	{"readme", "What README.md quotes", func(w io.Writer, o options) error { return readme.Write(w, o.fleet) }},
+	{"readme", "What README.md quotes", func(w io.Writer, o options) error { return readme.Write(w, o.quick, o.fleet) }},
 	{"ops", "Keeping a conversation", func(w io.Writer, o options) error { return ops.Write(w, o.quick, o.sizes, o.fleet) }},
 	{"compact", "The default's compaction", func(w io.Writer, o options) error { return ops.WriteCompact(w, o.quick) }},
 	{"server", "Many conversations at once", func(w io.Writer, o options) error { return server.Write(w, o.quick) }},

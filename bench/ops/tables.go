@@ -200,9 +200,9 @@ type Timing struct {
 }
 
 // Times measures each operation with n messages.
-func Times(n int, fleet *harness.Fleet) (all []Timing, err error) {
+func Times(n int, effort measure.Effort, fleet *harness.Fleet) (all []Timing, err error) {
 	for _, t := range tables(fleet) {
-		at, got, err := t.measure(n, measure.Full, false)
+		at, got, err := t.measure(n, effort, false)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.title, err)
 		}

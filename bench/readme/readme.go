@@ -59,7 +59,7 @@ func Measure() (Results, error) {
 	if err != nil {
 		return Results{}, err
 	}
-	r, err := of(fleet)
+	r, err := of(fleet, messages, measure.Full)
 	if closed := fleet.Close(); err == nil {
 		err = closed
 	}
@@ -69,7 +69,7 @@ func Measure() (Results, error) {
 	return r, err
 }
 
-func of(fleet *harness.Fleet) (Results, error) {
+func of(fleet *harness.Fleet, messages int, effort measure.Effort) (Results, error) {
 	r := Results{Machine: measure.Machine(), Go: runtime.Version(), Date: time.Now().UTC().Format(time.DateOnly)}
 	for _, p := range fleet.Peers {
 		for _, m := range p.Modules {
@@ -78,7 +78,7 @@ func of(fleet *harness.Fleet) (Results, error) {
 			}
 		}
 	}
-	times, err := ops.Times(messages, fleet)
+	times, err := ops.Times(messages, effort, fleet)
 	if err != nil {
 		return Results{}, err
 	}
@@ -101,16 +101,20 @@ func of(fleet *harness.Fleet) (Results, error) {
 		}
 		r.Rows = append(r.Rows, out)
 	}
-	window, err := ops.Window(measure.Full)
+	window, err := ops.Window(effort)
 	r.Window = int(math.Round(window))
 	return r, err
 }
 
-// Write writes what README.md quotes.
-func Write(w io.Writer, fleet *harness.Fleet) error {
-	r, err := of(fleet)
+// Write writes what README.md quotes. If quick is set, the conversations are shorter.
+func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
+	n := messages
+	if quick {
+		n = 100
+	}
+	r, err := of(fleet, n, measure.EffortOf(quick))
 	if err == nil {
-		_, err = fmt.Fprintf(w, "At %s messages of 400 bytes. The fastest of each row is bold.\n\n%s\n%s.\n\n", measure.Count(messages), r.table(), r.felt())
+		_, err = fmt.Fprintf(w, "At %s messages of 400 bytes. The fastest of each row is bold.\n\n%s\n%s.\n\n", measure.Count(n), r.table(), r.felt())
 	}
 	return err
 }

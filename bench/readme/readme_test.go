@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
+	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/ops"
 )
 
@@ -22,7 +23,7 @@ func TestTable(t *testing.T) {
 
 // The rows of convo that are quoted exist, and are those without options.
 func TestRows(t *testing.T) {
-	times, err := ops.Times(10, new(harness.Fleet))
+	times, err := ops.Times(10, measure.Quick, new(harness.Fleet))
 	require.NoError(t, err)
 	for _, row := range rows {
 		require.Len(t, row.cells, len(libraries))
@@ -31,4 +32,12 @@ func TestRows(t *testing.T) {
 			assert.False(t, strings.Contains(row.cells[0][0], other), row.name)
 		}
 	}
+}
+
+// Without other libraries, their cells are empty.
+func TestWrite(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, Write(&b, true, new(harness.Fleet)))
+	assert.Regexp(t, `(?m)^\| check, nothing to do \| \*\*\d+ ns\*\* \| – \| – \| – \|$`, b.String())
+	assert.Contains(t, b.String(), "A full window of 200,000 tokens is compacted in ")
 }

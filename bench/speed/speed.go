@@ -67,7 +67,7 @@ func Measure() (r Results, err error) {
 			r.Modules = append(r.Modules, m.Path+" "+m.Version)
 		}
 	}
-	times, err := ops.Times(messages, fleet)
+	times, err := ops.Times(messages, measure.Full, fleet)
 	if err != nil {
 		return Results{}, err
 	}
@@ -140,8 +140,8 @@ func Draw(r Results) []byte {
 	p := plot.New(height, "The time of operations of other libraries, in multiples of convo's")
 	p.Heading(16, 26, "Time of an operation, in multiples of convo's")
 	p.Text(plot.Faint, plot.Start, 16, 50, "A bar to the left is faster than convo, a bar to the right")
-	p.Text(plot.Faint, plot.Start, 16, 68, "slower. Each line is ten times the line to its left. To")
-	p.Text(plot.Faint, plot.Start, 16, 86, "append, convo also checks and counts; the others do not.")
+	p.Text(plot.Faint, plot.Start, 16, 68, "slower. Each line is ten times the line to its left. convo also")
+	p.Text(plot.Faint, plot.Start, 16, 86, "counts what is appended, and writes an extract of what leaves.")
 	bottom := height - 72
 	for tick := least; tick <= most; tick *= 10 {
 		p.Path(plot.Grid, 1, fmt.Sprintf("M%d %dV%d", across(tick), top-8, bottom))

@@ -35,7 +35,7 @@ var library = peer.Peer{
 		{Table: peer.TableAppend, Text: "trpc-agent-go writes to two copies of a session (the caller's and the store's) under locks, and merges state. Its events were created beforehand."},
 		{Table: peer.TableCheck, Text: "trpc-agent-go joins the texts of all events before it counts them. Its tailoring checks and copies even a request that fits."},
 		{Table: peer.TableStep, Text: "trpc-agent-go stays at the limit and reduces in every turn. On average it keeps half as many messages again as convo."},
-		{Table: peer.TableTrim, Text: "trpc-agent-go counts all messages each time. HeadOut is linear, and MiddleOut quadratic with a small constant. Both win at 10 messages, where most of convo's time is fixed work: making an edit, checking it, and writing a report."},
+		{Table: peer.TableTrim, Text: "trpc-agent-go counts all messages each time. HeadOut is linear, and MiddleOut quadratic with a small constant. Neither reads what it drops; convo's default writes an extract of it, and its row Truncate alone does not."},
 		{Table: peer.TableRead, Text: "trpc-agent-go's GetSession copies events."},
 		{Table: peer.TablePairs, Text: "trpc-agent-go drops whole rounds that begin with a user message. It removes results with empty text but not their calls, even if the request is within the budget. If a single round exceeds the budget, it returns the request with an error."},
 	},
