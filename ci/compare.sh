@@ -29,8 +29,7 @@ build() {
 	go build -trimpath -mod=mod -o ../bin/ ./compare/rows/... 2>/dev/null || true
 	for row in $rows; do
 		[ -e "../bin/$row" ] || go build -trimpath -mod=mod -tags rootstore -o ../bin/ "./compare/rows/$row" 2>"$CI_WORK/errors" || {
-			echo "the row $row is left out, since $1 ($2) cannot build it:"
-			head -n 3 "$CI_WORK/errors"
+			echo "the row $row is left out, since $1 cannot build it: $(grep -m1 -v '^#' "$CI_WORK/errors")"
 		}
 	done
 }

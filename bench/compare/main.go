@@ -1,7 +1,7 @@
 // Command compare prints how much processor time and memory one commit needs for each row
 // that another commit needs. The script ci/compare.sh builds the programs of the rows against both:
 //
-//	go run ./compare [-seconds 7] BASE HEAD ROW...
+//	go run ./compare [-seconds 6] BASE HEAD ROW...
 //
 // BASE and HEAD are directories with a program for each row.
 package main
@@ -22,7 +22,7 @@ import (
 )
 
 func main() {
-	seconds := flag.Float64("seconds", 7, "how long to measure a row, on the clock")
+	seconds := flag.Float64("seconds", 6, "how long to measure a row, on the clock")
 	flag.Parse()
 	if flag.NArg() < 3 {
 		log.Fatal("compare: want two directories, and rows")

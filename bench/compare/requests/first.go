@@ -1,4 +1,4 @@
-// Package requests has the rows of package wire.
+// Package requests has the rows of the formats of package wire.
 package requests
 
 import (
@@ -20,7 +20,7 @@ func First(name string, f wire.Format) {
 			if err != nil {
 				return nil, err
 			}
-			if _, err := h.Append(agent(1_000)...); err != nil {
+			if _, err := h.Append(Agent(1_000)...); err != nil {
 				return nil, err
 			}
 			all[i] = h.Snapshot()
@@ -32,8 +32,8 @@ func First(name string, f wire.Format) {
 	}})
 }
 
-// agent returns n messages: questions, calls of a tool, their results and answers in turns.
-func agent(n int) []convo.Message {
+// Agent returns n messages: questions, calls of a tool, their results and answers in turns.
+func Agent(n int) []convo.Message {
 	list := make([]convo.Message, n)
 	var call convo.ToolCall
 	for i, text := range peer.Texts(n) {

@@ -2,8 +2,8 @@
 package main
 
 import (
-	"github.com/seed-c1b73e60/convo/bench/compare/requests"
+	"github.com/seed-c1b73e60/convo/bench/compare/encoder"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
-func main() { requests.Next("Converse", wire.Converse{}) }
+func main() { encoder.Next("Converse", wire.Converse{}) }

@@ -1,7 +1,9 @@
-package requests
+// Package encoder has the rows of the Encoder of package wire, which not all commits have.
+package encoder
 
 import (
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/bench/compare/requests"
 	"github.com/seed-c1b73e60/convo/bench/compare/talk"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -20,7 +22,7 @@ func Next(name string, f wire.Format) {
 			if h, err = convo.New(nil); err != nil {
 				return nil, err
 			}
-			if _, err := h.Append(agent(messages)...); err != nil {
+			if _, err := h.Append(requests.Agent(messages)...); err != nil {
 				return nil, err
 			}
 			e = &wire.Encoder{Format: f}
