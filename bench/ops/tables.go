@@ -127,7 +127,7 @@ func tables(fleet *harness.Fleet) []table {
 		},
 		{
 			title: peer.TableTrim,
-			intro: "One reduction of a conversation of n messages, after its limit was halved.",
+			intro: "One reduction of a conversation of n messages to half of the limit that it fills.",
 			rows: []row{
 				floorRow("floor", floorTrim),
 				oursBy(ourName+" Compact", defaults, ourTrim),
