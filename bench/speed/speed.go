@@ -140,8 +140,8 @@ func Draw(r Results) []byte {
 	p := plot.New(height, "The time of operations of other libraries, in multiples of convo's")
 	p.Heading(16, 26, "Time of an operation, in multiples of convo's")
 	p.Text(plot.Faint, plot.Start, 16, 50, "A bar to the left is faster than convo, a bar to the right")
-	p.Text(plot.Faint, plot.Start, 16, 68, "slower. Each line is ten times the line to its left. convo also")
-	p.Text(plot.Faint, plot.Start, 16, 86, "counts what is appended, and writes an extract of what leaves.")
+	p.Text(plot.Faint, plot.Start, 16, 68, "slower. Each line is ten times the line to its left. convo")
+	p.Text(plot.Faint, plot.Start, 16, 86, "counts what is appended, and extracts from what leaves.")
 	bottom := height - 72
 	for tick := least; tick <= most; tick *= 10 {
 		p.Path(plot.Grid, 1, fmt.Sprintf("M%d %dV%d", across(tick), top-8, bottom))
@@ -170,8 +170,8 @@ func Draw(r Results) []byte {
 		}
 	}
 	p.Path(plot.Blue, 2, fmt.Sprintf("M%d %dV%d", across(1000), top-8, bottom))
-	p.Small(plot.Faint, plot.Start, 16, height-28, fmt.Sprintf("One run on %s, %s, with %s.", r.Date, r.Machine, r.Go))
-	p.Small(plot.Faint, plot.Start, 16, height-12, "Other machines differ.")
+	p.Small(plot.Faint, plot.Start, 16, height-28, fmt.Sprintf("One run on %s with %s. Other machines differ.", r.Date, r.Go))
+	p.Small(plot.Faint, plot.Start, 16, height-12, r.Machine)
 	return p.Bytes()
 }
 
