@@ -27,13 +27,13 @@ type Results struct {
 	Machine, Go, Date string
 	Modules           []string // path and version of the other libraries
 	Rows              []Row
-	Window            int // of a compaction of a full window of 200,000 tokens
+	Window            int64 // of a compaction of a full window of 200,000 tokens
 }
 
 // A Row is an operation: the time of each library, or 0 if the library is not available.
 type Row struct {
 	Name string
-	NS   []int
+	NS   []int64
 }
 
 // libraries are the columns.
@@ -85,24 +85,24 @@ func of(fleet *harness.Fleet, messages int, effort measure.Effort) (Results, err
 	for _, row := range rows {
 		out := Row{Name: row.name}
 		for i, names := range row.cells {
-			var cell []int
+			var cell []int64
 			for _, name := range names {
 				if at := slices.IndexFunc(times, func(t ops.Timing) bool { return t.Table == row.table && t.Name == name }); at >= 0 {
-					cell = append(cell, max(int(math.Round(times[at].NS)), 1))
+					cell = append(cell, max(int64(math.Round(times[at].NS)), 1))
 				}
 			}
 			if len(cell) == 0 {
 				if i == 0 || slices.ContainsFunc(r.Modules, func(m string) bool { return strings.Contains(m, "/"+libraries[i]+" ") }) {
 					return Results{}, fmt.Errorf("there is no row %q in %q", names, row.table)
 				}
-				cell = []int{0}
+				cell = []int64{0}
 			}
 			out.NS = append(out.NS, slices.Min(cell))
 		}
 		r.Rows = append(r.Rows, out)
 	}
 	window, err := ops.Window(effort)
-	r.Window = int(math.Round(window))
+	r.Window = int64(math.Round(window))
 	return r, err
 }
 
@@ -124,7 +124,7 @@ func (r Results) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | %s |\n|%s\n", strings.Join(libraries, " | "), strings.Repeat("---|", 1+len(libraries)))
 	for _, row := range r.Rows {
-		fastest := slices.Min(slices.DeleteFunc(slices.Clone(row.NS), func(ns int) bool { return ns == 0 }))
+		fastest := slices.Min(slices.DeleteFunc(slices.Clone(row.NS), func(ns int64) bool { return ns == 0 }))
 		b.WriteString("| " + row.Name)
 		for _, ns := range row.NS {
 			said := brief(ns)
@@ -147,7 +147,7 @@ func (r Results) felt() string {
 }
 
 // brief formats nanoseconds with a unit and two significant digits.
-func brief(ns int) string {
+func brief(ns int64) string {
 	v, unit := float64(ns), "ns"
 	for _, u := range []string{"µs", "ms", "s"} {
 		if v < 999.5 {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	r := Results{Rows: []Row{{"append", []int{650, 20, 2_300, 0}}, {"reduce to half", []int{160_400_000, 674_885, 8_612_333, 19_256_881_000}}}, Window: 3_049_000}
+	r := Results{Rows: []Row{{"append", []int64{650, 20, 2_300, 0}}, {"reduce to half", []int64{160_400_000, 674_885, 8_612_333, 19_256_881_000}}}, Window: 3_049_000}
 	assert.Equal(t, "| | convo | eino | trpc-agent-go | langchaingo |\n|---|---|---|---|---|\n"+
 		"| append | 650 ns | **20 ns** | 2.3 µs | – |\n"+
 		"| reduce to half | 160 ms | **670 µs** | 8.6 ms | 19 s |\n", r.table())
