@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/bench/calibrate"
+	"github.com/seed-c1b73e60/convo/bench/clients"
 	"github.com/seed-c1b73e60/convo/bench/cost"
 	"github.com/seed-c1b73e60/convo/bench/count"
 	"github.com/seed-c1b73e60/convo/bench/estimate"
@@ -25,7 +26,9 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/keep"
 	"github.com/seed-c1b73e60/convo/bench/ops"
+	"github.com/seed-c1b73e60/convo/bench/readme"
 	"github.com/seed-c1b73e60/convo/bench/saves"
+	"github.com/seed-c1b73e60/convo/bench/server"
 )
 
 // A section is a group of tables, all from one package.
@@ -42,10 +45,14 @@ type options struct {
 }
 
 var sections = []section{
+	{"readme", "What README.md quotes", func(w io.Writer, o options) error { return readme.Write(w, o.quick, o.fleet) }},
 	{"ops", "Keeping a conversation", func(w io.Writer, o options) error { return ops.Write(w, o.quick, o.sizes, o.fleet) }},
+	{"compact", "The default's compaction", func(w io.Writer, o options) error { return ops.WriteCompact(w, o.quick) }},
+	{"server", "Many conversations at once", func(w io.Writer, o options) error { return server.Write(w, o.quick) }},
 	{"count", "Counting tokens", func(w io.Writer, o options) error { return count.Write(w, o.quick, o.fleet) }},
 	{"estimate", "How wrong an estimate is", func(w io.Writer, o options) error { return estimate.Write(w, o.quick) }},
 	{"calibrate", "Learning from usage reports", func(w io.Writer, o options) error { return calibrate.Write(w, o.quick, o.fleet) }},
+	{"clients", "Requests through a client", func(w io.Writer, o options) error { return clients.Write(w, o.quick, o.fleet) }},
 	{"saves", "Saving a conversation", func(w io.Writer, o options) error { return saves.Write(w, o.quick, o.fleet) }},
 	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
 	{"keep", "What is still known after compactions", func(w io.Writer, o options) error { return keep.Write(w, o.quick) }},

@@ -59,6 +59,10 @@ func main() {
 	peer.Main(peer.Peer{
 		Cells: []peer.Cell{{Table: peer.TableAppend, Name: "small append", New: func(int) peer.Case {
 			return peer.Case{New: func(int) (func(int) error, error) { return func(int) error { return nil }, nil }}
+		}}, {Table: peer.TableStream, Name: "small SDK", New: func(int) peer.Case {
+			return peer.Case{New: func(int) (func(int) error, error) { return func(int) error { return nil }, nil }}
+		}}, {Table: peer.TableStream, Name: "small client", New: func(int) peer.Case {
+			return peer.Case{New: func(int) (func(int) error, error) { return func(int) error { return nil }, nil }}
 		}}, {Table: peer.TableSave, Name: "small save", New: func(int) peer.Case {
 			return peer.Case{New: func(int) (func(int) error, error) { return func(int) error { return nil }, nil }}
 		}}},
@@ -96,10 +100,10 @@ func TestRun_Peers(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module peers/"+name+"\n\ngo 1.26\n\nrequire github.com/seed-c1b73e60/convo/bench v0.0.0\n\nreplace github.com/seed-c1b73e60/convo/bench => "+here+"\n"), 0o600))
 	}
 	var out strings.Builder
-	err = run([]string{"-quick", "-only", "ops,count,saves", "-sizes", "10", "-peers", folder}, &out, io.Discard)
+	err = run([]string{"-quick", "-only", "ops,count,clients,saves", "-sizes", "10", "-peers", folder}, &out, io.Discard)
 	assert.ErrorContains(t, err, "peer wrong is broken: go build")
 	for _, want := range []string{
-		"| broken and left out | peer wrong is broken", "| small append | ", " | small counter |", "| small program | ", "| small talk | ", "- small note on append\n",
+		"| broken and left out | peer wrong is broken", "| small append | ", " | small counter |", "| small program | ", "| small talk | ", "| small client | ", "- small note on append\n",
 		"- small note on pairs\n", "- small note on speed\n", "- small note on calls\n", "- small note on long\n", "- small note on same\n", "- small note on load\n", "| small save | ", "- small note on save\n", "Took ",
 	} {
 		assert.Contains(t, out.String(), want)

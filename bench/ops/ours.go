@@ -8,44 +8,58 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-var (
-	ourUser  = convo.User(peer.Text)
-	ourReply = convo.Assistant(peer.Text)
-)
-
-func ourMessage(i int) convo.Message {
-	if peer.IsUser(i) {
-		return ourUser
+// messages returns n messages, no two of which have the same text.
+func messages(n int) []convo.Message {
+	list := make([]convo.Message, n)
+	for i, text := range peer.Texts(n) {
+		if peer.IsUser(i) {
+			list[i] = convo.User(text)
+		} else {
+			list[i] = convo.Assistant(text)
+		}
 	}
-	return ourReply
+	return list
 }
 
-// bare returns options with which convo counts the text of a message and nothing
-// else, as the other libraries do. t may be nil.
-func bare(t convo.Tokenizer) convo.Options {
-	return convo.Options{Tokenizer: t, Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1}}
+// The options of the rows. Each cell adds Limits. The row convo has nothing else.
+func defaults() (convo.Options, error) { return convo.Options{}, nil }
+
+func truncating() (convo.Options, error) {
+	return convo.Options{Strategy: convo.Truncate{}}, nil
 }
 
-// byLenFour returns bare options with len/4 as the tokenizer. The oldest messages are
-// dropped, as by the other libraries, and not summarised.
-func byLenFour() convo.Options {
-	o := bare(convo.TokenizerFunc(peer.LenFour))
-	o.Strategy = convo.Truncate{}
-	return o
+func exact() (convo.Options, error) {
+	t, err := convo.Tiktoken("gpt-4o")
+	return convo.Options{Tokenizer: t}, err
+}
+
+// byLenFour returns options with which convo counts a token for every four bytes of text, and
+// nothing else, and drops the oldest messages without a summary.
+func byLenFour() (convo.Options, error) {
+	return convo.Options{
+		Strategy:  convo.Truncate{},
+		Tokenizer: convo.TokenizerFunc(peer.LenFour),
+		Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1},
+	}, nil
 }
 
 // historyOf returns a History of n messages.
 func historyOf(n int, opts convo.Options) (*convo.History, error) {
 	h, err := convo.New(&opts)
+	if err == nil {
+		_, err = h.Append(messages(n)...)
+	}
+	return h, err
+}
+
+// fullOf returns a History whose window n messages fill, with more room, in messages.
+func fullOf(n, more int, opts convo.Options) (*convo.History, error) {
+	limits, err := limitsFor(n+more, opts)
 	if err != nil {
 		return nil, err
 	}
-	batch := make([]convo.Message, n)
-	for i := range batch {
-		batch[i] = ourMessage(i)
-	}
-	_, err = h.Append(batch...)
-	return h, err
+	opts.Limits = limits
+	return historyOf(n, opts)
 }
 
 // limitsFor returns limits that n messages just fit. convo compares limits with
@@ -56,11 +70,12 @@ func limitsFor(n int, opts convo.Options) (convo.Limits, error) {
 	if err != nil {
 		return convo.Limits{}, err
 	}
-	return convo.Limits{High: h.Status().Upper}, nil
+	return convo.Limits{Window: h.Status().Upper, Reserve: -1}, nil
 }
 
 func ourAppend(n int, opts convo.Options) peer.Case {
 	return peer.Case{Units: n, Max: 1 + 1_000_000/n, New: func(k int) (func(int) error, error) {
+		opts.Limits = convo.Limits{Window: 200 * n}
 		fresh := make([]*convo.History, k)
 		for i := range fresh {
 			h, err := convo.New(&opts)
@@ -69,10 +84,10 @@ func ourAppend(n int, opts convo.Options) peer.Case {
 			}
 			fresh[i] = h
 		}
+		list := messages(n)
 		return func(i int) error {
-			h := fresh[i]
-			for j := range n {
-				if _, err := h.Append(ourMessage(j)); err != nil {
+			for _, m := range list {
+				if _, err := fresh[i].Append(m); err != nil {
 					return err
 				}
 			}
@@ -83,12 +98,7 @@ func ourAppend(n int, opts convo.Options) peer.Case {
 
 func ourCheck(n int, opts convo.Options) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
-		limits, err := limitsFor(n+1, opts)
-		if err != nil {
-			return nil, err
-		}
-		opts.Limits = limits
-		h, err := historyOf(n, opts)
+		h, err := fullOf(n, 1, opts)
 		ctx := context.Background()
 		return func(int) error {
 			r, err := h.CompactIfNeeded(ctx)
@@ -100,19 +110,16 @@ func ourCheck(n int, opts convo.Options) peer.Case {
 	}}
 }
 
-// ourStep is one turn: the user's message, Prepare, the answer.
+// ourStep is one turn: the user's message, Prepare, the answer. The first turn compacts, so
+// that a round has whole cycles.
 func ourStep(n int, opts convo.Options) peer.Case {
 	return peer.Case{Step: max(n/4, 1), New: func(k int) (func(int) error, error) {
-		limits, err := limitsFor(n, opts)
-		if err != nil {
-			return nil, err
-		}
-		opts.Limits = limits
-		h, err := historyOf(n, opts)
+		h, err := fullOf(n, 0, opts)
+		next := messages(n + 2*k)[n:]
 		ctx := context.Background()
 		reductions := 0
 		return func(i int) error {
-			if _, err := h.Append(ourUser); err != nil {
+			if _, err := h.Append(next[2*i]); err != nil {
 				return err
 			}
 			snap, r, err := h.Prepare(ctx)
@@ -123,18 +130,23 @@ func ourStep(n int, opts convo.Options) peer.Case {
 			if r.Outcome == convo.OutcomeApplied {
 				reductions++
 			}
-			if got := snap.Len(); got > n || i == k-1 && k > n && reductions == 0 {
+			if got := snap.Len(); got > n+n/10+2 || i == k-1 && k > n && reductions == 0 {
 				return peer.WrongSize(got)
 			}
-			_, err = h.Append(ourReply)
+			_, err = h.Append(next[2*i+1])
 			return err
 		}, err
 	}}
 }
 
+// ourTrim is one compaction of a full window to half of it.
 func ourTrim(n int, opts convo.Options) peer.Case {
-	return peer.Case{Max: 1 + 2_000_000/n, New: func(k int) (func(int) error, error) {
-		opts.Strategy = convo.Truncate{}
+	return peer.Case{Once: n > 100_000, Max: 1 + 200_000/n, New: func(k int) (func(int) error, error) {
+		limits, err := limitsFor(n, opts)
+		if err != nil {
+			return nil, err
+		}
+		opts.Limits = limits
 		h, err := historyOf(n, opts)
 		if err != nil {
 			return nil, err
@@ -151,8 +163,8 @@ func ourTrim(n int, opts convo.Options) peer.Case {
 			if err == nil && r.Outcome != convo.OutcomeApplied {
 				err = peer.ErrIdle
 			}
-			if got := forks[i].Len(); err == nil && (got > n/2 || got < n/4) {
-				err = peer.WrongSize(got)
+			if s := forks[i].Status(); err == nil && (s.Upper > s.Low || s.Upper < s.Low/2) {
+				err = peer.WrongSize(forks[i].Len())
 			}
 			return err
 		}, nil
@@ -172,9 +184,10 @@ func ourSnapshot(n int, opts convo.Options) peer.Case {
 			}
 			list[i] = h
 		}
+		next := messages(n + share)[n:]
 		return func(i int) error {
 			h := list[i/share]
-			if _, err := h.Append(ourMessage(n + i%share)); err != nil {
+			if _, err := h.Append(next[i%share]); err != nil {
 				return err
 			}
 			runtime.KeepAlive(h.Snapshot())

@@ -20,7 +20,7 @@ type way struct {
 }
 
 func ways(fleet *harness.Fleet) []way {
-	all := []way{{ourName + ", defaults", peer.Keeper{New: newOurKeeper}.Do}}
+	all := []way{{ourName, keeperOf(defaults)}, {"convo, len/4, Truncate alone", keeperOf(byLenFour)}}
 	for _, p := range fleet.Peers {
 		for _, k := range p.Talks {
 			all = append(all, way{k.Name, func(job peer.Job) ([]peer.Request, error) { return p.Keep(false, k.Name, job) }})
@@ -66,14 +66,19 @@ func writePairs(w io.Writer, quick bool, fleet *harness.Fleet) error {
 	return measure.Notes(w, fleet.Notes(peer.TablePairs)...)
 }
 
-// ourKeeper is a History with default options, except that it counts by len/4.
+// ourKeeper keeps a conversation in a History.
 type ourKeeper struct{ h *convo.History }
 
-func newOurKeeper(job peer.Job) (peer.Keep, error) {
-	opts := byLenFour()
-	opts.Limits = convo.Limits{Window: job.Limit, Reserve: -1}
-	h, err := convo.New(&opts)
-	return ourKeeper{h}, err
+func keeperOf(options func() (convo.Options, error)) func(peer.Job) ([]peer.Request, error) {
+	return peer.Keeper{New: func(job peer.Job) (peer.Keep, error) {
+		opts, err := options()
+		if err != nil {
+			return nil, err
+		}
+		opts.Limits = convo.Limits{Window: job.Limit, Reserve: -1}
+		h, err := convo.New(&opts)
+		return ourKeeper{h}, err
+	}}.Do
 }
 
 func (k ourKeeper) Add(t peer.Message) error {

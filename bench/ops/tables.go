@@ -57,6 +57,8 @@ type table struct {
 	intro string
 	rows  []row
 	notes []string
+
+	byFloor bool // ratios compare with the first row instead of convo
 }
 
 type row struct {
@@ -85,15 +87,6 @@ func floorRow(name string, cell func(int) peer.Case) row {
 
 const ourName = "**convo**"
 
-func lenFourTokens() (convo.Options, error) { return byLenFour(), nil }
-
-func heuristic() (convo.Options, error) { return bare(nil), nil }
-
-func exact() (convo.Options, error) {
-	t, err := convo.Tiktoken("gpt-4o")
-	return bare(t), err
-}
-
 func tables(fleet *harness.Fleet) []table {
 	all := []table{
 		{
@@ -101,9 +94,9 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Appending n messages one by one to an empty conversation. Figures are per message.",
 			rows: []row{
 				floorRow("floor", floorAppend),
-				oursBy(ourName, lenFourTokens, ourAppend),
-				oursBy("convo, Heuristic", heuristic, ourAppend),
+				oursBy(ourName, defaults, ourAppend),
 				oursBy("convo, Tiktoken", exact, ourAppend),
+				oursBy("convo, len/4", byLenFour, ourAppend),
 			},
 			notes: []string{
 				"convo copies the message, makes it valid UTF-8, checks roles and pairs, and counts its tokens. The others check and count nothing at this point.",
@@ -114,8 +107,8 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Checking whether the conversation is over its limit, which it is not.",
 			rows: []row{
 				floorRow("floor", floorCheck),
-				oursBy(ourName+" CompactIfNeeded", lenFourTokens, ourCheck),
-				oursBy("convo CompactIfNeeded, Heuristic", heuristic, ourCheck),
+				oursBy(ourName+" CompactIfNeeded", defaults, ourCheck),
+				oursBy("convo, Truncate alone", truncating, ourCheck),
 			},
 		},
 		{
@@ -123,23 +116,26 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "One turn (a user message and an answer) of a conversation that has reached its limit of n messages, including the reductions that this needs, averaged over whole cycles.",
 			rows: []row{
 				floorRow("floor, to half", floorStep),
-				oursBy(ourName+" Append, Prepare, Append", lenFourTokens, ourStep),
-				oursBy("convo, Heuristic", heuristic, ourStep),
+				oursBy(ourName+" Append, Prepare, Append", defaults, ourStep),
 				oursBy("convo, Tiktoken", exact, ourStep),
+				oursBy("convo, Truncate alone", truncating, ourStep),
+				oursBy("convo, len/4, Truncate alone", byLenFour, ourStep),
 			},
 			notes: []string{
-				"convo and the floor reduce to half of the limit and then have room. On average they hold three quarters of the limit.",
+				"convo and the floor reduce to half of the limit and then have room. On average the floor holds three quarters of the messages that fit, and convo two thirds, and an extract of the others.",
 			},
 		},
 		{
 			title: peer.TableTrim,
-			intro: "One reduction of a conversation of n messages, after its limit was halved.",
+			intro: "One reduction of a conversation of n messages to half of the limit that it fills.",
 			rows: []row{
 				floorRow("floor", floorTrim),
-				oursBy(ourName+" Compact, Truncate", lenFourTokens, ourTrim),
+				oursBy(ourName+" Compact", defaults, ourTrim),
+				oursBy("convo Compact, Truncate alone", truncating, ourTrim),
+				oursBy("convo Compact, len/4, Truncate alone", byLenFour, ourTrim),
 			},
 			notes: []string{
-				"convo's figure includes keeping calls and results together, checking the edit, the report, and a new list. Earlier snapshots do not change.",
+				"convo's figures include keeping calls and results together, checking the edit, the report, and a new list. Its default also writes an extract of what leaves. Earlier snapshots do not change.",
 			},
 		},
 		{
@@ -147,9 +143,9 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Reading the messages for a request.",
 			rows: []row{
 				floorRow("floor, copy of the list", floorRead),
-				oursBy(ourName+" Append and Snapshot", lenFourTokens, ourSnapshot),
-				oursBy("convo Snapshot, unchanged", lenFourTokens, ourSame),
-				oursBy("convo Snapshot.Messages, a deep copy", lenFourTokens, ourMessages),
+				oursBy(ourName+" Append and Snapshot", defaults, ourSnapshot),
+				oursBy("convo Snapshot, unchanged", defaults, ourSame),
+				oursBy("convo Snapshot.Messages, a deep copy", defaults, ourMessages),
 			},
 			notes: []string{
 				"convo's first row is an append and the snapshot after it. A snapshot of an unchanged History costs only the lock.",
@@ -173,7 +169,7 @@ func tables(fleet *harness.Fleet) []table {
 // reference returns the index of the row that ratios compare with.
 func (t *table) reference() int {
 	for i, r := range t.rows {
-		if strings.HasPrefix(r.name, ourName) {
+		if !t.byFloor && strings.HasPrefix(r.name, ourName) {
 			return i
 		}
 	}
@@ -204,9 +200,9 @@ type Timing struct {
 }
 
 // Times measures each operation with n messages.
-func Times(n int, fleet *harness.Fleet) (all []Timing, err error) {
+func Times(n int, effort measure.Effort, fleet *harness.Fleet) (all []Timing, err error) {
 	for _, t := range tables(fleet) {
-		at, got, err := t.measure(n, measure.Full, false)
+		at, got, err := t.measure(n, effort, false)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", t.title, err)
 		}
@@ -219,6 +215,9 @@ func Times(n int, fleet *harness.Fleet) (all []Timing, err error) {
 
 func (t *table) write(w io.Writer, columns []int, effort measure.Effort, quick bool) error {
 	header := []string{"time (× convo) · bytes · allocs"}
+	if t.byFloor {
+		header[0] = strings.Replace(header[0], "convo", "floor", 1)
+	}
 	cells := make([][]string, len(t.rows))
 	for i, r := range t.rows {
 		cells[i] = []string{r.name}

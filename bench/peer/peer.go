@@ -40,12 +40,16 @@ const (
 	TableSame   Table = "same counts?"
 	TableLoad   Table = "Loading a vocabulary"
 	TableSave   Table = "A turn saved, without a sync"
+
+	TableMany    Table = "A turn of each of many conversations"
+	TableStream  Table = "A streamed request"
+	TableCommits Table = "Two commits" // of the programs below compare
 )
 
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableMany, TableStream, TableCommits,
 }
 
 // A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.

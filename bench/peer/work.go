@@ -8,7 +8,7 @@ import (
 )
 
 // Text is the text of every message in a [Cell]. It has 400 bytes.
-var Text = strings.Repeat("The quick brown fox jumps over the lazy dog. ", 9)[:400]
+var Text = strings.Repeat("The quick brown fox jumps over the lazy dog. ", 9)[:textBytes]
 
 // PerMessage is LenFour(Text).
 const PerMessage = 100

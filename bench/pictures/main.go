@@ -1,9 +1,10 @@
-// Pictures draws the pictures of the documentation, docs/img/*.svg, from the results that
-// stand in this module next to the code that measured them:
+// Pictures draws the pictures of the documentation, docs/img/*.svg, and writes the figures that
+// README.md quotes, from the results that are in this module next to the code that measured them:
 //
-//	go run ./pictures                    # draws all
-//	go run ./pictures life keep          # draws these
-//	go run ./pictures -measure life      # measures before it draws
+//	go run ./pictures                       # all
+//	go run ./pictures life keep             # these
+//	go run ./pictures -measure life         # measures first
+//	go run ./pictures -measure readme speed # all that depends on the speed of the machine
 //
 // Run it in the directory of the module. Drawing needs nothing but the results, and gives
 // the same bytes each time.
@@ -24,14 +25,17 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/estimate"
 	"github.com/seed-c1b73e60/convo/bench/keep"
 	"github.com/seed-c1b73e60/convo/bench/life"
+	"github.com/seed-c1b73e60/convo/bench/readme"
 	"github.com/seed-c1b73e60/convo/bench/speed"
 )
 
-// A picture is docs/img/NAME.svg, drawn from NAME/NAME.json.
+// A picture is docs/img/NAME.svg, drawn from NAME/NAME.json. One that is only quoted has no
+// image.
 type picture struct {
 	name    string
 	measure func() (any, error)
 	draw    func(results []byte) ([]byte, error)
+	quotes  func(results []byte) ([]readme.Quote, error)
 }
 
 // of returns the picture of a package.
@@ -49,6 +53,17 @@ func of[T any](name string, measure func() (T, error), draw func(T) []byte) pict
 	}
 }
 
+// quoted is what README.md quotes.
+var quoted = picture{
+	name:    "readme",
+	measure: func() (any, error) { return readme.Measure() },
+	quotes: func(results []byte) ([]readme.Quote, error) {
+		var all readme.Results
+		err := json.Unmarshal(results, &all)
+		return all.Quotes(), err
+	},
+}
+
 var pictures = []picture{
 	of("compaction", compaction.Measure, compaction.Draw),
 	of("cost", cost.Measure, cost.Draw),
@@ -56,6 +71,7 @@ var pictures = []picture{
 	of("keep", keep.Measure, keep.Draw),
 	of("life", life.Measure, life.Draw),
 	of("speed", speed.Measure, speed.Draw),
+	quoted,
 }
 
 // results and image are the files of a picture, below the directory of the module.
@@ -105,11 +121,35 @@ func (p picture) write(measure bool) error {
 	if err != nil {
 		return err
 	}
+	if p.draw == nil {
+		return p.quote(data)
+	}
 	image, err := p.draw(data)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(p.image(), image, 0o644)
+}
+
+// quote writes what pages say of the results.
+func (p picture) quote(results []byte) error {
+	all, err := p.quotes(results)
+	if err != nil {
+		return err
+	}
+	for _, q := range all {
+		page, err := os.ReadFile(q.Page)
+		if err != nil {
+			return err
+		}
+		if n := len(q.At.FindAllIndex(page, -1)); n != 1 {
+			return fmt.Errorf("%s has %d places for %q, want one", q.Page, n, q.Text)
+		}
+		if err := os.WriteFile(q.Page, q.At.ReplaceAllLiteral(page, []byte(q.Text)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // format returns JSON in which each list of numbers, and each object of a list of objects,

@@ -23,6 +23,9 @@ func TestPictures(t *testing.T) {
 	t.Chdir("..")
 	var images []string
 	for _, p := range pictures {
+		if p.draw == nil {
+			continue
+		}
 		images = append(images, p.image())
 		t.Run(p.name, func(t *testing.T) {
 			results, err := os.ReadFile(p.results())
@@ -38,6 +41,37 @@ func TestPictures(t *testing.T) {
 	all, err := filepath.Glob("../docs/img/*")
 	require.NoError(t, err)
 	assert.ElementsMatch(t, images, all)
+}
+
+// README.md and results.md quote what was measured.
+func TestQuotes(t *testing.T) {
+	t.Chdir("..")
+	results, err := os.ReadFile(quoted.results())
+	require.NoError(t, err)
+	all, err := quoted.quotes(results)
+	require.NoError(t, err)
+	for _, q := range all {
+		page, err := os.ReadFile(q.Page)
+		require.NoError(t, err)
+		assert.Equal(t, []string{q.Text}, q.At.FindAllString(string(page), -1), "%s: run go run ./pictures readme", q.Page)
+	}
+}
+
+// Each table of results.md is on a page, with the same figures.
+func TestResults_AreQuoted(t *testing.T) {
+	results, err := os.ReadFile("../results.md")
+	require.NoError(t, err)
+	var pages []byte
+	for _, page := range []string{"../../README.md", "../../docs/counting.md"} {
+		data, err := os.ReadFile(page)
+		require.NoError(t, err)
+		pages = append(pages, data...)
+	}
+	tables := regexp.MustCompile(`(?m)(?:^\|.*\n)+`).FindAll(results, -1)
+	require.Len(t, tables, 3)
+	for _, table := range tables {
+		assert.Contains(t, string(pages), string(table))
+	}
 }
 
 // checkImage checks that an SVG is small, well-formed, opaque, made for light and dark, has

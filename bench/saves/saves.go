@@ -82,7 +82,10 @@ func Write(w io.Writer, quick bool, fleet *harness.Fleet) error {
 		return err
 	}
 	notes := []string{"convo opens, locks and closes the file for each record, since other processes may write to it and nothing stays open between two turns. Its first row also appends two messages and finds out what is new. The databases keep their file open."}
-	return measure.Notes(w, append(notes, fleet.Notes(peer.TableSave)...)...)
+	if err := measure.Notes(w, append(notes, fleet.Notes(peer.TableSave)...)...); err != nil {
+		return err
+	}
+	return writeMany(w, dir, effort, fleet)
 }
 
 // rows returns the rows of convo. Files are made in dir.
@@ -106,19 +109,19 @@ func ourSave(dir string, n int) peer.Case {
 		if err != nil {
 			return nil, err
 		}
-		h, err := turns.Open(s)
+		h, err := turns.Open(s, turns.Key)
 		if err != nil {
 			return nil, err
 		}
 		ctx := context.Background()
-		save := func(int) error { return errors.Join(turns.Add(h), h.Save(ctx)) }
+		save := func(i int) error { return errors.Join(turns.Add(h, i), h.Save(ctx)) }
 		for i := range n {
 			if err := save(i); err != nil {
 				return nil, err
 			}
 		}
 		return func(i int) error {
-			if err := save(i); err != nil {
+			if err := save(n + i); err != nil {
 				return err
 			}
 			if _, seq := h.Saved(); seq != uint64(n+i+1) {

@@ -20,7 +20,7 @@ func TestRows(t *testing.T) {
 		r := rows(dir)[i]
 		t.Run(r.name, func(t *testing.T) {
 			require.NoError(t, r.cell(10).(peer.Case).Do(5))
-			h, err := turns.Open(&filestore.Store{Dir: dir + folder})
+			h, err := turns.Open(&filestore.Store{Dir: dir + folder}, turns.Key)
 			require.NoError(t, err)
 			assert.Equal(t, 2*15, h.Len())
 		})
@@ -32,4 +32,6 @@ func TestWrite(t *testing.T) {
 	require.NoError(t, Write(&out, true, new(harness.Fleet)))
 	assert.Contains(t, out.String(), "### A turn saved, without a sync\n")
 	assert.Contains(t, out.String(), "| **convo** Append and Save | ")
+	assert.Contains(t, out.String(), "### A turn of each of many conversations\n")
+	assert.Contains(t, out.String(), "| bare write | ")
 }

@@ -19,29 +19,29 @@ import (
 // Key is the key of the conversation.
 const Key = "talk"
 
-// Open opens the conversation that is saved in a store, or an empty one. It counts as
-// the tables of section ops do.
-func Open(s convo.Store) (*convo.History, error) {
-	return convo.Open(context.Background(), s, Key, &convo.Options{
-		Tokenizer: convo.TokenizerFunc(peer.LenFour), Overheads: convo.Overheads{Message: -1, Call: -1, Result: -1},
-	})
+// Open opens the conversation that is saved in a store under a key, or an empty one. It has
+// the default options.
+func Open(s convo.Store, key string) (*convo.History, error) {
+	return convo.Open(context.Background(), s, key, &convo.Options{Limits: convo.Limits{Window: 200_000}})
 }
 
-// Add appends one turn: a question and an answer.
-func Add(h *convo.History) error {
-	_, err := h.Append(convo.User(peer.Text), convo.Assistant(peer.Text))
+// Add appends turn i: a question and an answer.
+func Add(h *convo.History, i int) error {
+	_, err := h.Append(convo.User(text(2*i)), convo.Assistant(text(2*i+1)))
 	return err
 }
+
+var text = peer.Next(0)
 
 // Records returns the records of a conversation that was saved after each of n turns.
 func Records(n int) ([]convo.Record, error) {
 	s := new(convotest.MemStore)
-	h, err := Open(s)
+	h, err := Open(s, Key)
 	if err != nil {
 		return nil, err
 	}
-	for range n {
-		if err := errors.Join(Add(h), h.Save(context.Background())); err != nil {
+	for i := range n {
+		if err := errors.Join(Add(h, i), h.Save(context.Background())); err != nil {
 			return nil, err
 		}
 	}

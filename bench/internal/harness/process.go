@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,12 @@ type Peer struct {
 	said    tail
 	end     func() error // close, once
 }
+
+// Start starts a program that was built already.
+func Start(binary string) (*Peer, error) { return start(filepath.Base(binary), "", binary) }
+
+// Close ends the program.
+func (p *Peer) Close() error { return p.end() }
 
 func start(name, dir, binary string) (*Peer, error) {
 	p := &Peer{Name: name, Dir: dir, cmd: exec.Command(binary)}

@@ -25,18 +25,17 @@ func (m *cannedModel) Stream(ctx context.Context, in []*schema.Message, opts ...
 	return schema.StreamReaderFromArray([]*schema.Message{msg}), err
 }
 
-// einoSummaries returns eino's summarization with a model that answers at once.
-// Only the summary stays. The default would keep up to 30,000 tokens of user
-// messages besides, which is more than the small limits here.
-func einoSummaries(limit int) (adk.ChatModelAgentMiddleware, *cannedModel, error) {
+// einoSummaries returns eino's summarization with a model that answers at once. By default,
+// it keeps up to 30,000 tokens of user messages besides the summary; with alone, nothing.
+func einoSummaries(limit int, alone bool) (adk.ChatModelAgentMiddleware, *cannedModel, error) {
 	m := new(cannedModel)
-	mw, err := summarization.New(context.Background(), &summarization.Config{
-		Model:   m,
-		Trigger: &summarization.TriggerCondition{ContextTokens: limit},
-		Finalize: func(_ context.Context, _ []*schema.Message, summary *schema.Message) ([]*schema.Message, error) {
+	config := &summarization.Config{Model: m, Trigger: &summarization.TriggerCondition{ContextTokens: limit}}
+	if alone {
+		config.Finalize = func(_ context.Context, _ []*schema.Message, summary *schema.Message) ([]*schema.Message, error) {
 			return []*schema.Message{schema.UserMessage(summary.Content)}, nil
-		},
-	})
+		}
+	}
+	mw, err := summarization.New(context.Background(), config)
 	return mw, m, err
 }
 
@@ -67,12 +66,12 @@ func einoWeight(m *schema.Message) int {
 // provider's usage.
 func einoMessages(n int, usage bool) []*schema.Message {
 	list := make([]*schema.Message, n)
-	for i := range list {
+	for i, text := range peer.Texts(n) {
 		if peer.IsUser(i) {
-			list[i] = schema.UserMessage(peer.Text)
+			list[i] = schema.UserMessage(text)
 			continue
 		}
-		list[i] = schema.AssistantMessage(peer.Text, nil)
+		list[i] = schema.AssistantMessage(text, nil)
 		if usage && i >= n-2 {
 			list[i].ResponseMeta = &schema.ResponseMeta{Usage: &schema.TokenUsage{TotalTokens: (i + 1) * peer.PerMessage}}
 		}
@@ -99,7 +98,7 @@ func einoAppend(n int) peer.Case {
 
 func einoCheck(n int, usage bool) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
-		mw, m, err := einoSummaries((n + 1) * peer.PerMessage)
+		mw, m, err := einoSummaries((n+1)*peer.PerMessage, false)
 		return einoPass(mw, einoMessages(n, usage), func() bool { return m.calls > 0 }), err
 	}}
 }
@@ -124,19 +123,20 @@ func einoPass(mw adk.ChatModelAgentMiddleware, list []*schema.Message, over func
 }
 
 // einoStep does one turn: the user's message, the middleware, the answer.
-func einoStep(n int) peer.Case {
+func einoStep(n int, alone bool) peer.Case {
 	return peer.Case{Step: max(n/2, 1), New: func(k int) (func(int) error, error) {
-		mw, m, err := einoSummaries(n * peer.PerMessage)
+		mw, m, err := einoSummaries(n*peer.PerMessage, alone)
 		ctx := context.Background()
 		state := &adk.ChatModelAgentState{Messages: einoMessages(n, false)}
+		next := peer.Next(n)
 		return func(i int) error {
-			state.Messages = append(state.Messages, schema.UserMessage(peer.Text))
+			state.Messages = append(state.Messages, schema.UserMessage(next(2*i)))
 			_, after, err := mw.BeforeModelRewriteState(ctx, state, nil)
 			if err != nil {
 				return err
 			}
 			state = after
-			state.Messages = append(state.Messages, schema.AssistantMessage(peer.Text, nil))
+			state.Messages = append(state.Messages, schema.AssistantMessage(next(2*i+1), nil))
 			if i == k-1 && k > n && m.calls == 0 {
 				return peer.ErrIdle
 			}
@@ -145,10 +145,10 @@ func einoStep(n int) peer.Case {
 	}}
 }
 
-// einoTrim replaces everything with a summary, because eino cannot keep a half.
-func einoTrim(n int) peer.Case {
+// einoTrim replaces everything with a summary and user messages, because eino cannot keep a half.
+func einoTrim(n int, alone bool) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
-		mw, m, err := einoSummaries(n * peer.PerMessage / 2)
+		mw, m, err := einoSummaries(n*peer.PerMessage/2, alone)
 		ctx := context.Background()
 		state := &adk.ChatModelAgentState{Messages: einoMessages(n, false)}
 		return func(int) error {

@@ -30,7 +30,7 @@ func TestCheck_SeesTheLimit(t *testing.T) {
 	const n = 50
 	for _, usage := range []bool{false, true} {
 		for limit, calls := range map[int]int{n * peer.PerMessage: 0, n*peer.PerMessage - 1: 1} {
-			mw, m, err := einoSummaries(limit)
+			mw, m, err := einoSummaries(limit, false)
 			require.NoError(t, err)
 			op := einoPass(mw, einoMessages(n, usage), func() bool { return m.calls > 0 })
 			if calls == 0 {
@@ -46,7 +46,7 @@ func TestCheck_SeesTheLimit(t *testing.T) {
 // This is the average that the note on a step at the limit states.
 func TestStep_MeanHeld(t *testing.T) {
 	const n, steps = 400, 4000
-	mw, _, err := einoSummaries(n * peer.PerMessage)
+	mw, _, err := einoSummaries(n*peer.PerMessage, true)
 	require.NoError(t, err)
 	state := &adk.ChatModelAgentState{Messages: einoMessages(n, false)}
 	total := 0

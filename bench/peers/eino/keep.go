@@ -22,7 +22,7 @@ type keeper struct {
 }
 
 func newSummaryKeeper(job peer.Job) (peer.Keep, error) {
-	mw, _, err := einoSummaries(job.Limit)
+	mw, _, err := einoSummaries(job.Limit, true)
 	return &keeper{before: []adk.ChatModelAgentMiddleware{mw}}, err
 }
 

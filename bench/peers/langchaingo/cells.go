@@ -12,11 +12,11 @@ import (
 
 func langchainMessages(n int) []llms.ChatMessage {
 	list := make([]llms.ChatMessage, n)
-	for i := range list {
+	for i, text := range peer.Texts(n) {
 		if peer.IsUser(i) {
-			list[i] = llms.HumanChatMessage{Content: peer.Text}
+			list[i] = llms.HumanChatMessage{Content: text}
 		} else {
-			list[i] = llms.AIChatMessage{Content: peer.Text}
+			list[i] = llms.AIChatMessage{Content: text}
 		}
 	}
 	return list

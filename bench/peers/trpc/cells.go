@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync"
 
 	"trpc.group/trpc-go/trpc-agent-go/event"
 	"trpc.group/trpc-go/trpc-agent-go/model"
@@ -15,40 +14,17 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-// A trpcCounter counts by len/4.
-type trpcCounter struct{}
-
-func (trpcCounter) CountTokens(_ context.Context, m model.Message) (int, error) {
-	n := peer.LenFour(m.Content) + peer.LenFour(m.ToolID)
-	for _, c := range m.ToolCalls {
-		n += peer.LenFour(c.ID) + peer.LenFour(c.Function.Name) + len(c.Function.Arguments)/4
-	}
-	return n, nil
-}
-
-func (c trpcCounter) CountTokensRange(ctx context.Context, list []model.Message, start, end int) (int, error) {
-	n := 0
-	for i := start; i < end; i++ {
-		one, err := c.CountTokens(ctx, list[i])
-		if err != nil {
-			return 0, err
-		}
-		n += one
-	}
-	return n, nil
-}
-
-// trpcGlobalCounter sets the counter of the summary checks, which is a global
-// variable in trpc-agent-go.
-var trpcGlobalCounter = sync.OnceFunc(func() { summary.SetTokenCounter(trpcCounter{}) })
+// trpcCounter is the counter that trpc-agent-go has unless another one is set: a token for
+// every four characters.
+var trpcCounter = model.NewSimpleTokenCounter()
 
 func trpcMessages(n int) []model.Message {
 	list := make([]model.Message, n)
-	for i := range list {
+	for i, text := range peer.Texts(n) {
 		if peer.IsUser(i) {
-			list[i] = model.NewUserMessage(peer.Text)
+			list[i] = model.NewUserMessage(text)
 		} else {
-			list[i] = model.NewAssistantMessage(peer.Text)
+			list[i] = model.NewAssistantMessage(text)
 		}
 	}
 	return list
@@ -120,7 +96,6 @@ func trpcDue(limit int) summary.Checker { return summary.CheckTokenThreshold(lim
 // trpcCheckSummary checks whether a summary is due.
 func trpcCheckSummary(n int) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
-		trpcGlobalCounter()
 		_, sess, err := trpcFilled(n)
 		due := trpcDue((n + n/8 + 1) * peer.PerMessage)
 		return func(int) error {
@@ -136,7 +111,7 @@ func trpcCheckSummary(n int) peer.Case {
 func trpcCheckTailoring(n int) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
 		n |= 1 // the tailoring removes answers at the end, so the last message is the user's
-		s := model.NewHeadOutStrategy(trpcCounter{})
+		s := model.NewHeadOutStrategy(trpcCounter)
 		list := trpcMessages(n)
 		ctx := context.Background()
 		return func(int) error {
@@ -154,9 +129,9 @@ func trpcCheckTailoring(n int) peer.Case {
 func trpcStep(n int, s model.TailoringStrategy) peer.Case {
 	return peer.Case{New: func(int) (func(int) error, error) {
 		list := trpcMessages(n)
-		ctx := context.Background()
-		return func(int) error {
-			list = append(list, model.NewUserMessage(peer.Text))
+		ctx, next := context.Background(), peer.Next(n)
+		return func(i int) error {
+			list = append(list, model.NewUserMessage(next(2*i)))
 			out, err := s.TailorMessages(ctx, list, n*peer.PerMessage)
 			if err != nil {
 				return err
@@ -164,7 +139,7 @@ func trpcStep(n int, s model.TailoringStrategy) peer.Case {
 			if len(out) == 0 || len(out) > n {
 				return peer.WrongSize(len(out))
 			}
-			list = append(out, model.NewAssistantMessage(peer.Text))
+			list = append(out, model.NewAssistantMessage(next(2*i+1)))
 			return nil
 		}, nil
 	}}

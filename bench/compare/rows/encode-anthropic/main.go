@@ -1,0 +1,9 @@
+// Command encode-anthropic encodes the first request, in the format Anthropic.
+package main
+
+import (
+	"github.com/seed-c1b73e60/convo/bench/compare/requests"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func main() { requests.First("Anthropic", wire.Anthropic{}) }

@@ -1,0 +1,9 @@
+// Command next-converse encodes the request after a turn with an Encoder, in the format Converse.
+package main
+
+import (
+	"github.com/seed-c1b73e60/convo/bench/compare/encoder"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+func main() { encoder.Next("Converse", wire.Converse{}) }
