@@ -1082,18 +1082,20 @@ func TestExtract_Bounds(t *testing.T) {
 	}
 	everything := func(string) int { return 0 }
 	text = extract(t, convo.SummaryRequest{Messages: msgs, Count: everything})
-	for _, want := range []string{"tool499 1", "/dir/499.go", "error 499"} {
+	for _, want := range []string{"tool100 1", "tool599 1", "/dir/100.go", "/dir/599.go", "error 100", "error 599"} {
 		assert.Contains(t, text, want)
 	}
-	for _, not := range []string{"tool500", "500.go", "error 500"} {
+	for _, not := range []string{"tool099", "099.go", "error 099"} { // the oldest ones
 		assert.NotContains(t, text, not)
 	}
-	far := strings.Repeat("x ", 32<<10) + "/far/away.go"
+	far := strings.Repeat("x ", 1<<20) + "/far/away.go"
 	c := convo.ToolCall{ID: "1", Name: "f"}
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far)}})
 	assert.NotContains(t, text, "away")
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far[14:])}})
 	assert.Contains(t, text, "/far/away.go")
+	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant(far, convo.ToolCall{ID: "1", Name: "f", Arguments: far}), convo.Result(c, "ok")}})
+	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
 }
 
 func TestExtract_EndedContext(t *testing.T) {
