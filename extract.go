@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/names"
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -76,9 +77,10 @@ type notes struct {
 	paths   []note
 	answer  note // the last answer
 
-	read   int   // bytes of the texts that were searched
-	whole  int   // bytes of results that may still be read as a whole
-	unread int64 // raw tokens of results that were not read
+	lines  []note // for readLines
+	read   int    // bytes of the texts that were searched
+	whole  int    // bytes of results that may still be read as a whole
+	unread int64  // raw tokens of results that were not read
 }
 
 // A note is a line, and where it is from.
@@ -157,6 +159,7 @@ func (n *notes) readAll(sources []source) {
 		}
 	}
 	n.whole = max(mostRead-said, mostRead/8)
+	n.names.Grow((said + min(n.whole, said)) / 64)
 	for i := range slices.Backward(sources) {
 		n.readSource(&sources[i], names.Source{Place: i, Weight: nameWeight[sources[i].msg.Role], Said: sources[i].msg.Role != RoleTool})
 	}
@@ -175,6 +178,9 @@ func (n *notes) readSource(s *source, from names.Source) {
 	case RoleUser, RoleSystem:
 		for _, text := range m.texts {
 			n.search(text, from)
+		}
+		if len(n.asked) == mostAsked {
+			n.asked = n.asked[:mostAsked-1] // and not the oldest
 		}
 		n.asked = append(n.asked, note{msg: m, at: at})
 	case RoleAssistant:
@@ -223,18 +229,17 @@ func (n *notes) search(text string, from names.Source) (own, again int) {
 // readLines notes those lines of a text whose score is at least the given one. If skip is set,
 // it only reads them.
 func (n *notes) readLines(list *ranked, least int, s string, l note, from names.Source, skip bool) {
-	var few [16]note
-	var fewScores [16]int
-	lines, scores := few[:0], fewScores[:0]
+	n.lines = n.lines[:0]
 	for l.text = range strings.Lines(s) {
 		own, again := n.search(l.text, from)
-		if score := 4*min(again, 3) + min(own, 2); score >= least && !skip && strings.TrimSpace(l.text) != "" {
-			lines, scores = append(lines, l), append(scores, score)
+		l.weight = 4*min(again, 3) + min(own, 2) // until the line is made
+		if l.weight >= least && !skip && strings.TrimSpace(l.text) != "" {
+			n.lines = append(n.lines, l)
 		}
 		l.at++
 	}
-	for i := range slices.Backward(lines) {
-		list.add(lines[i], scores[i])
+	for _, l := range slices.Backward(n.lines) {
+		list.add(l, l.weight)
 	}
 }
 
@@ -267,6 +272,7 @@ func addOnce(list []note, l note) []note {
 const (
 	mostNoted  = 500     // different tools, and likewise paths, errors, and lines with one score
 	mostRead   = 2 << 20 // bytes of texts that are searched for names; above that, of the oldest results only the beginning
+	mostAsked  = 5000    // messages of the user
 	leastRead  = 100     // bytes of each result that are searched
 	mostMissed = 50      // lines in a row that do not fit
 )
@@ -464,4 +470,12 @@ func (n *notes) text(room int, count func(string) int) string {
 }
 
 // oneLine returns s on one line, shortened to about 4 kB.
-func oneLine(s string) string { return strings.Join(strings.Fields(shorten(s, 4<<10)), " ") }
+func oneLine(s string) string {
+	s = strings.TrimSpace(shorten(s, 4<<10))
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return s
+}

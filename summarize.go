@@ -165,9 +165,12 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	room -= int64(forNames)
 	w.maxTokens = min(w.maxTokens, clampInt(room))
 	w.words = c.words
-	for _, id := range c.drop {
+	w.sources = make([]source, 0, len(c.drop))
+	messages := make([]Message, len(c.drop))
+	for i, id := range c.drop {
 		read := g.original(ctx, s, id)
-		w.sources = append(w.sources, source{id, &read.Message, int64(read.Tokens)})
+		messages[i] = read.Message
+		w.sources = append(w.sources, source{id, &messages[i], int64(read.Tokens)})
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	w.collectPinned()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"iter"
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -11,8 +12,9 @@ import (
 // An Index holds the names of a conversation, each of whose texts is read once, from the newest
 // to the oldest. The zero Index is empty.
 type Index struct {
-	slots []slot // a hash table; its length is a power of two
-	list  []name // in the order of Read
+	slots []slot   // a hash table; its length is a power of two
+	list  [][]name // in the order of Read, in pieces, so that no name is moved
+	n     int      // number of names
 }
 
 // A slot is the hash of a name and 1 more than its index in the list. It is empty if that is 0.
@@ -22,8 +24,8 @@ type name struct {
 	text   string
 	times  int32
 	said   int32 // 1 more than the place of the newest text with it that was said; 0: none
-	weight uint8 // the largest weight of a text with it
 	first  int32 // the place of the oldest text with it whose paths are wanted
+	weight uint8 // the largest weight of a text with it
 	path   bool  // there is such a text, and it holds a path
 	gone   bool  // see Remove
 }
@@ -44,33 +46,59 @@ const mostSeen = 200_000
 
 var seed = maphash.MakeSeed()
 
+// pieceLen is the number of names in a piece of the list.
+const pieceLen = 1 << 8
+
+// at returns the i-th name.
+func (x *Index) at(i uint32) *name { return &x.list[i/pieceLen][i%pieceLen] }
+
+// all yields the names in the order of Read.
+func (x *Index) all(yield func(*name) bool) {
+	for _, piece := range x.list {
+		for i := range piece {
+			if !yield(&piece[i]) {
+				return
+			}
+		}
+	}
+}
+
 // find returns the name w. If the index does not have it, find returns nil, or with add a new
 // name, unless there are too many.
 func (x *Index) find(w string, add bool) *name {
-	if 2*len(x.list) >= len(x.slots) {
-		x.grow()
+	if 2*x.n >= len(x.slots) {
+		x.Grow(x.n + 1)
 	}
 	hash := uint32(maphash.String(seed, w))
 	mask := uint32(len(x.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		s := &x.slots[i]
 		switch {
-		case s.at == 0 && (!add || len(x.list) >= mostSeen):
+		case s.at == 0 && (!add || x.n >= mostSeen):
 			return nil
 		case s.at == 0:
-			x.list = append(x.list, name{text: w})
-			*s = slot{hash, uint32(len(x.list))}
-			return &x.list[len(x.list)-1]
-		case s.hash == hash && x.list[s.at-1].text == w:
-			return &x.list[s.at-1]
+			if x.n%pieceLen == 0 {
+				x.list = append(x.list, make([]name, 0, pieceLen))
+			}
+			last := &x.list[len(x.list)-1]
+			*last = append(*last, name{text: w})
+			x.n++
+			*s = slot{hash, uint32(x.n)}
+			return x.at(s.at - 1)
+		case s.hash == hash && x.at(s.at-1).text == w:
+			return x.at(s.at - 1)
 		}
 	}
 }
 
-// grow doubles the hash table.
-func (x *Index) grow() {
+// Grow makes room for n names.
+func (x *Index) Grow(n int) {
+	n = max(min(n, mostSeen), 100)
+	if 2*n <= len(x.slots) {
+		return
+	}
 	old := x.slots
-	x.slots = make([]slot, max(2*len(old), 256))
+	x.slots = make([]slot, 1<<bits.Len(uint(2*n)))
 	mask := uint32(len(x.slots) - 1)
 	for _, s := range old {
 		if s.at == 0 {
@@ -124,8 +152,8 @@ func (x *Index) Remove(text string) {
 // it leaves out those that came up again the longest ago.
 func (x *Index) Paths(most int) []string {
 	var found []*name
-	for i := range x.list {
-		if n := &x.list[i]; n.path && len(found) < most {
+	for n := range x.all {
+		if n.path && len(found) < most {
 			found = append(found, n)
 		}
 	}
@@ -162,17 +190,17 @@ func isPath(w string) bool {
 // then by rarity, then the newest first.
 func (x *Index) Choose() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var by [MostWeight + 1][4][]int32
-		for i := range x.list {
-			if n := &x.list[i]; !n.gone {
+		var by [MostWeight + 1][4][]*name
+		for n := range x.all {
+			if !n.gone {
 				class := &by[MostWeight-n.weight][rarity(n.times)]
-				*class = append(*class, int32(i))
+				*class = append(*class, n)
 			}
 		}
 		for _, classes := range by {
 			for _, class := range classes {
-				for _, i := range class {
-					if !yield(x.list[i].text) {
+				for _, n := range class {
+					if !yield(n.text) {
 						return
 					}
 				}
