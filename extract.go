@@ -185,7 +185,7 @@ func (n *notes) readSource(s *source, from names.Source) {
 		n.asked = append(n.asked, note{msg: m, at: at})
 	case RoleAssistant:
 		isAnswer := n.answer.text == ""
-		for p := range slices.Values(m.Parts) {
+		for i, p := range m.Parts {
 			switch p := p.(type) {
 			case Text:
 				n.readLines(&n.said, 0, string(p), note{at: at, most: 300}, from, isAnswer)
@@ -193,7 +193,7 @@ func (n *notes) readSource(s *source, from names.Source) {
 				paths := from
 				paths.Paths = true
 				n.search(p.Arguments, paths)
-				n.addCalls(p.Name, 1, at)
+				n.addCalls(p.Name, 1, at+int64(i))
 			}
 		}
 		if isAnswer {
@@ -201,10 +201,11 @@ func (n *notes) readSource(s *source, from names.Source) {
 		}
 	case RoleTool:
 		from.Paths = true
-		for r := range eachOf[ToolResult](m.Parts) {
-			if r.IsError {
+		for i, p := range m.Parts {
+			r, ok := p.(ToolResult)
+			if ok && r.IsError {
 				first, _, _ := strings.Cut(strings.TrimSpace(r.Text()), "\n")
-				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at, most: 300})
+				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
 			}
 			for t := range eachOf[Text](r.Parts) {
 				whole := string(t)
@@ -325,9 +326,14 @@ func (n *notes) readPrevious(previous string) {
 		}
 	}
 	slices.Reverse(paths)
+	listed := make(map[string]bool, len(paths))
 	for i, path := range append(paths, n.names.Paths(mostNoted)...) {
-		n.paths = addOnce(n.paths, note{text: path, at: int64(i), most: 300})
+		if !listed[path] {
+			listed[path] = true
+			n.paths = append(n.paths, note{text: path, at: int64(i), most: 300})
+		}
 	}
+	slices.Reverse(n.paths)
 }
 
 // show makes the line of a note.
@@ -358,9 +364,9 @@ func (l *note) show(count func(string) int) {
 
 // forward yields notes, the oldest first.
 func forward(list []note) iter.Seq[*note] {
-	slices.SortStableFunc(list, func(k, l note) int { return cmp.Compare(k.at, l.at) })
+	newestFirst(list)
 	return func(yield func(*note) bool) {
-		for i := range list {
+		for i := range slices.Backward(list) {
 			if !yield(&list[i]) {
 				return
 			}
@@ -368,10 +374,18 @@ func forward(list []note) iter.Seq[*note] {
 	}
 }
 
+// newestFirst sorts notes, most of which are in that order.
+func newestFirst(list []note) {
+	newer := func(k, l note) int { return cmp.Compare(l.at, k.at) }
+	if !slices.IsSortedFunc(list, newer) {
+		slices.SortStableFunc(list, newer)
+	}
+}
+
 // firstThenNewest yields the first of some notes, and then the others, the newest first. Those
 // are shortened to the given number of bytes.
 func firstThenNewest(list []note, most int) iter.Seq[*note] {
-	slices.SortStableFunc(list, func(k, l note) int { return cmp.Compare(l.at, k.at) })
+	newestFirst(list)
 	return func(yield func(*note) bool) {
 		last := len(list) - 1
 		if last < 0 || !yield(&list[last]) {

@@ -276,26 +276,6 @@ func triggerOf(c CompactionStrategy) Trigger {
 // with the lock held, and makes no Status.
 type counting interface{ isReached(s *state) bool }
 
-// countingIn returns the Trigger of a strategy, and its counting Triggers if it has no others.
-func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
-	links := chain{c}
-	if all, ok := c.(chain); ok {
-		links = all
-	}
-	for _, link := range links {
-		own := triggerOf(link)
-		if own == nil {
-			continue
-		}
-		n, ok := own.(counting)
-		if !ok {
-			return triggerOf(c), nil
-		}
-		list = append(list, n)
-	}
-	return triggerOf(c), list
-}
-
 // isCountedLocked reports whether a counting Trigger is due.
 func (h *History) isCountedLocked() bool {
 	for _, t := range h.counting {

@@ -263,7 +263,7 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	l.Remove(summary.Text)
 	w.removeShown(l, drop)
 	var chosen []string
-	for name := range l.Choose() {
+	for name := range l.Choose(most) {
 		if left -= w.count(" " + name); left < 0 {
 			break
 		}
@@ -283,8 +283,9 @@ func (w *writer) removeShown(l *names.Index, drop []ID) {
 	left := max(mostRead-w.notes.read, mostRead/4)
 	remove := func(e *entry) {
 		for _, t := range e.msg.texts {
-			l.Remove(t[:text.Floor(t, left)])
-			left = max(left-len(t), 0)
+			t = t[:text.Floor(t, left)]
+			l.Remove(t)
+			left, w.notes.read = left-len(t), w.notes.read+len(t)
 		}
 	}
 	for _, e := range w.s.sys {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -1357,4 +1358,45 @@ func TestSummarize_Media(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, rec.requests[1].Sent)
 	assert.Zero(t, r.Unread)
+}
+
+// A compaction reads what leaves once, and what stays once at most: all of it up to 2 MB, and above
+// that all that the user and the assistant said, and the newest results.
+func TestSummarize_ReadsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		size, rounds int // of each text; rounds of a question, a call, a result and an answer
+	}{
+		{name: "a few", size: 400, rounds: 300},
+		{name: "just below 2 MB", size: 2000, rounds: 250},
+		{name: "above 2 MB", size: 4000, rounds: 500},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1 << 30}})
+			r := rand.New(rand.NewPCG(1, 2))
+			said := func() string {
+				var b strings.Builder
+				for b.Len() < tt.size {
+					fmt.Fprintf(&b, "the file %d is in /srv/dir%d and so on; ", r.IntN(1e6), r.IntN(1e6))
+				}
+				return b.String()[:tt.size]
+			}
+			for i := range tt.rounds {
+				c := convo.ToolCall{ID: itoa(i), Name: "f", Arguments: said()}
+				mustAppend(t, h, convo.User(said()), convo.Assistant("", c), convo.Result(c, said()), convo.Assistant(said()))
+			}
+			s := h.Snapshot()
+			e, read, err := convo.ReadForSummary(t.Context(), s, convo.Goal{Target: s.Tokens() / 2})
+			require.NoError(t, err)
+			leaves, total := len(e.Drop)*tt.size, 4*tt.rounds*tt.size
+			if total <= 2<<20 {
+				assert.InDelta(t, total, read, float64(total)/20, "all that is there, once")
+				assert.Zero(t, e.Effort.Unread)
+				return
+			}
+			assert.Less(t, read, leaves+1<<19)
+			assert.Greater(t, read, leaves*3/4, "what was said is read")
+			assert.InDelta(t, float64(s.Tokens())/8, e.Effort.Unread, float64(s.Tokens())/16)
+		})
+	}
 }

@@ -24,7 +24,7 @@ type name struct {
 	text   string
 	times  int32
 	said   int32 // 1 more than the place of the newest text with it that was said; 0: none
-	first  int32 // the place of the oldest text with it whose paths are wanted
+	first  int64 // where it came up first among the texts whose paths are wanted; see Read
 	weight uint8 // the largest weight of a text with it
 	path   bool  // there is such a text, and it holds a path
 	gone   bool  // see Remove
@@ -133,7 +133,7 @@ func (x *Index) Read(text string, from Source) (own, again int) {
 			n.said = int32(from.Place + 1)
 		}
 		if from.Paths {
-			n.path, n.first = n.path || pathIn(w) != "", int32(from.Place)
+			n.path, n.first = n.path || pathIn(w) != "", int64(from.Place)<<32|int64(i)
 		}
 	}
 }
@@ -157,6 +157,7 @@ func (x *Index) Paths(most int) []string {
 			found = append(found, n)
 		}
 	}
+	slices.Reverse(found) // almost in order now
 	slices.SortStableFunc(found, func(m, n *name) int { return cmp.Compare(m.first, n.first) })
 	paths := make([]string, len(found))
 	for i, n := range found {
@@ -187,20 +188,20 @@ func isPath(w string) bool {
 }
 
 // Choose returns the remaining names, the most useful first: by the weight of their texts,
-// then by rarity, then the newest first.
-func (x *Index) Choose() iter.Seq[string] {
+// then by rarity, then the newest first. It returns no more than most of one weight and
+// rarity.
+func (x *Index) Choose(most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var by [MostWeight + 1][4][]*name
+		var by [MostWeight + 1][4][]string
 		for n := range x.all {
-			if !n.gone {
-				class := &by[MostWeight-n.weight][rarity(n.times)]
-				*class = append(*class, n)
+			if class := &by[MostWeight-n.weight][rarity(n.times)]; !n.gone && len(*class) < most {
+				*class = append(*class, n.text)
 			}
 		}
 		for _, classes := range by {
 			for _, class := range classes {
-				for _, n := range class {
-					if !yield(n.text) {
+				for _, w := range class {
+					if !yield(w) {
 						return
 					}
 				}

@@ -112,9 +112,10 @@ func TestIndex(t *testing.T) {
 	own, again = x.Read("ORD-3", Source{Place: 0, Weight: 2})
 	assert.Equal(t, []int{1, 0}, []int{own, again}, "a result does not count as said")
 	assert.Equal(t, []string{"a/b/c.go"}, x.Paths(9))
-	assert.Equal(t, []string{"ORD-1", "ORD-2", "ORD-3", "a/b/c.go"}, slices.Collect(x.Choose()))
+	assert.Equal(t, []string{"ORD-1", "ORD-2", "ORD-3", "a/b/c.go"}, slices.Collect(x.Choose(9)))
+	assert.Equal(t, []string{"ORD-1", "ORD-3", "a/b/c.go"}, slices.Collect(x.Choose(1)), "one of each kind")
 	x.Remove("(ORD-2)")
-	assert.Equal(t, []string{"ORD-1", "ORD-3", "a/b/c.go"}, slices.Collect(x.Choose()))
+	assert.Equal(t, []string{"ORD-1", "ORD-3", "a/b/c.go"}, slices.Collect(x.Choose(9)))
 
 	for i := range mostSeen + 10 {
 		x.Read("N"+strings.Repeat("x", i%7)+string(rune('0'+i%10))+strings.Repeat("y", i/70%50)+strings.Repeat("z", i/3500), Source{})
