@@ -41,8 +41,8 @@ type Source struct {
 // MostWeight is the largest weight of a text.
 const MostWeight = 4
 
-// mostSeen bounds the memory of an Index.
-const mostSeen = 200_000
+// mostSeen bounds the memory of an Index. The names of 1 MB are rarely more.
+const mostSeen = 60_000
 
 var seed = maphash.MakeSeed()
 
