@@ -179,8 +179,11 @@ func (n *notes) readSource(s *source, from names.Source) {
 		for _, text := range m.texts {
 			n.search(text, from)
 		}
+		if m.isEmpty() {
+			return
+		}
 		if len(n.asked) == mostAsked {
-			n.asked = n.asked[:mostAsked-1] // and not the oldest
+			n.asked = n.asked[:mostAsked-1] // the oldest one stays
 		}
 		n.asked = append(n.asked, note{msg: m, at: at})
 	case RoleAssistant:
@@ -197,7 +200,7 @@ func (n *notes) readSource(s *source, from names.Source) {
 			}
 		}
 		if isAnswer {
-			n.answer = note{text: m.Text(), at: at}
+			n.answer = note{text: strings.TrimSpace(m.Text()), at: at}
 		}
 	case RoleTool:
 		from.Paths = true
@@ -208,13 +211,13 @@ func (n *notes) readSource(s *source, from names.Source) {
 				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
 			}
 			for t := range eachOf[Text](r.Parts) {
-				whole := string(t)
-				part := whole[:text.Floor(whole, max(n.whole, leastRead))]
-				n.whole = max(n.whole-len(part), 0)
-				if len(part) < len(whole) {
-					n.unread += portion(s.tokens, int64(len(whole)-len(part)), int64(len(whole)))
+				part := len(t)
+				if most := max(n.whole, leastRead); part > most {
+					part = borderBefore(string(t), most)
+					n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
 				}
-				n.readLines(&n.results, 4, part, note{at: at, most: 240}, from, false)
+				n.whole = max(n.whole-part, 0)
+				n.readLines(&n.results, 4, string(t[:part]), note{at: at, most: 240}, from, false)
 			}
 		}
 	}

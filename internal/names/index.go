@@ -15,6 +15,7 @@ type Index struct {
 	slots []slot   // a hash table; its length is a power of two
 	list  [][]name // in the order of Read, in pieces, so that no name is moved
 	n     int      // number of names
+	paths int64    // number of values of name.first
 }
 
 // A slot is the hash of a name and 1 more than its index in the list. It is empty if that is 0.
@@ -132,8 +133,9 @@ func (x *Index) Read(text string, from Source) (own, again int) {
 		if from.Said && n.said == 0 {
 			n.said = int32(from.Place + 1)
 		}
-		if from.Paths {
-			n.path, n.first = n.path || pathIn(w) != "", int64(from.Place)<<32|int64(i)
+		if from.Paths && (!n.path || int(n.first>>32) > from.Place) {
+			x.paths++
+			n.path, n.first = pathIn(w) != "", int64(from.Place)<<32|x.paths
 		}
 	}
 }
