@@ -100,11 +100,18 @@ func Of(s string) iter.Seq[string] {
 // between words. Without a name, next returns an empty string.
 func next(s string, i int) (name string, after int) {
 	for i < len(s) {
-		// A word of lower-case letters is no name, so the search is for another character.
+		// A word of lower-case letters is no name, so the search is for another character: one
+		// that is neither from '`' to 0x7F, among them these letters, nor a space.
 		from := i
 		for i+8 <= len(s) {
-			if l := loud(s[i:]); l != 0 {
-				i += bits.TrailingZeros64(l) / 8
+			const each, high = 0x0101010101010101, 0x8080808080808080
+			b := s[i : i+8]
+			x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+				uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+			letter, space := x&(each*0xE0)^each*0x60, x^each*' ' // a byte is 0 where it is one
+			other := (letter | letter<<1 | letter<<2) & (space&^uint64(high) + each*0x7F | space) & high
+			if other != 0 {
+				i += bits.TrailingZeros64(other) / 8
 				break
 			}
 			i += 8
@@ -170,18 +177,6 @@ func bytesOf(marks string) (is [256]bool) {
 		}
 	}
 	return is
-}
-
-// loud returns the bytes among the first 8 of s, as bits 7 of the result, that are neither
-// from '`' to 0x7F, among them the lower-case letters, nor a space.
-func loud(s string) uint64 {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	_ = s[7]
-	x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	letter := x&(each*0xE0) ^ each*0x60
-	space := x ^ each*' '
-	return (letter | letter<<1 | letter<<2) & (space&^uint64(high) + each*0x7F | space) & high
 }
 
 // closer returns the name that the word at s[begin:] is or holds, if any, and where to go on.
