@@ -68,6 +68,26 @@ func (c chain) trigger() Trigger {
 	return nil
 }
 
+// countingIn returns the Trigger of a strategy, and its counting Triggers if it has no others.
+func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
+	links, ok := c.(chain)
+	if !ok {
+		links = chain{c}
+	}
+	for _, link := range links {
+		own := triggerOf(link)
+		if own == nil {
+			continue
+		}
+		n, ok := own.(counting)
+		if !ok {
+			return triggerOf(c), nil
+		}
+		list = append(list, n)
+	}
+	return triggerOf(c), list
+}
+
 // Compact runs the links and returns their combined edit.
 func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Status == (Status{}) {

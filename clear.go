@@ -187,8 +187,15 @@ type ClearMedia struct {
 func (ClearMedia) Name() string { return "clear-media" }
 
 // Due reports whether the view has at least TriggerAt media, or more than Status.MostMedia.
-func (c ClearMedia) Due(s Status) bool {
-	return c.TriggerAt >= 0 && (s.Media >= c.triggerAt() || s.MostMedia > 0 && s.Media > s.MostMedia)
+func (c ClearMedia) Due(s Status) bool { return c.reached(s.Media, s.MostMedia) }
+
+func (c ClearMedia) isReached(s *state) bool {
+	most, _ := s.mediaLimit()
+	return c.reached(s.media, most)
+}
+
+func (c ClearMedia) reached(media, most int) bool {
+	return c.TriggerAt >= 0 && (media >= c.triggerAt() || most > 0 && media > most)
 }
 
 func (c ClearMedia) triggerAt() int { return cmp.Or(c.TriggerAt, 90) }

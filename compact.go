@@ -32,7 +32,9 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.ident == nil {
 		return h.snapshotLocked(), nil
 	}
-	h.answers = h.viewLocked()
+	if !h.answers.known || h.answers.version != h.version {
+		h.answers = h.viewLocked()
+	}
 	if !r.Fits || h.fitsLocked() && !h.closed {
 		h.failed = 0 // another request is made
 		return h.snapshotLocked(), nil
@@ -183,10 +185,13 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		n.reason, due = ReasonSoft, !h.isReadyLocked() || !h.mustWaitLocked()
 	case total > m.soft && (h.isColdLocked() || h.isReadyLocked()) && !h.mustWaitLocked():
 		n.reason, due = ReasonSoft, true
+	case h.declined == h.version+1:
+	case h.isCountedLocked():
+		n.reason, n.target, due = ReasonTrigger, 0, true
 	case h.trigger != nil:
-		askTrigger = h.declined != h.version+1
+		askTrigger = true
 	}
-	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil || h.byMedia) {
+	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil && h.counting == nil || h.byMedia) {
 		h.warned, warn = true, true
 		r.Cause = ErrNoWindow
 	}

@@ -233,7 +233,7 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 	for _, entry := range now.list[from:] {
 		m := redacted(&entry.msg, redact)
 		for _, text := range m.texts {
-			for name := range names.Of(searched(text)) {
+			for name := range names.Of(text) {
 				if !used[name] && len(order) < mostUsedNames {
 					used[name] = true
 					order = append(order, name)
@@ -262,7 +262,7 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 				remove(text)
 				continue
 			}
-			for name := range names.Of(searched(text)) {
+			for name := range names.Of(text) {
 				if used[name] {
 					left[name] = true
 				}

@@ -331,11 +331,30 @@ func TestNew_WithoutAWindow(t *testing.T) {
 	}
 }
 
+// A check makes no Status for the Triggers of this package, and calls no Trigger.
+func TestCheck_AsksNoTriggerThatCounts(t *testing.T) {
+	never := convo.When(func(convo.Status) bool { return false }, convo.Truncate{})
+	for _, tt := range []struct {
+		strategy convo.CompactionStrategy
+		asks     bool
+	}{
+		{nil, false},
+		{convo.SlidingWindow{KeepLast: 10}, false},
+		{convo.Chain(convo.ClearMedia{}, convo.SlidingWindow{KeepLast: 10}, convo.Truncate{}), false},
+		{convo.Chain(convo.ClearMedia{}, never), true},
+		{never, true},
+	} {
+		h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000}, Strategy: tt.strategy})
+		assert.Equal(t, tt.asks, convo.AsksTrigger(h), "%T", tt.strategy)
+	}
+}
+
 // The check before each request allocates nothing while nothing is due.
 func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
 	for name, opts := range map[string]*convo.Options{
 		"a window":  {Limits: convo.Limits{Window: 1 << 30}},
 		"no limit":  nil,
+		"media":     {Limits: convo.Limits{Window: 1 << 30}, Strategy: convo.ClearMedia{}},
 		"a trigger": {Strategy: convo.Chain(convo.SlidingWindow{KeepLast: 1 << 30}, convo.Truncate{})},
 	} {
 		h := historyOf(t, opts, convo.User("hello"), convo.Assistant("hi"))

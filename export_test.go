@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"context"
 	"reflect"
 	"strings"
 )
@@ -119,3 +120,16 @@ func Revert(h *History, s *Snapshot) {
 	defer h.mu.Unlock()
 	h.revertLocked(s)
 }
+
+// ReadForSummary returns the edit of Summarize with Extract, and how many bytes it read.
+func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int, err error) {
+	var used *writer
+	e, err = (&Summarize{}).compact(ctx, s, g, func(w *writer, ctx context.Context) (Summary, error) {
+		used = w
+		return w.extract(ctx)
+	})
+	return e, used.notes.read, err
+}
+
+// AsksTrigger reports whether the checks of h make a Status and call a Trigger.
+func AsksTrigger(h *History) bool { return h.trigger != nil }

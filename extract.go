@@ -1,12 +1,14 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/names"
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -20,7 +22,7 @@ import (
 // It fills that room. Up to a third of it goes to what the user said, the first message
 // before the newest ones. Of the rest it prefers lines with names, such as paths,
 // identifiers, dates and amounts, which come up again later. A repeated line is listed
-// once.
+// once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
 type Extract struct{}
 
 // Summarize extracts a summary from req.Messages, and adds it to req.Previous. If
@@ -30,9 +32,18 @@ func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, erro
 	if ctx.Err() != nil {
 		return Summary{}, causeOf(ctx)
 	}
-	n := notes{seen: make(map[string]bool)}
+	sources := make([]source, len(req.Messages))
+	for i := range sources {
+		sources[i].msg = &req.Messages[i]
+	}
+	var n notes
+	n.readAll(sources)
+	return Summary{Text: n.summary(&req)}, nil
+}
+
+// summary returns the summary for a request whose messages were read.
+func (n *notes) summary(req *SummaryRequest) string {
 	n.readPrevious(req.Previous)
-	n.readAll(req.Messages)
 	count := req.Count
 	if count == nil {
 		count = Heuristic{}.CountTokens
@@ -45,44 +56,81 @@ func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, erro
 		summary := n.text(room, count)
 		weight := count(summary)
 		if weight <= limit {
-			return Summary{Text: summary}, nil
+			return summary
 		}
 		if room < 8 {
-			return Summary{Text: summary[:text.Prefix(summary, limit, weight, count)]}, nil
+			return summary[:text.Prefix(summary, limit, weight, count)]
 		}
 	}
 }
 
-// notes holds what Extract collects, one field for each heading of its text.
+// notes holds what Extract collects in one pass over the messages, from the newest to the
+// oldest. The notes of a list are in that order.
 type notes struct {
+	names   names.Index
 	before  []note // lines of a summary that was not written by Extract
 	asked   []note // what the user said
-	said    []note // what the assistant said
-	results []note // lines of results
-	tools   []toolCount
-	paths   []string
-	errs    []string
-	answer  lastAnswer
+	said    ranked // what the assistant said
+	results ranked // lines of results
+	tools   []note
+	errs    []note
+	paths   []note
+	answer  note // the last answer
 
-	seen map[string]bool // lines that were noted
+	lines  []note // for readLines
+	read   int    // bytes of the texts that were searched
+	whole  int    // bytes of results that may still be read as a whole
+	unread int64  // raw tokens of results that were not read
 }
 
-// A lastAnswer is a message of the assistant, in one line and in its lines.
-type lastAnswer struct {
-	text  string
-	lines []note
-}
-
-// A note is a line, and how useful it is.
+// A note is a line, and where it is from.
 type note struct {
-	line  string
-	score int
+	text   string   // what the line is made of, unless msg is set
+	msg    *Message // of the user
+	at     int64    // grows from the oldest to the newest
+	nth    int      // in a ranked list
+	calls  int      // of a tool
+	most   int      // bytes that are shown of the line; 0: all
+	line   string   // made by show
+	weight int      // of line, in tokens
+	isMade bool     // whether line and weight are set
 }
 
-// A toolCount says how often a tool was called.
-type toolCount struct {
-	name  string
-	calls int
+// A ranked list holds lines by how useful they are.
+type ranked struct {
+	by [mostWorth + 1][]note // the newest of each score
+	n  int                   // number of lines, with those that were left out
+}
+
+// mostWorth is the best score of a line.
+const mostWorth = 14
+
+// add adds a line that is older than those before.
+func (r *ranked) add(l note, score int) {
+	l.nth = r.n
+	r.n++
+	if len(r.by[score]) < mostNoted {
+		r.by[score] = append(r.by[score], l)
+	}
+}
+
+// best yields the lines, the best first: of lines that are as useful, the newer one is better.
+func (r *ranked) best(yield func(*note) bool) {
+	var next [len(r.by)]int
+	for {
+		best, rank := -1, 0
+		for score := range r.by {
+			if i := next[score]; i < len(r.by[score]) {
+				if own := score*r.n - 2*r.by[score][i].nth; best < 0 || own >= rank {
+					best, rank = score, own
+				}
+			}
+		}
+		if best < 0 || !yield(&r.by[best][next[best]]) {
+			return
+		}
+		next[best]++
+	}
 }
 
 // Headings of the text. Text from a message always follows "- " there, so it
@@ -101,165 +149,256 @@ const (
 var headings = [...]string{headBefore, headAsked, headSaid, headResults, headTools, headPaths, headErrs, headAnswer}
 
 // readAll notes what messages say.
-func (n *notes) readAll(msgs []Message) {
-	// The names that come up after each message say which of its lines matter.
-	later := make(map[string]int) // the last message that has a name
-	for i := range msgs {
-		if m := &msgs[i]; m.Role != RoleTool {
-			for name := range names.Of(searched(m.Text())) {
-				later[name] = i
-			}
-			for _, c := range m.ToolCalls() {
-				for name := range names.Of(searched(c.Arguments)) {
-					later[name] = i
-				}
+func (n *notes) readAll(sources []source) {
+	said := 0
+	for i := range sources {
+		for role, text := range sources[i].msg.texts {
+			if role != RoleTool {
+				said += len(text)
 			}
 		}
 	}
-	for i := range msgs {
-		n.read(&msgs[i], func(line string) (score int) {
-			own, again := 0, 0
-			for name := range names.Of(line) {
-				if own++; later[name] > i {
-					again++
-				}
-			}
-			return 4*min(again, 3) + min(own, 2)
-		})
+	n.whole = max(mostRead-said, mostRead/8)
+	n.names.Grow((said + min(n.whole, said)) / 64)
+	for i := range slices.Backward(sources) {
+		n.readSource(&sources[i], names.Source{Place: i, Weight: nameWeight[sources[i].msg.Role], Said: sources[i].msg.Role != RoleTool})
 	}
 }
 
-// read notes what a message says. worth says how useful a line is.
-func (n *notes) read(m *Message, worth func(line string) int) {
+// readSource notes what a message says.
+func (n *notes) readSource(s *source, from names.Source) {
+	m := s.msg
+	at := int64(from.Place) << 20
+	for media := range m.allMedia {
+		if media.Data == "" {
+			n.names.Read(media.URL, from)
+		}
+	}
 	switch m.Role {
 	case RoleUser, RoleSystem:
-		line := oneLine(m.Text())
-		for media := range m.allMedia {
-			line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", line, media.kind(), oneLine(media.place())))
+		for _, text := range m.texts {
+			n.search(text, from)
 		}
-		if line != "" {
-			if m.Author != "" {
-				line = oneLine(m.Author) + ": " + line
-			}
-			n.asked = n.add(n.asked, line, 0)
+		if m.isEmpty() {
+			return
 		}
+		if len(n.asked) == mostAsked {
+			n.asked = n.asked[:mostAsked-1] // the oldest one stays
+		}
+		n.asked = append(n.asked, note{msg: m, at: at})
 	case RoleAssistant:
-		if answer := oneLine(m.Text()); answer != "" {
-			n.answered(answer)
-			for line := range strings.Lines(searched(m.Text())) {
-				if line = oneLine(line); line != "" {
-					n.answer.lines = append(n.answer.lines, note{line, worth(line)})
-				}
+		isAnswer := n.answer.text == ""
+		for i, p := range m.Parts {
+			switch p := p.(type) {
+			case Text:
+				n.readLines(&n.said, 0, string(p), note{at: at, most: 300}, from, isAnswer)
+			case ToolCall:
+				paths := from
+				paths.Paths = true
+				n.search(p.Arguments, paths)
+				n.addCalls(p.Name, 1, at+int64(i))
 			}
 		}
-		for _, c := range m.ToolCalls() {
-			n.addCalls(oneLine(c.Name), 1)
-			n.findPaths(c.Arguments)
+		if isAnswer {
+			n.answer = note{text: strings.TrimSpace(m.Text()), at: at}
 		}
 	case RoleTool:
-		for _, r := range m.ToolResults() {
-			content := r.Text()
-			if r.IsError {
-				first, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
-				n.errs = appendNew(n.errs, oneLine(r.Name)+": "+oneLine(first))
+		from.Paths = true
+		for i, p := range m.Parts {
+			r, ok := p.(ToolResult)
+			if ok && r.IsError {
+				first, _, _ := strings.Cut(strings.TrimSpace(r.Text()), "\n")
+				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
 			}
-			n.findPaths(content)
-			for line := range strings.Lines(searched(content)) {
-				if score := worth(line); score >= 4 { // it names what comes up again
-					n.results = n.add(n.results, shorten(oneLine(line), 240), score)
+			for t := range eachOf[Text](r.Parts) {
+				part := len(t)
+				if most := max(n.whole, leastRead); part > most {
+					part = borderBefore(string(t), most)
+					n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
 				}
+				n.whole = max(n.whole-part, 0)
+				n.readLines(&n.results, 4, string(t[:part]), note{at: at, most: 240}, from, false)
 			}
 		}
 	}
 }
 
-// answered notes the last answer. The lines of the one before become something that the
-// assistant said.
-func (n *notes) answered(text string) {
-	for _, old := range n.answer.lines {
-		n.said = n.add(n.said, old.line, old.score)
-	}
-	n.answer = lastAnswer{text: text}
+// search reads a text for names. It reports how many it has, and how many of them a newer
+// message has said.
+func (n *notes) search(text string, from names.Source) (own, again int) {
+	n.read += len(text)
+	return n.names.Read(text, from)
 }
 
-// add appends a note with a line that was not noted yet.
-func (n *notes) add(list []note, line string, score int) []note {
-	if line == "" || n.seen[line] || len(list) >= 10*mostNoted {
-		return list
+// readLines notes those lines of a text whose score is at least the given one. If skip is set,
+// it only reads them.
+func (n *notes) readLines(list *ranked, least int, s string, l note, from names.Source, skip bool) {
+	n.lines = n.lines[:0]
+	for l.text = range strings.Lines(s) {
+		own, again := n.search(l.text, from)
+		l.weight = 4*min(again, 3) + min(own, 2) // until the line is made
+		if l.weight >= least && !skip && strings.TrimSpace(l.text) != "" {
+			n.lines = append(n.lines, l)
+		}
+		l.at++
 	}
-	n.seen[line] = true
-	return append(list, note{line, score})
+	for _, l := range slices.Backward(n.lines) {
+		list.add(l, l.weight)
+	}
 }
 
 // addCalls notes that a tool was called a number of times.
-func (n *notes) addCalls(name string, calls int) {
+func (n *notes) addCalls(name string, calls int, at int64) {
 	for i := range n.tools {
-		if n.tools[i].name == name {
-			n.tools[i].calls += calls
+		if t := &n.tools[i]; t.text == name {
+			t.calls += calls
+			t.at = at
 			return
 		}
 	}
 	if len(n.tools) < mostNoted {
-		n.tools = append(n.tools, toolCount{name, calls})
+		n.tools = append(n.tools, note{text: name, calls: calls, at: at})
 	}
 }
 
-// These bound the work that Extract does.
+// addOnce adds a note, unless there is one with the same text: then that gets its place if it
+// is older.
+func addOnce(list []note, l note) []note {
+	if i := slices.IndexFunc(list, func(have note) bool { return have.text == l.text }); i >= 0 {
+		list[i].at = min(list[i].at, l.at)
+	} else if len(list) < mostNoted {
+		list = append(list, l)
+	}
+	return list
+}
+
+// These bound the work of a compaction.
 const (
-	mostNoted = 500 // different tools, and likewise paths and errors; ten times as many lines
+	mostNoted  = 500     // different tools, and likewise paths, errors, and lines with one score
+	mostRead   = 2 << 20 // bytes of texts that are searched for names; above that, of the oldest results only the beginning
+	mostAsked  = 5000    // messages of the user
+	leastRead  = 100     // bytes of each result that are searched
+	mostMissed = 50      // lines in a row that do not fit
 )
 
-// findPaths notes the words of a text that look like paths: those with a slash and
-// a dot after the last slash, or with two slashes.
-func (n *notes) findPaths(s string) {
-	words := strings.FieldsFuncSeq(searched(s), func(r rune) bool {
-		return r <= ' ' || strings.ContainsRune("\"'`()[]{}<>,;|=*\\", r) || r == '\uFFFD'
-	})
-	for word := range words {
-		word = strings.TrimRight(word, ".:!?")
-		if slash := strings.LastIndexByte(word, '/'); slash >= 0 && len(word) > 3 && len(word) <= 200 &&
-			(strings.Contains(word[slash:], ".") || strings.Count(word, "/") > 1 && !strings.HasSuffix(word, "/")) {
-			n.paths = appendNew(n.paths, word)
+// readPrevious reads a summary that Extract wrote earlier, after the messages. It keeps any
+// other text as it is.
+func (n *notes) readPrevious(previous string) {
+	lines := strings.Split(previous, "\n")
+	in := make([]string, len(lines)) // the heading above each line; its own line has none
+	for i, line := range lines {
+		switch {
+		case slices.Contains(headings[:], line):
+			in[i] = line
+		case i > 0:
+			in[i] = in[i-1]
+		}
+	}
+	var paths []string
+	for i, line := range slices.Backward(lines) {
+		l := note{text: strings.TrimPrefix(line, "- "), at: int64(i - len(lines)), most: 300}
+		if l.text == "" || line == in[i] {
+			continue
+		}
+		switch in[i] {
+		case headAsked:
+			n.asked = append(n.asked, l)
+		case headSaid:
+			n.said.add(l, 1)
+		case headResults:
+			n.results.add(l, 4)
+		case headTools:
+			if i := strings.LastIndexByte(l.text, ' '); i >= 0 {
+				if calls, err := strconv.Atoi(l.text[i+1:]); err == nil {
+					n.addCalls(l.text[:i], calls, l.at)
+				}
+			}
+		case headPaths:
+			paths = append(paths, l.text)
+		case headErrs:
+			n.errs = addOnce(n.errs, l)
+		case headAnswer:
+			if n.answer.text == "" {
+				l.most, n.answer = 0, l
+			} else {
+				n.said.add(l, 1)
+			}
+		default:
+			l.most = 0
+			n.before = append(n.before, l)
+		}
+	}
+	slices.Reverse(paths)
+	listed := make(map[string]bool, len(paths))
+	for i, path := range append(paths, n.names.Paths(mostNoted)...) {
+		if !listed[path] {
+			listed[path] = true
+			n.paths = append(n.paths, note{text: path, at: int64(i), most: 300})
+		}
+	}
+	slices.Reverse(n.paths)
+}
+
+// show makes the line of a note.
+func (l *note) show(count func(string) int) {
+	if l.isMade {
+		return
+	}
+	l.isMade = true
+	switch {
+	case l.msg != nil:
+		l.line = oneLine(l.msg.Text())
+		for media := range l.msg.allMedia {
+			l.line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", l.line, media.kind(), oneLine(media.place())))
+		}
+		if l.line != "" && l.msg.Author != "" {
+			l.line = oneLine(l.msg.Author) + ": " + l.line
+		}
+	case l.calls > 0:
+		l.line = fmt.Sprintf("%s %d", oneLine(l.text), l.calls)
+	default:
+		l.line = oneLine(l.text)
+	}
+	if l.most > 0 {
+		l.line = shorten(l.line, l.most)
+	}
+	l.weight = count("- " + l.line + "\n")
+}
+
+// forward yields notes, the oldest first.
+func forward(list []note) iter.Seq[*note] {
+	newestFirst(list)
+	return func(yield func(*note) bool) {
+		for i := range slices.Backward(list) {
+			if !yield(&list[i]) {
+				return
+			}
 		}
 	}
 }
 
-// readPrevious reads a summary that Extract wrote earlier. It keeps any other text
-// as it is.
-func (n *notes) readPrevious(previous string) {
-	heading := ""
-	for line := range strings.Lines(previous) {
-		line = strings.TrimRight(line, "\n")
-		if slices.Contains(headings[:], line) {
-			heading = line
-			continue
+// newestFirst sorts notes, most of which are in that order.
+func newestFirst(list []note) {
+	newer := func(k, l note) int { return cmp.Compare(l.at, k.at) }
+	if !slices.IsSortedFunc(list, newer) {
+		slices.SortStableFunc(list, newer)
+	}
+}
+
+// firstThenNewest yields the first of some notes, and then the others, the newest first. Those
+// are shortened to the given number of bytes.
+func firstThenNewest(list []note, most int) iter.Seq[*note] {
+	newestFirst(list)
+	return func(yield func(*note) bool) {
+		last := len(list) - 1
+		if last < 0 || !yield(&list[last]) {
+			return
 		}
-		item := strings.TrimPrefix(line, "- ")
-		switch {
-		case heading == headBefore || heading == "":
-			if item = strings.Join(strings.Fields(searched(item)), " "); item != "" {
-				n.before = append(n.before, note{item, -len(n.before)}) // the first lines are kept first
+		for i := range list[:last] {
+			list[i].most = most
+			if !yield(&list[i]) {
+				return
 			}
-		case item == "":
-		case heading == headAsked:
-			n.asked = n.add(n.asked, item, 0)
-		case heading == headSaid:
-			n.said = n.add(n.said, item, 1)
-		case heading == headResults:
-			n.results = n.add(n.results, item, 4)
-		case heading == headTools:
-			if i := strings.LastIndexByte(item, ' '); i >= 0 {
-				if calls, err := strconv.Atoi(item[i+1:]); err == nil {
-					n.addCalls(item[:i], calls)
-				}
-			}
-		case heading == headPaths:
-			n.paths = appendNew(n.paths, item)
-		case heading == headErrs:
-			n.errs = appendNew(n.errs, item)
-		case heading == headAnswer:
-			n.answered(item)
-			n.answer.lines = []note{{item, 1}}
 		}
 	}
 }
@@ -267,117 +406,93 @@ func (n *notes) readPrevious(previous string) {
 // text renders the notes in about the given number of tokens.
 func (n *notes) text(room int, count func(string) int) string {
 	left := room
-	weigh := func(line string) int { return count("- " + line + "\n") }
-	chosen := make(map[string][]string)
+	type shown struct {
+		at   int64
+		line string
+	}
+	chosen := make(map[string][]*shown)
+	used := make(map[string]*shown)
 	// choose takes lines of a section, the best first, while they fit its share. A line
 	// that is too long for what is left is cut there if it is the first.
-	choose := func(heading string, share int, items []note) {
+	choose := func(heading string, share int, best iter.Seq[*note]) {
 		share = min(share, left) - count(heading+"\n")
-		order := make([]int, len(items))
-		for i := range order {
-			order[i] = i
-		}
-		sort.SliceStable(order, func(i, j int) bool { return items[order[i]].score > items[order[j]].score })
-		taken := make([]bool, len(items))
-		for k, i := range order {
-			weight := weigh(items[i].line)
-			if weight > share && k == 0 && share > 8 {
-				items[i].line = shorten(items[i].line, text.Prefix(items[i].line, share-4, weight, count))
-				weight = weigh(items[i].line)
+		missed, isFirst := 0, true
+		for l := range best {
+			l.show(count)
+			if same := used[l.line]; same != nil {
+				same.at = min(same.at, l.at) // a line that is repeated is shown where it came first
+				continue
 			}
+			if l.line == "" {
+				continue
+			}
+			line, weight := l.line, l.weight
+			if weight > share && isFirst && share > 8 {
+				line = shorten(line, text.Prefix(line, share-4, weight, count))
+				weight = count("- " + line + "\n")
+			}
+			isFirst = false
 			if weight > share {
-				if share < 4 {
+				if missed++; share < 4 || missed > mostMissed {
 					break
 				}
 				continue
 			}
+			missed = 0
 			share -= weight
 			left -= weight
-			taken[i] = true
-		}
-		for i := range items {
-			if taken[i] {
-				chosen[heading] = append(chosen[heading], items[i].line)
+			chosen[heading] = append(chosen[heading], &shown{l.at, line})
+			if heading != headAnswer {
+				used[l.line] = chosen[heading][len(chosen[heading])-1]
 			}
 		}
 		if chosen[heading] != nil {
 			left -= count(heading + "\n")
 		}
 	}
-	choose(headBefore, room/2, n.before)
-	asked := slices.Clone(n.asked)
-	for i := range asked { // the first, then the newest
-		if asked[i].score = i; i == 0 {
-			asked[i].score = len(asked)
-		} else {
-			asked[i].line = shorten(asked[i].line, 400)
-		}
-	}
+	choose(headBefore, room/2, forward(n.before))
 	share := room / 3
-	if len(n.said)+len(n.results)+len(n.tools)+len(n.paths)+len(n.errs) == 0 && n.answer.text == "" {
+	if n.said.n+n.results.n+len(n.tools)+len(n.paths)+len(n.errs) == 0 && n.answer.text == "" {
 		share = room
 	}
-	choose(headAsked, share, asked)
+	choose(headAsked, share, firstThenNewest(n.asked, 400))
 	if n.answer.text != "" {
-		choose(headAnswer, room/8, []note{{n.answer.text, 0}})
+		choose(headAnswer, room/8, forward([]note{n.answer}))
 	}
-	var tools []note
-	for i, t := range n.tools {
-		tools = append(tools, note{fmt.Sprintf("%s %d", t.name, t.calls), len(n.tools) - i})
-	}
-	choose(headTools, room/12, tools)
-	choose(headErrs, room/10, newestFirst(n.errs))
-	choose(headPaths, room/8, newestFirst(n.paths))
-	choose(headResults, left/2, byScore(n.results))
-	choose(headSaid, left, byScore(n.said))
+	choose(headTools, room/12, forward(n.tools))
+	choose(headErrs, room/10, firstThenNewest(n.errs, 300))
+	choose(headPaths, room/8, firstThenNewest(n.paths, 300))
+	choose(headResults, left/2, n.results.best)
+	choose(headSaid, left, n.said.best)
 
 	var b strings.Builder
 	for _, heading := range headings {
-		if lines := chosen[heading]; len(lines) > 0 {
-			b.WriteString(heading + "\n")
-			for _, line := range lines {
-				b.WriteString("- " + line + "\n")
+		lines := chosen[heading]
+		slices.SortStableFunc(lines, func(k, l *shown) int { return cmp.Compare(k.at, l.at) })
+		for i, l := range lines {
+			if i == 0 {
+				b.WriteString(heading + "\n")
 			}
+			b.WriteString("- " + l.line + "\n")
 		}
 	}
 	switch {
 	case b.Len() > 0:
 	case len(n.asked) > 0: // there is no room for a line
-		return headAsked + "\n- " + n.asked[0].line
+		return headAsked + "\n- " + n.asked[len(n.asked)-1].line
 	default:
 		return "Nothing was said."
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// newestFirst returns notes of lines, the first and then the newest of which are the best.
-func newestFirst(lines []string) []note {
-	out := make([]note, len(lines))
-	for i, line := range lines {
-		if out[i] = (note{shorten(line, 300), i}); i == 0 {
-			out[i].score = len(lines)
+// oneLine returns s on one line, shortened to about 4 kB.
+func oneLine(s string) string {
+	s = strings.TrimSpace(shorten(s, 4<<10))
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
+			return strings.Join(strings.Fields(s), " ")
 		}
 	}
-	return out
+	return s
 }
-
-// byScore returns notes of which the newer is the better one where both are as useful.
-func byScore(lines []note) []note {
-	out := make([]note, len(lines))
-	for i, l := range lines {
-		out[i] = note{shorten(l.line, 300), l.score*len(lines) + 2*i}
-	}
-	return out
-}
-
-// appendNew appends s to a list that does not hold it yet, unless s is empty or the
-// list is full.
-func appendNew(list []string, s string) []string {
-	if s == "" || len(list) == mostNoted || slices.Contains(list, s) {
-		return list
-	}
-	return append(list, s)
-}
-
-// oneLine returns s on one line, shortened to about 4 kB.
-func oneLine(s string) string { return strings.Join(strings.Fields(shorten(s, 4<<10)), " ") }

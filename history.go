@@ -55,8 +55,9 @@ type History struct {
 	ident           *identity     // state.id, to be read without the lock
 	interruptTokens int64         // tokens of interruptReason
 	noteTokens      int64         // tokens of the tags of a note
-	trigger         Trigger       // of opts.Strategy; nil: it has none
-	byMedia         bool          // the number of media is all that trigger looks at
+	trigger         Trigger       // of opts.Strategy; nil: it has none, or all are in counting
+	counting        []counting    // the Triggers of opts.Strategy, if all are of this kind
+	byMedia         bool          // the number of media is all that they look at
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	direct          bool          // opts.Strategy returns when its ctx ends
 	done            chan struct{} // closed by Close
@@ -169,9 +170,14 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Strategy == nil {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
+	own, counted := countingIn(o.Strategy)
+	if counted != nil {
+		own = nil
+	}
 	h = &History{
 		opts:       o,
-		trigger:    triggerOf(o.Strategy),
+		trigger:    own,
+		counting:   counted,
 		byMedia:    onlyMedia(o.Strategy),
 		direct:     isDirect(o.Strategy),
 		limits:     limits,

@@ -80,7 +80,7 @@ func (n NativeSummary) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit
 		}
 		missing += old.missing()
 		e.Drop = append(e.Drop, old.id)
-		w.sources = append(w.sources, source{old.id, old.msg})
+		w.sources = append(w.sources, source{old.id, &old.msg, old.tokens})
 	}
 	summary, err := w.askProvider(ctx, s.Before(s.list[place].id))
 	if err != nil {
@@ -184,7 +184,8 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 func (w *writer) extractOriginals(ctx context.Context, g *Goal) (string, error) {
 	x := writer{s: w.s, count: w.count, maxTokens: w.maxTokens}
 	for _, src := range w.sources {
-		x.sources = append(x.sources, source{src.id, g.original(ctx, w.s, src.id).Message})
+		read := g.original(ctx, w.s, src.id)
+		x.sources = append(x.sources, source{src.id, &read.Message, int64(read.Tokens)})
 	}
 	summary, err := x.extract(ctx)
 	return summary.Text, err

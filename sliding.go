@@ -41,11 +41,15 @@ func (w SlidingWindow) keep() (entries, turns int) {
 }
 
 // Due reports whether there are at least TriggerAt turns or entries.
-func (w SlidingWindow) Due(s Status) bool {
+func (w SlidingWindow) Due(s Status) bool { return w.reached(s.Entries-s.System, s.Turns) }
+
+func (w SlidingWindow) isReached(s *state) bool { return w.reached(len(s.list), s.turns) }
+
+// reached is Due for n entries besides the system entries, in the given number of turns.
+func (w SlidingWindow) reached(n, inTurns int) bool {
 	entries, turns := w.keep()
-	n := s.Entries - s.System
 	if turns > 0 {
-		return s.Turns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
+		return inTurns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
 	}
 	return n > max(entries, w.TriggerAt-1)
 }

@@ -646,6 +646,11 @@ func withoutPin(pins []ID, heads ...ID) []ID {
 // index returns the index of the entry with the ID in an ascending list, or the index
 // where it would be inserted, and reports whether the list has it.
 func index(list []*entry, id ID) (int, bool) {
+	if len(list) > 0 { // usually there are no gaps
+		if i := id - list[0].id; i >= 0 && i < ID(len(list)) && list[i].id == id {
+			return int(i), true
+		}
+	}
 	return slices.BinarySearchFunc(list, id, func(e *entry, id ID) int { return cmp.Compare(e.id, id) })
 }
 

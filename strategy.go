@@ -272,6 +272,20 @@ func triggerOf(c CompactionStrategy) Trigger {
 	return t
 }
 
+// A counting Trigger depends on the numbers of entries, turns and media alone. So a check asks it
+// with the lock held, and makes no Status.
+type counting interface{ isReached(s *state) bool }
+
+// isCountedLocked reports whether a counting Trigger is due.
+func (h *History) isCountedLocked() bool {
+	for _, t := range h.counting {
+		if t.isReached(&h.state) {
+			return true
+		}
+	}
+	return false
+}
+
 // isDue calls t.Due and turns a panic into an error. A nil t is never due.
 func isDue(t Trigger, s Status) (due bool, err error) {
 	if t == nil {

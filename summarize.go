@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -166,9 +165,12 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	room -= int64(forNames)
 	w.maxTokens = min(w.maxTokens, clampInt(room))
 	w.words = c.words
-	for _, id := range c.drop {
+	w.sources = make([]source, 0, len(c.drop))
+	messages := make([]Message, len(c.drop))
+	for i, id := range c.drop {
 		read := g.original(ctx, s, id)
-		w.sources = append(w.sources, source{id, read.Message})
+		messages[i] = read.Message
+		w.sources = append(w.sources, source{id, &messages[i], int64(read.Tokens)})
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	w.collectPinned()
@@ -232,16 +234,18 @@ type writer struct {
 	pinned     []Message // these also stay in the view
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
-	unread     int // tokens cut out of results, here or earlier
-	media      int // tokens of the media in the sources, which only sent shows; 0: they are in unread
+	unread     int    // tokens cut out of results, here or earlier
+	media      int    // tokens of the media in the sources, which only sent shows; 0: they are in unread
+	notes      *notes // nil: the sources were not read yet
 
 	work Effort
 }
 
 // A source is a message to summarise.
 type source struct {
-	id  ID
-	msg Message
+	id     ID
+	msg    *Message
+	tokens int64 // raw
 }
 
 // names returns the Summary.Names to use after an edit that drops entries.
@@ -250,29 +254,16 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	if left < 4 {
 		return ""
 	}
-	var l names.Ledger
-	l.Add(w.previous+"\n"+w.oldNames, 1, -1)
-	for i := range w.sources {
-		for kind, text := range w.sources[i].msg.texts {
-			l.Add(searched(text), nameWeight[kind], i)
-		}
-		for media := range w.sources[i].msg.allMedia {
-			if media.Data == "" {
-				l.Add(media.URL, nameWeight[w.sources[i].msg.Role], i)
-			}
-		}
+	if w.notes == nil {
+		w.notes = new(notes)
+		w.notes.readAll(w.sources)
 	}
+	l := &w.notes.names
+	l.Read(w.previous+"\n"+w.oldNames, names.Source{Place: -1, Weight: 1})
 	l.Remove(summary.Text)
-	for i := range w.s.len() {
-		e := w.s.at(i)
-		if _, isDropped := slices.BinarySearch(drop, e.id); !isDropped {
-			for _, text := range e.msg.texts {
-				l.Remove(text)
-			}
-		}
-	}
+	w.removeShown(l, drop)
 	var chosen []string
-	for _, name := range l.Choose() {
+	for name := range l.Choose(most) {
 		if left -= w.count(" " + name); left < 0 {
 			break
 		}
@@ -286,9 +277,36 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	return ""
 }
 
+// removeShown removes the names that stay in the view, as far as a compaction may read: those
+// of the newest messages.
+func (w *writer) removeShown(l *names.Index, drop []ID) {
+	left := max(mostRead-w.notes.read, mostRead/4)
+	remove := func(e *entry) {
+		for _, t := range e.msg.texts {
+			t = t[:text.Floor(t, left)]
+			l.Remove(t)
+			left, w.notes.read = left-len(t), w.notes.read+len(t)
+		}
+	}
+	for _, e := range w.s.sys {
+		remove(e)
+	}
+	for i := len(w.s.list) - 1; i >= len(drop) && left > 0; i-- { // as long as not all others leave
+		e := w.s.list[i]
+		for len(drop) > 0 && drop[len(drop)-1] > e.id {
+			drop = drop[:len(drop)-1]
+		}
+		if n := len(drop); n > 0 && drop[n-1] == e.id {
+			drop = drop[:n-1]
+		} else {
+			remove(e)
+		}
+	}
+}
+
 // nameWeight is the priority of a name by the role of the message that contains it: user
 // messages come first, then assistant messages with their calls, then the others.
-var nameWeight = map[Role]int{RoleUser: 4, RoleAssistant: 3, RoleTool: 2, RoleSystem: 2}
+var nameWeight = map[Role]uint8{RoleUser: 4, RoleAssistant: 3, RoleTool: 2, RoleSystem: 2}
 
 // collectPinned sets w.pinned: the messages that stay in front of the newest ones.
 func (w *writer) collectPinned() {
@@ -315,7 +333,7 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 		return nil
 	}
 	for _, src := range w.sources {
-		if e := w.sent.find(src.id); e == nil || !e.msg.sameAs(&src.msg) {
+		if e := w.sent.find(src.id); e == nil || !e.msg.sameAs(src.msg) {
 			return nil
 		}
 	}
@@ -392,11 +410,10 @@ func (w *writer) extract(ctx context.Context) (summary Summary, err error) {
 		return Summary{}, causeOf(ctx)
 	}
 	defer catch(&err, "Summarizer")
-	req := SummaryRequest{Previous: w.previous, Messages: (&chunk{sources: w.sources}).messages(), MaxTokens: w.maxTokens, Count: w.count}
-	summary, err = Extract{}.Summarize(ctx, req)
-	if err != nil {
-		return Summary{}, err
-	}
+	w.notes = new(notes)
+	w.notes.readAll(w.sources)
+	summary.Text = w.notes.summary(&SummaryRequest{Previous: w.previous, MaxTokens: w.maxTokens, Count: w.count})
+	w.unread = addClamped(w.unread, clampInt(w.notes.unread))
 	w.work.Unread = addClamped(w.unread, media)
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	return summary, summary.fault()
@@ -433,7 +450,8 @@ func (w *writer) redactAll() (err error) {
 	}
 	defer catch(&err, "Options.Redact")
 	for i := range w.sources {
-		w.sources[i].msg = redacted(&w.sources[i].msg, w.redact)
+		own := redacted(w.sources[i].msg, w.redact)
+		w.sources[i].msg = &own
 	}
 	for _, list := range [][]Message{w.system, w.pinned} {
 		for i := range list {
@@ -642,7 +660,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	originals := h.newOriginals(s)
 	for _, e := range s.list {
 		read, _ := originals.read(ctx, e.id)
-		w.sources = append(w.sources, source{e.id, read.Message})
+		w.sources = append(w.sources, source{e.id, &read.Message, e.tokens})
 	}
 	summary, err := w.write(ctx)
 	if err != nil {

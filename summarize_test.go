@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -1082,18 +1083,20 @@ func TestExtract_Bounds(t *testing.T) {
 	}
 	everything := func(string) int { return 0 }
 	text = extract(t, convo.SummaryRequest{Messages: msgs, Count: everything})
-	for _, want := range []string{"tool499 1", "/dir/499.go", "error 499"} {
+	for _, want := range []string{"tool100 1", "tool599 1", "/dir/100.go", "/dir/599.go", "error 100", "error 599"} {
 		assert.Contains(t, text, want)
 	}
-	for _, not := range []string{"tool500", "500.go", "error 500"} {
+	for _, not := range []string{"tool099", "099.go", "error 099"} { // the oldest ones
 		assert.NotContains(t, text, not)
 	}
-	far := strings.Repeat("x ", 32<<10) + "/far/away.go"
+	far := strings.Repeat("x ", 1<<20) + "/far/away.go"
 	c := convo.ToolCall{ID: "1", Name: "f"}
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far)}})
 	assert.NotContains(t, text, "away")
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far[14:])}})
 	assert.Contains(t, text, "/far/away.go")
+	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant(far, convo.ToolCall{ID: "1", Name: "f", Arguments: far}), convo.Result(c, "ok")}})
+	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
 }
 
 func TestExtract_EndedContext(t *testing.T) {
@@ -1355,4 +1358,45 @@ func TestSummarize_Media(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, rec.requests[1].Sent)
 	assert.Zero(t, r.Unread)
+}
+
+// A compaction reads what leaves once, and what stays once at most: all of it up to 2 MB, and above
+// that all that the user and the assistant said, and the newest results.
+func TestSummarize_ReadsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		size, rounds int // of each text; rounds of a question, a call, a result and an answer
+	}{
+		{name: "a few", size: 400, rounds: 300},
+		{name: "just below 2 MB", size: 2000, rounds: 250},
+		{name: "above 2 MB", size: 4000, rounds: 500},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1 << 30}})
+			r := rand.New(rand.NewPCG(1, 2))
+			said := func() string {
+				var b strings.Builder
+				for b.Len() < tt.size {
+					fmt.Fprintf(&b, "the file %d is in /srv/dir%d and so on; ", r.IntN(1e6), r.IntN(1e6))
+				}
+				return b.String()[:tt.size]
+			}
+			for i := range tt.rounds {
+				c := convo.ToolCall{ID: itoa(i), Name: "f", Arguments: said()}
+				mustAppend(t, h, convo.User(said()), convo.Assistant("", c), convo.Result(c, said()), convo.Assistant(said()))
+			}
+			s := h.Snapshot()
+			e, read, err := convo.ReadForSummary(t.Context(), s, convo.Goal{Target: s.Tokens() / 2})
+			require.NoError(t, err)
+			leaves, total := len(e.Drop)*tt.size, 4*tt.rounds*tt.size
+			if total <= 2<<20 {
+				assert.InDelta(t, total, read, float64(total)/20, "all that is there, once")
+				assert.Zero(t, e.Effort.Unread)
+				return
+			}
+			assert.Less(t, read, leaves+1<<19)
+			assert.Greater(t, read, leaves*3/4, "what was said is read")
+			assert.InDelta(t, float64(s.Tokens())/8, e.Effort.Unread, float64(s.Tokens())/16)
+		})
+	}
 }

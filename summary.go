@@ -14,7 +14,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Summary is a text that stands for entries removed from the view. A view has at most
@@ -23,10 +22,10 @@ import (
 type Summary struct {
 	Text string // the summary as written, without the tags that mark it for the model
 
-	// Names is a line of names that left the view and appear nowhere else in it, such as paths,
-	// identifiers, dates and amounts. The model sees it after Text. [Summarize] makes it for
-	// each summary without a model. A summarizer need not set it, and does not get it with the
-	// previous summary.
+	// Names is a line of names that left the view, such as paths, identifiers, dates and
+	// amounts, and are not in what stays of it, or in the newest megabyte of that. The model
+	// sees it after Text. [Summarize] makes it for each summary without a model. A summarizer
+	// need not set it, and does not get it with the previous summary.
 	Names string
 
 	// Covers are the IDs of the entries that the summary stands for. In an [Edit], nil means
@@ -312,12 +311,6 @@ const namesLine = "\n\nNames that came up before: "
 
 // mostNames is the maximum number of tokens in Summary.Names.
 const mostNames = 300
-
-// mostSearched is how many bytes of one text are searched for names and paths.
-const mostSearched = 64 << 10
-
-// searched returns as much of a text as is searched.
-func searched(s string) string { return s[:text.Floor(s, mostSearched)] }
 
 // shown returns the text that the model sees of s, without the tags and the hint.
 func (s *Summary) shown() string {

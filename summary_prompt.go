@@ -99,7 +99,7 @@ func newPrompter(w *writer) *prompter {
 	p.system = cutMiddle(render(w.system), mostOfSystem, w.count)
 	p.bodies = make([]string, len(w.sources))
 	for i := range w.sources {
-		p.bodies[i] = renderParts(w.shortened(&w.sources[i].msg))
+		p.bodies[i] = renderParts(w.shortened(w.sources[i].msg))
 	}
 	return p
 }
@@ -240,7 +240,7 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 	whole := chunk{sources: p.w.sources}
 	var b strings.Builder
 	for i := range p.w.sources {
-		b.WriteString(renderMessage(&p.w.sources[i].msg, p.bodies[i], false))
+		b.WriteString(renderMessage(p.w.sources[i].msg, p.bodies[i], false))
 	}
 	whole.text = b.String()
 	if p.w.window <= 0 {
@@ -283,7 +283,7 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 	for i, src := range p.w.sources {
 		body := p.bodies[i]
 		for part := 0; body != "" || part == 0; part++ {
-			head := p.w.count(renderMessage(&src.msg, "", part > 0))
+			head := p.w.count(renderMessage(src.msg, "", part > 0))
 			weight := p.w.count(body)
 			if head+weight > left && len(in) > 0 && (head+weight <= room || left < head+room/8) {
 				next()
@@ -295,7 +295,7 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 					n = border
 				}
 			}
-			piece := renderMessage(&src.msg, body[:n], part > 0)
+			piece := renderMessage(src.msg, body[:n], part > 0)
 			rendered.WriteString(piece)
 			in = append(in, src)
 			left -= p.w.count(piece)

@@ -158,6 +158,9 @@ func newKeyFinder(key, s string) keyFinder {
 // from must not decrease between calls.
 func (f *keyFinder) next(from int) (start, end int, found bool) {
 	for at := f.first(from); at < len(f.text); at = f.first(at + 1) {
+		if f.ascii && at+1 < len(f.text) && f.text[at+1] > ' ' && f.text[at+1] < 0x7f && f.text[at+1]|0x20 != f.letters[1] {
+			continue // the usual case
+		}
 		if n, end := f.match(at); n == len(f.letters) {
 			return at, end, true
 		}

@@ -3,45 +3,76 @@
 package names
 
 import (
-	"cmp"
 	"iter"
-	"sort"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Longest is the maximum length of a name in bytes.
-const Longest = 120
+// These are the maximum lengths in bytes of a name, and of one that is a path.
+const longest, longestPath = 120, 200
 
-// Words returns the words of a text, without the punctuation around them.
-func Words(s string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		begin := -1
-		for i := 0; i < len(s); {
-			isSplit, size := splitBytes[s[i]], 1
-			if s[i] >= utf8.RuneSelf {
-				var r rune
-				r, size = utf8.DecodeRuneInString(s[i:])
-				isSplit = splits(r)
-			}
-			switch {
-			case !isSplit && begin < 0:
-				begin = i
-			case isSplit && begin >= 0:
-				if w := trim(s[begin:i]); w != "" && !yield(w) {
-					return
-				}
-				begin = -1
-			}
-			i += size
-		}
-		if begin >= 0 {
-			if w := trim(s[begin:]); w != "" {
-				yield(w)
-			}
+// A tally counts the characters of a word by class, in fields of 7 bits. A word of at most
+// longest bytes does not overflow them.
+type tally uint64
+
+const (
+	upper tally = 1 << (7 * iota)
+	lower
+	digit
+	slash
+	dot
+	under // _ @ #
+	money // $ € £ ¥ %
+	equal // =
+	wide  // letters that are not ASCII; in classes, bytes of what is not ASCII
+)
+
+// split is the class of what separates words.
+const split = tally(1) << 63
+
+// telling are the fields of which at least one is not 0 in each name of ASCII characters.
+const telling = (upper + digit + slash + dot + under) * 127
+
+func (t tally) of(class tally) int { return int(t / class & 127) }
+
+// classes holds the class of each byte.
+var classes = func() (of [256]tally) {
+	for r := range rune(utf8.RuneSelf) {
+		if of[r] = classOf(r); splits(r) {
+			of[r] = split
 		}
 	}
+	for c := utf8.RuneSelf; c < len(of); c++ {
+		of[c] = wide
+	}
+	return of
+}()
+
+// classOf returns the class of a character of a word.
+func classOf(r rune) tally {
+	switch {
+	case r >= 'A' && r <= 'Z':
+		return upper
+	case r >= 'a' && r <= 'z':
+		return lower
+	case r >= '0' && r <= '9':
+		return digit
+	case r == '/':
+		return slash
+	case r == '.':
+		return dot
+	case strings.ContainsRune("_@#", r):
+		return under
+	case strings.ContainsRune("$€£¥%", r):
+		return money
+	case r == '=':
+		return equal
+	case r >= utf8.RuneSelf && unicode.IsLetter(r):
+		return wide
+	}
+	return 0
 }
 
 // splits reports whether r separates words.
@@ -53,179 +84,165 @@ func splits(r rune) bool {
 	return r <= ' ' || unicode.IsSpace(r)
 }
 
-// splitBytes is splits for ASCII.
-var splitBytes = func() (is [256]bool) {
-	for r := range rune(utf8.RuneSelf) {
-		is[r] = splits(r)
+// Of returns the names in a text, in order, with repetitions.
+func Of(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 0; i < len(s); {
+			var w string
+			if w, i = next(s, i); w == "" || !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// next returns the first name in s[i:], and where to go on. i is the beginning of a word or
+// between words. Without a name, next returns an empty string.
+func next(s string, i int) (name string, after int) {
+	for i < len(s) {
+		// A word of lower-case letters is no name, so the search is for another character: one
+		// that is neither from '`' to 0x7F, among them these letters, nor a space.
+		from := i
+		for i+8 <= len(s) {
+			const each, high = 0x0101010101010101, 0x8080808080808080
+			b := s[i : i+8]
+			x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+				uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+			letter, space := x&(each*0xE0)^each*0x60, x^each*' ' // a byte is 0 where it is one
+			other := (letter | letter<<1 | letter<<2) & (space&^uint64(high) + each*0x7F | space) & high
+			if other != 0 {
+				i += bits.TrailingZeros64(other) / 8
+				break
+			}
+			i += 8
+		}
+		for i < len(s) && classes[s[i]] == lower {
+			i++
+		}
+		if i == len(s) {
+			return "", i
+		}
+		if classes[s[i]] == split {
+			i++
+			continue
+		}
+		begin := i
+		for begin > from && classes[s[begin-1]] != split {
+			begin--
+		}
+		var t, humps, last tally
+		for i = begin; i < len(s); i++ {
+			c := classes[s[i]]
+			if c == split {
+				break
+			}
+			humps |= last / lower & c
+			t += c
+			last = c
+		}
+		end := i
+		if t&telling == 0 && t.of(wide) == 0 && end-begin <= longest {
+			continue
+		}
+		if t.of(wide) > 0 || t.of(equal) > 0 || end-begin > longest {
+			if name, i = closer(s, begin); name != "" {
+				return name, i
+			}
+			continue
+		}
+		for end > begin && ends[s[end-1]] {
+			end--
+			t -= classes[s[end]]
+		}
+		for begin < end && begins[s[begin]] {
+			begin++ // these have no class
+		}
+		if t&telling != 0 && isName(s[begin:end], t, humps, true) {
+			return s[begin:end], i
+		}
+	}
+	return "", i
+}
+
+// These are removed from the end and the beginning of a word.
+const endMarks, beginMarks = ".:!?…-", "!?…:"
+
+// ends and begins are the bytes of endMarks and beginMarks that are ASCII.
+var ends, begins = bytesOf(endMarks), bytesOf(beginMarks)
+
+func bytesOf(marks string) (is [256]bool) {
+	for _, r := range marks {
+		if r < utf8.RuneSelf {
+			is[r] = true
+		}
 	}
 	return is
-}()
+}
 
-// trim removes characters at the ends of a word that are not part of it.
-func trim(w string) string {
-	if !isInner(w[len(w)-1]) {
-		w = strings.TrimRight(w, ".:!?…-")
+// closer returns the name that the word at s[begin:] is or holds, if any, and where to go on.
+func closer(s string, begin int) (name string, end int) {
+	r, size := utf8.DecodeRuneInString(s[begin:])
+	if splits(r) {
+		return "", begin + size
 	}
-	if w != "" && !isInner(w[0]) {
-		w = strings.TrimLeft(w, "!?…:")
+	end = len(s)
+	if n := strings.IndexFunc(s[begin:], splits); n >= 0 {
+		end = begin + n
 	}
+	w := strings.TrimLeft(strings.TrimRight(s[begin:end], endMarks), beginMarks)
 	if key, value, ok := strings.Cut(w, "="); ok && value != "" && !strings.Contains(value, "=") && !strings.Contains(w, "/") {
 		// a flag or an assignment: the value is the name, or the key if the value is not
 		// a name
-		if Is(value) {
-			return value
-		}
-		return key
-	}
-	return w
-}
-
-// isInner reports whether a byte is a letter or a digit of ASCII, which trim never removes.
-func isInner(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-}
-
-// Of returns the names in a text, in order, with repetitions.
-func Of(s string) iter.Seq[string] {
-	return func(yield func(string) bool) { yieldNames(s, yield) }
-}
-
-// yieldNames is a function of its own because the compiler would copy its loop to each
-// caller of Of.
-func yieldNames(s string, yield func(string) bool) {
-	for w := range Words(s) {
-		if Is(w) && !yield(w) {
-			return
+		if w = key; is(value) {
+			w = value
 		}
 	}
+	if !is(w) {
+		w = ""
+	}
+	return w, end
 }
 
-// Is reports whether a word is a name: it has a digit next to a letter, the sign of an
-// amount, or the form of a date, an identifier, a path, an address or a code.
-func Is(w string) bool {
-	if len(w) < 3 || len(w) > Longest {
-		return false
+// is reports whether a word is a name.
+func is(w string) bool {
+	if len(w) > longest {
+		return isPath(w)
 	}
-	var digits, lower, upper, letters, signs, humps int
-	var last rune
-	for i, r := range w {
-		switch {
-		case r >= '0' && r <= '9':
-			digits++
-		case r >= 'a' && r <= 'z':
-			lower++
-			letters++
-		case r >= 'A' && r <= 'Z':
-			upper++
-			letters++
-			if last >= 'a' && last <= 'z' {
-				humps++
-			}
-		case unicode.IsLetter(r):
-			letters++
-		case i > 0 && i < len(w)-1 && strings.ContainsRune("_/.:@#$€£¥%~+-&?", r):
-			signs++
-		}
-		last = r
+	var t, humps, last tally
+	ascii := true
+	for _, r := range w {
+		c := classOf(r)
+		humps |= last / lower & c
+		t += c
+		last = c
+		ascii = ascii && r < utf8.RuneSelf
 	}
-	isWide := utf8.RuneCountInString(w) < len(w)
+	return isName(w, t, humps, ascii)
+}
+
+// isName reports whether a word is a name: it has a digit next to a letter, the sign of an
+// amount, or the form of a date, an identifier, a path, an address or a code. t is the tally
+// of its characters, humps has upper set if a capital follows a small letter, and ascii says
+// that it has no other characters.
+func isName(w string, t, humps tally, ascii bool) bool {
+	letters := t.of(lower) + t.of(upper) + t.of(wide)
 	switch {
-	case isWide && letters > 24: // a sentence without spaces
+	case len(w) < 3 || len(w) > longest:
 		return false
-	case digits > 0 && letters > 0, humps > 0:
+	case !ascii && letters > 24: // a sentence without spaces
+		return false
+	case t.of(digit) > 0 && letters > 0, humps&upper != 0:
 		return true
-	case digits >= 3 || digits > 0 && (signs > 0 || strings.ContainsAny(w, "$€£¥%")):
+	case t.of(digit) >= 3 || t.of(digit) > 0 && (t.of(money) > 0 || strings.ContainsAny(w[1:len(w)-1], "_/.:@#~+-&?")):
 		return true
 	case letters == 0:
 		return false
-	case strings.ContainsAny(w, "_@#"), strings.Contains(w, "://"):
+	case t.of(under) > 0:
 		return true
-	case strings.Contains(w, "/"):
-		return strings.Count(w, "/") > 1 || strings.Contains(w, ".") || strings.HasPrefix(w, "/")
-	case strings.Contains(w, ".") && !strings.Contains(w, ".."):
-		_, after, _ := strings.Cut(w, ".")
-		return after != "" && len(w) > 4
-	case upper >= 3 && lower == 0: // a code, such as ECONNREFUSED
-		return true
+	case t.of(slash) > 0:
+		return t.of(slash) > 1 || t.of(dot) > 0 || w[0] == '/'
+	case t.of(dot) > 0 && !strings.Contains(w, ".."):
+		return strings.IndexByte(w, '.') < len(w)-1 && len(w) > 4
 	}
-	return false
-}
-
-// A Ledger counts the names that leave a conversation, and orders them.
-type Ledger struct {
-	seen  map[string]*count
-	order []*count
-}
-
-type count struct {
-	name   string
-	times  int
-	weight int // the largest weight of a text with the name
-	last   int // the place of the last text with the name
-}
-
-// Add records the names of a text. Names from texts with more weight are chosen first.
-func (l *Ledger) Add(text string, weight, place int) {
-	if l.seen == nil {
-		l.seen = make(map[string]*count)
-	}
-	for w := range Of(text) {
-		c := l.seen[w]
-		if c == nil {
-			if len(l.order) >= mostSeen {
-				continue
-			}
-			c = &count{name: strings.Clone(w)}
-			l.seen[c.name] = c
-			l.order = append(l.order, c)
-		}
-		c.times++
-		c.weight = max(c.weight, weight)
-		c.last = place
-	}
-}
-
-// mostSeen bounds the memory of a Ledger.
-const mostSeen = 200_000
-
-// Remove removes the names of a text.
-func (l *Ledger) Remove(text string) {
-	for w := range Of(text) {
-		delete(l.seen, w)
-	}
-}
-
-// Choose returns the remaining names, the most useful first: by the weight of their
-// texts, then by rarity, then the newest first.
-func (l *Ledger) Choose() []string {
-	var all []*count
-	for _, c := range l.order {
-		if l.seen[c.name] == c {
-			all = append(all, c)
-		}
-	}
-	sort.SliceStable(all, func(i, j int) bool {
-		a, b := all[i], all[j]
-		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(rarity(a.times), rarity(b.times)), cmp.Compare(b.last, a.last)) < 0
-	})
-	out := make([]string, len(all))
-	for i, c := range all {
-		out[i] = c.name
-	}
-	return out
-}
-
-// rarity returns a class of names that occurred about equally often. Names that occurred
-// two to five times are more useful than names that occurred once, and those more than
-// names that occur everywhere.
-func rarity(times int) int {
-	switch {
-	case times == 1:
-		return 1
-	case times <= 5:
-		return 0
-	case times <= 20:
-		return 2
-	}
-	return 3
+	return t.of(upper) >= 3 && letters == t.of(upper) // a code, such as ECONNREFUSED
 }
