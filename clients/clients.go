@@ -3,7 +3,7 @@
 // convoopenai. Use this package to write a sender for another SDK:
 //
 //	func send(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
-//		req, err := format.Encode(s)
+//		req, err := clients.Encode(sender, 0, format, s)
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/meter"
 	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -281,8 +282,9 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var first convo.Message // the first message of an exchange
 	var note bool           // first is a note
 	var results []convo.Message
-	open, last, before := false, from, -1
+	open, last, before, size := false, from, -1, 0
 	for i, m := range s.MessagesFrom(from, p.named) {
+		size += bytesOf(m.Parts)
 		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
@@ -324,6 +326,28 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	if last < s.Len() && point != nil {
 		point(s.Len())
 	}
+	meter.Encoded.Add(int64(size))
+}
+
+// bytesOf returns the length of what the parts hold.
+func bytesOf(parts []convo.Part) (n int) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case convo.Text:
+			n += len(p)
+		case convo.ToolCall:
+			n += len(p.Arguments)
+		case convo.ToolResult:
+			n += bytesOf(p.Parts)
+		case convo.Media:
+			n += len(p.Data)
+		case convo.Reasoning:
+			n += len(p.Text) + len(p.Signature) + len(p.Encrypted)
+		case convo.Opaque:
+			n += len(p.JSON)
+		}
+	}
+	return n
 }
 
 // isBlankMessage reports whether a message holds only blank texts, or nothing.

@@ -62,6 +62,12 @@ type ChatSender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	// KeepBytes limits the memory for the last requests, which are kept so that the next
+	// request of a conversation writes only what is new. Zero is 64 MB, and a negative number
+	// keeps nothing. [clients.Encode] says how long a request is kept. A copy of the
+	// sender keeps its own.
+	KeepBytes int
 }
 
 // Send makes a request of a snapshot and reads the streamed answer. Errors are those of
@@ -70,7 +76,7 @@ type ChatSender struct {
 func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
 	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -122,6 +128,8 @@ type ResponsesSender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	KeepBytes int // as that of a [ChatSender]
 }
 
 // Send makes a request of a snapshot and reads the streamed answer, as [ChatSender.Send]
@@ -129,7 +137,7 @@ type ResponsesSender struct {
 func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
 	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}
