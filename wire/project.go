@@ -168,8 +168,9 @@ type projector struct {
 
 	items    []string   // those that are sent in place of the summary; nil: its text is sent
 	released convo.ID   // no signed reasoning up to this entry is sent, since a provider has refused it
-	unbound  []convo.ID // the entries whose signed reasoning is not sent, ascending; only with seals
-	at       int        // index of the entry of the exchange being projected
+	unbound  []convo.ID // the entries of bonds whose signed reasoning is not sent, ascending; only with seals
+	bonds    *convo.Snapshot
+	at       int // index of the entry of the exchange being projected
 
 	next    message           // passed to the writer, and reused
 	defined writtenTools      // those of the snapshot written last
@@ -263,7 +264,14 @@ func (p *projector) defines(s *convo.Snapshot) bool {
 	return !ok || w.defines(s.Tools())
 }
 
-// unboundIn returns the entries whose signed reasoning is not sent.
+// setBonds sets the entries of a snapshot whose signed reasoning is not sent. It reads the whole
+// snapshot, and is called only if a message holds reasoning.
+func (p *projector) setBonds(s *convo.Snapshot) {
+	if p.bonds != s {
+		p.bonds, p.unbound = s, p.unboundIn(s)
+	}
+}
+
 func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
 	if sum, ok := s.Summary(); ok && sum.Native.Format != "" && p.items == nil {
 		s = s.AsText()
@@ -276,9 +284,6 @@ func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
 // entry, and at the end, with the index of the next entry.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	p.lost.s, p.released = s, s.Released()
-	if p.seals != SealsUnchecked {
-		p.unbound = p.unboundIn(s)
-	}
 	var first convo.Message // the first message of an exchange
 	var note bool           // first is a note
 	var results []convo.Message
