@@ -226,6 +226,10 @@ type savedAnthropic struct {
 	waiting []waitingCall
 }
 
+func (w *anthropicWriter) grow(n int) {
+	w.msgs, w.done.list = make([]anthropicMessage, 0, n), make([]json.RawMessage, 0, n)
+}
+
 func (w *anthropicWriter) save() any {
 	s := savedAnthropic{msgs: w.msgs, done: w.done, waiting: w.waiting}
 	copy(s.last[:], lastTwo(w.msgs))

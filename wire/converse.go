@@ -216,8 +216,11 @@ func unpairedTools(parts []convo.Part) map[int]bool {
 	var tools []converseTool
 	var at []int
 	for i, p := range parts {
-		o, _ := p.(convo.Opaque)
-		if kind := opaqueKind(o); o.Format == FormatConverse && (kind == "toolUse" || kind == "toolResult") {
+		o, ok := p.(convo.Opaque)
+		if !ok || o.Format != FormatConverse {
+			continue
+		}
+		if kind := opaqueKind(o); kind == "toolUse" || kind == "toolResult" {
 			all, _ := decodeObject([]byte(o.JSON))
 			in, _ := all[kind].(map[string]any)
 			use := kind == "toolUse"
@@ -300,6 +303,10 @@ func (m *converseMessage) json(marks []cacheMark) json.RawMessage {
 		return withMarks(m.raw, marks, converseMark, "]}")
 	}
 	return slices.Clip(append(m.raw, "]}"...))
+}
+
+func (w *converseWriter) grow(n int) {
+	w.list, w.done.list = make([]converseMessage, 0, n), make([]json.RawMessage, 0, n)
 }
 
 func (w *converseWriter) save() any {

@@ -26,17 +26,22 @@ func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
-			n += strictjson.QuotedLen(string(p)) + 32
+			n += quotedLen(string(p)) + 32
 		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + strictjson.QuotedLen(p.Arguments) + 96
+			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
 		case convo.Media:
 			n += len(p.Data) + 96
 		case convo.Reasoning:
-			n += strictjson.QuotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
 		}
 	}
 	return n
 }
+
+// quotedLen estimates the length of s as a JSON string. It leaves room for an escape in eight
+// characters, which is more than most texts need; to count them takes longer than to write
+// the rest of a few texts to new memory.
+func quotedLen(s string) int { return len(s) + len(s)/8 + 16 }
 
 func appendStringField(b []byte, key, value string) []byte {
 	return strictjson.AppendString(strictjson.Key(b, key), value)

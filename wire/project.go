@@ -202,6 +202,9 @@ type projection struct {
 
 // A writer writes the messages of a projection in one format.
 type writer interface {
+	// grow makes room for n messages, which are about as many as come.
+	grow(n int)
+
 	// message writes the next message, which is never empty. It does not keep t.
 	message(t *message)
 
@@ -234,6 +237,7 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 	p := &projector{seen: new(tally), lost: new(losses)}
 	p.defined.by, _ = f.(ToolWriter)
 	p.profile, p.writer = f.begin(p.seen, p.lost)
+	p.writer.grow(s.Len())
 	p.defines(s)
 	p.head = -1
 	sum, ok := s.Summary()
@@ -551,6 +555,10 @@ func (p *profile) isOwn(o convo.Origin) bool {
 
 // keep sets t.parts to the parts that can be sent, in order, but with the calls last.
 func (p *projector) keep(t *message, parts []convo.Part) {
+	if text, ok := single(parts); ok && t.tag == 0 && !isBlank(string(text)) {
+		t.parts = parts[:1:1]
+		return
+	}
 	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
 	cites := false // the previous part is a text that is sent, and not a tag
@@ -606,6 +614,14 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 			t.move(i, part)
 		}
 	}
+}
+
+// single returns the only part of a message, if that is a text.
+func single(parts []convo.Part) (text convo.Text, ok bool) {
+	if len(parts) == 1 {
+		text, ok = parts[0].(convo.Text)
+	}
+	return text, ok
 }
 
 // saysCustom reports whether a block only marks the call after it as a call of a custom
