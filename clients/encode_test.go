@@ -23,10 +23,7 @@ import (
 )
 
 // A sender is what the modules have. An application may copy it.
-type sender struct {
-	format wire.Format
-	keep   int
-}
+type sender struct{ keep int }
 
 // encode checks that a sender writes the request that its format writes.
 func (s *sender) encode(t testing.TB, f wire.Format, at *convo.Snapshot) {
