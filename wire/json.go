@@ -38,10 +38,12 @@ func sizeOf(parts []convo.Part) (n int) {
 	return n
 }
 
-// quotedLen estimates the length of s as a JSON string. It leaves room for an escape in eight
-// characters, which is more than most texts need; to count them takes longer than to write
-// the rest of a few texts to new memory.
-func quotedLen(s string) int { return len(s) + len(s)/8 + 16 }
+// quotedLen estimates the length of s as a JSON string, by the escapes in its beginning.
+func quotedLen(s string) int {
+	const sample = 256 // bytes
+	n := strictjson.QuotedLen(s[:min(len(s), sample)])
+	return n + max(len(s)-sample, 0)/sample*n
+}
 
 func appendStringField(b []byte, key, value string) []byte {
 	return strictjson.AppendString(strictjson.Key(b, key), value)
