@@ -42,7 +42,7 @@ func sizeOf(parts []convo.Part) (n int) {
 func quotedLen(s string) int {
 	const sample = 256 // bytes
 	n := strictjson.QuotedLen(s[:min(len(s), sample)])
-	return n + max(len(s)-sample, 0)/sample*n
+	return n + int(int64(max(len(s)-sample, 0))*int64(n)/sample)
 }
 
 func appendStringField(b []byte, key, value string) []byte {
