@@ -29,6 +29,7 @@ type refusingTalk struct {
 	rand    *rand.Rand
 	name    string // of the provider
 	h       *convo.History
+	encoder wire.Encoder // of some of the requests
 	rows    []convo.Message
 	bad     []refusal
 	pinned  map[convo.ID]bool
@@ -146,7 +147,12 @@ func (r *refusingTalk) send(_ context.Context, s *convo.Snapshot) (convo.Reply, 
 	var req wire.Request
 	var err error
 	if r.rand.IntN(2) == 0 {
-		req, err = (&wire.Encoder{Format: g.format}).Encode(s)
+		if r.encoder.Format == nil {
+			r.encoder.Format = g.format
+		}
+		req, err = r.encoder.Encode(s)
+		fresh, _ := g.format.Encode(s)
+		require.Equal(r.t, string(fresh.Body()), string(req.Body()))
 	} else {
 		req, err = g.format.Encode(s)
 	}

@@ -3,15 +3,11 @@
 // convoopenai. Use this package to write a sender for another SDK:
 //
 //	func send(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
-//		req, err := format.Encode(s)
+//		req, err := clients.Encode(sender, 0, format, s)
 //		if err != nil {
 //			return convo.Reply{}, err
 //		}
-//		body, err := clients.Body(ctx, req, params)
-//		if err != nil {
-//			return convo.Reply{}, err
-//		}
-//		return clients.ReadStream(ctx, format, show, func(m clients.Middleware) clients.Stream[sdk.Event] {
+//		return clients.SendBody(ctx, req, params, format, show, func(body []byte, m clients.Middleware) clients.Stream[sdk.Event] {
 //			return client.Stream(ctx, body, sdk.WithMiddleware(m))
 //		})
 //	}
@@ -80,9 +76,14 @@ func (e *ParamsError) Error() string {
 // If ctx is that of the request for a summary, the parameters are first changed as [Summarizer]
 // says.
 func Body(ctx context.Context, req wire.Request, params any, changes ...Change) ([]byte, error) {
+	return appendBody(nil, ctx, req, params, changes)
+}
+
+// appendBody appends the result of Body to b. If there is an error, it returns b.
+func appendBody(b []byte, ctx context.Context, req wire.Request, params any, changes []Change) ([]byte, error) {
 	all, err := marshal(params)
 	if err != nil {
-		return nil, err
+		return b, err
 	}
 	if all == nil { // there are none
 		all = map[string]json.RawMessage{}
@@ -97,37 +98,37 @@ func Body(ctx context.Context, req wire.Request, params any, changes ...Change) 
 	}
 	for _, f := range historyFields {
 		if _, ok := all[f.Field]; ok {
-			return nil, &f
+			return b, &f
 		}
 	}
 	if q, ok := ctx.Value(summaryKey{}).(*summary); ok {
 		req = q.request(req, all)
 	}
 	if err := checkTools(all, req.Tools); err != nil {
-		return nil, err
+		return b, err
 	}
 	if all["cachedContent"] != nil && (len(req.System)+len(req.Tools) > 0 || all["tools"] != nil || all["toolConfig"] != nil) {
-		return nil, &ParamsError{
+		return b, &ParamsError{
 			Field: "cachedContent", fault: "Gemini refuses it next to system text, tools and a tool choice",
 			Use: "cached content that has them, and a History without them",
 		}
 	}
 	if err := checkChoices(all); err != nil {
-		return nil, err
+		return b, err
 	}
 	if own, ok := all["tools"]; ok {
 		if req.Tools, err = join(own, req.Tools); err != nil {
-			return nil, err
+			return b, err
 		}
 		delete(all, "tools")
 	}
 	if own, ok := all["toolConfig"]; ok && isConfig(req.Tools) {
 		if req.Tools, err = withList(own, "tools", fieldsOf(req.Tools)["tools"]); err != nil {
-			return nil, err
+			return b, err
 		}
 		delete(all, "toolConfig")
 	}
-	return req.With(all)
+	return req.AppendWith(b, all)
 }
 
 // marshal returns the parameters of an application as a JSON object, or nil if they are null.
@@ -388,7 +389,8 @@ func Read(ctx context.Context, format wire.Streamer, next func() ([]byte, error)
 	return x.reply(ctx)
 }
 
-// A Stream is a stream of events of type E, as the SDKs of Anthropic and OpenAI have it.
+// A Stream is a stream of events of type E, as the SDKs of Anthropic and OpenAI have it. If it is
+// also an io.Reader of the body of the answer, the body is read, and the SDK builds no events.
 type Stream[E interface{ RawJSON() string }] interface {
 	Next() bool
 	Current() E
@@ -401,17 +403,24 @@ type Stream[E interface{ RawJSON() string }] interface {
 // binary frames of Bedrock are read from the events of the SDK. If the request is refused, what
 // the provider said is added to the error of the SDK.
 func ReadStream[E interface{ RawJSON() string }](ctx context.Context, format wire.Streamer, show func(wire.Delta), open func(Middleware) Stream[E]) (convo.Reply, error) {
-	x := &exchange{format: format, show: show}
+	return readStream(ctx, &exchange{format: format, show: show}, open)
+}
+
+func readStream[E interface{ RawJSON() string }](ctx context.Context, x *exchange, open func(Middleware) Stream[E]) (convo.Reply, error) {
 	stream := open(x.middleware)
 	defer stream.Close()
-	reply, err := Read(ctx, format, func() ([]byte, error) {
+	reply, err := Read(ctx, x.format, func() ([]byte, error) {
+		if body, ok := stream.(io.Reader); ok && x.readable {
+			_, err := io.Copy(io.Discard, body)
+			return nil, cmp.Or(err, io.EOF)
+		}
 		for stream.Next() {
 			if x.answer == nil {
 				return []byte(stream.Current().RawJSON()), nil
 			}
 		}
 		return nil, cmp.Or(stream.Err(), io.EOF)
-	}, show)
+	}, x.show)
 	if x.answer != nil {
 		return x.reply(ctx)
 	}

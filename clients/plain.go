@@ -32,7 +32,11 @@ func ReadBody(ctx context.Context, format wire.Streamer, body io.Reader, show fu
 // frames of Bedrock are left to the SDK.
 func (x *exchange) middleware(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	x.answer, x.err, x.status = nil, nil, 0 // the SDK may try again
+	x.readable = false
 	x.kept.Reset()
+	if x.body != nil {
+		r = x.body.follow(r)
+	}
 	resp, err := next(r)
 	if err != nil || resp.Body == nil {
 		return resp, err
@@ -44,7 +48,7 @@ func (x *exchange) middleware(r *http.Request, next func(*http.Request) (*http.R
 	} else if first, _ := body.Peek(1); len(first) > 0 && first[0] == 0 { // a frame, since it has less than 16 MB
 		resp.Body = readCloser{body, resp.Body}
 	} else {
-		resp.Body = &answerReader{kept, x}
+		resp.Body, x.readable = &answerReader{kept, x}, true
 	}
 	return resp, nil
 }

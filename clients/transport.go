@@ -106,8 +106,10 @@ type exchange struct {
 	err    error       // why reading it ended early
 	shown  bool        // a piece of it was shown
 
-	kept   bytes.Buffer // bytes of the answer
-	status int          // of a refused request; 0: it was not refused
+	body     *body        // of the request; nil: it is not known
+	readable bool         // read reads the answer as soon as its first byte is wanted
+	kept     bytes.Buffer // bytes of the answer
+	status   int          // of a refused request; 0: it was not refused
 }
 
 type transport struct{ base http.RoundTripper }
@@ -128,10 +130,12 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if _, ok := x.format.(wire.Gemini); ok {
 		changes = []Change{inCamelCase}
 	}
-	body, err := Body(r.Context(), x.req, raw(written), changes...)
-	if err != nil {
+	x.body = newBody()
+	defer x.body.release()
+	if x.body.data, err = appendBody(x.body.data, r.Context(), x.req, raw(written), changes); err != nil {
 		return nil, err
 	}
+	body := x.body.data
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }

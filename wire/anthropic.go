@@ -131,7 +131,6 @@ func (f Anthropic) begin(_ *tally, lost *losses) (profile, writer) {
 type anthropicMessage struct {
 	role    string
 	list    []byte      // the message up to its last block; for an opaque message, the whole
-	closed  []byte      // the whole message; nil while it may still change
 	start   int         // length of list before the first block
 	solid   int         // length of list up to the last block that can end a message
 	room    int         // offset in list where a cache mark of the format can be inserted; 0: none
@@ -149,23 +148,17 @@ type anthropicMessage struct {
 	thoughts []place // of the thinking at the end of list
 }
 
-// json returns the message with cache marks.
+// json returns the message with cache marks. Without marks, it uses the memory after m.list
+// if there is room.
 func (m *anthropicMessage) json(marks []cacheMark) json.RawMessage {
-	switch {
-	case m.opaque:
-		return withMarks(m.list, marks, anthropicMark, "")
-	case len(marks) > 0:
-		return withMarks(m.list, marks, anthropicMark, "]}")
+	end := "]}"
+	if m.opaque {
+		end = ""
 	}
-	m.close()
-	return m.closed
-}
-
-// close sets m.closed, using the memory after m.list if there is room.
-func (m *anthropicMessage) close() {
-	if m.closed == nil && !m.opaque {
-		m.closed = slices.Clip(append(m.list, "]}"...))
+	if len(marks) > 0 {
+		return withMarks(m.list, marks, anthropicMark, end)
 	}
+	return slices.Clip(append(m.list, end...))
 }
 
 // added is called after each block that is not thinking. The mark argument
@@ -208,6 +201,7 @@ type anthropicWriter struct {
 	lost *losses
 	rule cacheRule
 	msgs []anthropicMessage
+	done doneMessages     // the first of msgs
 	size int              // approximate bytes of the message of the projection
 	sys  anthropicMessage // its list is the system text that system last returned
 
@@ -227,24 +221,26 @@ type anthropicWriter struct {
 // A savedAnthropic is the state of an anthropicWriter.
 type savedAnthropic struct {
 	msgs    []anthropicMessage
+	done    doneMessages
 	last    [2]anthropicMessage // of msgs
 	waiting []waitingCall
 }
 
+func (w *anthropicWriter) grow(n int) {
+	w.msgs, w.done.list = make([]anthropicMessage, 0, n), make([]json.RawMessage, 0, n)
+}
+
 func (w *anthropicWriter) save() any {
-	s := savedAnthropic{msgs: w.msgs, waiting: w.waiting}
+	s := savedAnthropic{msgs: w.msgs, done: w.done, waiting: w.waiting}
 	copy(s.last[:], lastTwo(w.msgs))
 	return s
 }
 
 func (w *anthropicWriter) restore(state any) {
 	s := state.(savedAnthropic)
-	w.msgs, w.waiting = s.msgs, s.waiting
+	w.msgs, w.done, w.waiting = s.msgs, s.done, s.waiting
 	copy(lastTwo(w.msgs), s.last[:])
-	for i := range lastTwo(w.msgs) {
-		m := &lastTwo(w.msgs)[i]
-		m.list = slices.Clip(m.list)
-	}
+	w.clip()
 }
 
 // lastTwo returns the last two elements of a list, or all if there are fewer.
@@ -262,7 +258,6 @@ func (w *anthropicWriter) to(role string) *anthropicMessage {
 		m := &w.msgs[n-1]
 		switch {
 		case m.role == role && (role == "user" || m.solid < len(m.list)):
-			m.closed = nil
 			return m
 		case m.role == "system" && role == "user":
 			w.to("assistant").text(bridgeMarker)
@@ -277,12 +272,13 @@ func (w *anthropicWriter) begin(role string) *anthropicMessage {
 	return w.push(anthropicMessage{role: role, list: b, start: len(b), solid: len(b)})
 }
 
-// push adds a message and closes the one that can no longer change.
+// push adds a message. All but the last two can then no longer change.
 func (w *anthropicWriter) push(m anthropicMessage) *anthropicMessage {
-	if n := len(w.msgs); n > 1 {
-		w.msgs[n-2].close()
-	}
 	w.msgs = append(w.msgs, m)
+	for i := len(w.done.list); i < len(w.msgs)-2; i++ {
+		m := &w.msgs[i]
+		w.done.add(m.json(nil), len(m.marks)+len(m.betas) > 0)
+	}
 	return &w.msgs[len(w.msgs)-1]
 }
 
@@ -312,10 +308,26 @@ func (w *anthropicWriter) finish() {
 			w.lost.tell(at, whole, lostReasoning, "")
 		}
 		m.thoughts = nil
-		m.list, m.closed = m.list[:m.solid:m.solid], nil // restore brings the removed bytes back
+		m.list = m.list[:m.solid:m.solid] // restore brings the removed bytes back
 	}
 	if m.solid == m.start {
 		w.msgs = w.msgs[:n-1]
+		w.reopen()
+	}
+}
+
+// reopen is called after messages were removed: the last two may change again.
+func (w *anthropicWriter) reopen() {
+	w.done.cut(len(w.msgs) - 2)
+	w.clip()
+}
+
+// clip has the next bytes of the last two messages written to new memory, since requests have
+// the bytes after them.
+func (w *anthropicWriter) clip() {
+	last := lastTwo(w.msgs)
+	for i := range last {
+		last[i].list = slices.Clip(last[i].list)
 	}
 }
 
@@ -350,7 +362,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 		r.System = withMarks(r.System, of, anthropicMark, "")
 	}
 	var betas []string
-	for i := range w.msgs {
+	for i := range w.done.special(len(w.msgs)) {
 		betas = append(betas, w.msgs[i].betas...)
 	}
 	if slices.Sort(betas); len(betas) > 0 {
@@ -361,9 +373,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	for i := range first.msgs {
 		r.Messages = append(r.Messages, first.msgs[i].json(marksOf(marks, inFront)))
 	}
-	for i := range w.msgs {
-		r.Messages = append(r.Messages, w.msgs[i].json(marksOf(marks, i)))
-	}
+	r.Messages = w.done.appendTo(r.Messages, len(w.msgs), marks, func(i int, marks []cacheMark) json.RawMessage { return w.msgs[i].json(marks) })
 	return nil
 }
 
@@ -376,7 +386,7 @@ func (w *anthropicWriter) marks(first *anthropicWriter) []cacheMark {
 		m.message = inSystem
 		own = append(own, m)
 	}
-	for i := range w.msgs {
+	for i := range w.done.special(len(w.msgs)) {
 		for _, m := range w.msgs[i].marks {
 			m.message = i
 			own = append(own, m)

@@ -218,9 +218,11 @@ func (w *anthropicWriter) endTurn() {
 		c := &w.waiting[i]
 		w.lost.tell(c.at, whole, lostBlock, "")
 		w.msgs[c.message].remove(c, w.lost)
+		w.done.cut(c.message)
 	}
 	w.waiting = nil
 	w.msgs = slices.DeleteFunc(w.msgs, func(m anthropicMessage) bool { return m.role == "assistant" && len(m.list) == m.start })
+	w.reopen()
 	for n := -1; n != len(w.msgs); {
 		n = len(w.msgs)
 		w.finish()
@@ -235,7 +237,7 @@ func (m *anthropicMessage) remove(c *waitingCall, lost *losses) {
 	}
 	n := to - c.from
 	m.paused = false
-	m.list, m.closed = slices.Concat(m.list[:c.from], m.list[to:]), nil
+	m.list = slices.Concat(m.list[:c.from], m.list[to:])
 	m.thinks = m.thinks || bytes.HasPrefix(m.list[m.start:], []byte(`{"type":"thinking"`)) || bytes.HasPrefix(m.list[m.start:], []byte(`{"type":"redacted_thinking"`))
 	if m.solid == c.to {
 		m.solid, m.thoughts = c.solid, slices.Concat(c.thoughts, m.thoughts)

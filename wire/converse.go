@@ -216,8 +216,11 @@ func unpairedTools(parts []convo.Part) map[int]bool {
 	var tools []converseTool
 	var at []int
 	for i, p := range parts {
-		o, _ := p.(convo.Opaque)
-		if kind := opaqueKind(o); o.Format == FormatConverse && (kind == "toolUse" || kind == "toolResult") {
+		o, ok := p.(convo.Opaque)
+		if !ok || o.Format != FormatConverse {
+			continue
+		}
+		if kind := opaqueKind(o); kind == "toolUse" || kind == "toolResult" {
 			all, _ := decodeObject([]byte(o.JSON))
 			in, _ := all[kind].(map[string]any)
 			use := kind == "toolUse"
@@ -262,6 +265,7 @@ type converseWriter struct {
 	group         []message  // messages of one role, not written yet
 	role          convo.Role // of the last group written
 	list          []converseMessage
+	done          doneMessages    // the first of list
 	last          converseMessage // last element of list when the state is saved
 	converseMarks                 // of the message that is being written
 }
@@ -269,7 +273,6 @@ type converseWriter struct {
 // A converseMessage is a message of the request. Only the last one may still change.
 type converseMessage struct {
 	raw     []byte // the message up to its last block
-	closed  []byte // the whole message; nil while it may still change
 	user    bool
 	results bool // begins with results
 	thinks  bool // begins with reasoning
@@ -293,20 +296,17 @@ func (m *converseMarks) mark(long bool, at partPlace, lost *losses) {
 	}
 }
 
-// json returns the message with cache marks.
+// json returns the message with cache marks. Without marks, it uses the memory after m.raw if
+// there is room.
 func (m *converseMessage) json(marks []cacheMark) json.RawMessage {
 	if len(marks) > 0 {
 		return withMarks(m.raw, marks, converseMark, "]}")
 	}
-	return m.close()
+	return slices.Clip(append(m.raw, "]}"...))
 }
 
-// close returns the whole message. It uses the memory after m.raw if there is room.
-func (m *converseMessage) close() json.RawMessage {
-	if m.closed == nil {
-		m.closed = slices.Clip(append(m.raw, "]}"...))
-	}
-	return m.closed
+func (w *converseWriter) grow(n int) {
+	w.list, w.done.list = make([]converseMessage, 0, n), make([]json.RawMessage, 0, n)
 }
 
 func (w *converseWriter) save() any {
@@ -355,8 +355,8 @@ func (w *converseWriter) flush() {
 // write writes a message. A user message becomes part of the results before it.
 func (w *converseWriter) write(t *message) {
 	if t.role != convo.RoleUser || w.role != convo.RoleTool {
-		if n := len(w.list); n > 0 {
-			w.list[n-1].close()
+		for i := len(w.done.list); i < len(w.list); i++ {
+			w.done.add(w.list[i].json(nil), len(w.list[i].marks) > 0)
 		}
 		w.list = append(w.list, converseMessage{user: t.role != convo.RoleAssistant, results: t.role == convo.RoleTool})
 		m := &w.list[len(w.list)-1]
@@ -370,7 +370,7 @@ func (w *converseWriter) write(t *message) {
 	}
 	m := &w.list[len(w.list)-1]
 	w.converseMarks = m.converseMarks
-	m.raw, m.closed = w.blocks(m.raw, t), nil
+	m.raw = w.blocks(m.raw, t)
 	m.converseMarks, m.passing = w.converseMarks, len(t.parts) == 1 && t.parts[0] == convo.Part(convo.Text(continueMarker))
 	w.role = t.role
 }
@@ -394,10 +394,7 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 	if w.role == convo.RoleAssistant {
 		w.write(marker(convo.RoleUser, continueMarker))
 	}
-	r.Messages = make([]json.RawMessage, len(w.list))
-	for i := range w.list {
-		r.Messages[i] = w.list[i].json(marksOf(marks, i))
-	}
+	r.Messages = w.done.appendTo(make([]json.RawMessage, 0, len(w.list)), len(w.list), marks, func(i int, marks []cacheMark) json.RawMessage { return w.list[i].json(marks) })
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
 		r.System = withMarks(r.System, of, converseMark, "")
 	}
@@ -415,7 +412,7 @@ func (w *converseWriter) choose() []cacheMark {
 		m.message = inSystem
 		own = append(own, m)
 	}
-	for i := range w.list {
+	for i := range w.done.special(len(w.list)) {
 		for _, m := range w.list[i].marks {
 			m.message = i
 			own = append(own, m)

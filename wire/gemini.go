@@ -133,6 +133,8 @@ type geminiWriter struct {
 	last     geminiContent // last element of contents when the state is saved
 }
 
+func (w *geminiWriter) grow(n int) { w.contents = make([]geminiContent, 0, n) }
+
 func (w *geminiWriter) save() any {
 	s := *w
 	if n := len(s.contents); n > 0 {

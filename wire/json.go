@@ -26,16 +26,23 @@ func sizeOf(parts []convo.Part) (n int) {
 	for _, p := range parts {
 		switch p := p.(type) {
 		case convo.Text:
-			n += strictjson.QuotedLen(string(p)) + 32
+			n += quotedLen(string(p)) + 32
 		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + strictjson.QuotedLen(p.Arguments) + 96
+			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
 		case convo.Media:
 			n += len(p.Data) + 96
 		case convo.Reasoning:
-			n += strictjson.QuotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
+			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
 		}
 	}
 	return n
+}
+
+// quotedLen estimates the length of s as a JSON string, by the escapes in its beginning.
+func quotedLen(s string) int {
+	const sample = 256 // bytes
+	n := strictjson.QuotedLen(s[:min(len(s), sample)])
+	return n + int(int64(max(len(s)-sample, 0))*int64(n)/sample)
 }
 
 func appendStringField(b []byte, key, value string) []byte {

@@ -213,6 +213,8 @@ type chatWriter struct {
 	group []message  // for strict dialects: messages of one role, not written yet
 }
 
+func (w *chatWriter) grow(n int) { w.list = make([]json.RawMessage, 0, n) }
+
 func (w *chatWriter) save() any { return *w }
 
 func (w *chatWriter) restore(state any) { *w = state.(chatWriter) }

@@ -111,6 +111,8 @@ type responsesWriter struct {
 	unsettled int          // number of messages whose items settled must look at together with those of others
 }
 
+func (w *responsesWriter) grow(n int) { w.items = make([]responsesItem, 0, n) }
+
 func (w *responsesWriter) save() any { return *w }
 
 func (w *responsesWriter) restore(state any) { *w = state.(responsesWriter) }

@@ -191,7 +191,7 @@ func (a *assistantWriter) call() {
 	}
 	a.written++
 	thoughts, id := a.lead(prefix, "")
-	b := appendStringField(begin(len(call.ID)+len(call.Name)+strictjson.QuotedLen(text)+96), "type", kind)
+	b := appendStringField(begin(len(call.ID)+len(call.Name)+quotedLen(text)+96), "type", kind)
 	if id != "" {
 		b = appendStringField(b, "id", id)
 	}

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/meter"
 	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -167,8 +168,9 @@ type projector struct {
 
 	items    []string   // those that are sent in place of the summary; nil: its text is sent
 	released convo.ID   // no signed reasoning up to this entry is sent, since a provider has refused it
-	unbound  []convo.ID // the entries whose signed reasoning is not sent, ascending; only with seals
-	at       int        // index of the entry of the exchange being projected
+	unbound  []convo.ID // the entries of bonds whose signed reasoning is not sent, ascending; only with seals
+	bonds    *convo.Snapshot
+	at       int // index of the entry of the exchange being projected
 
 	next    message           // passed to the writer, and reused
 	defined writtenTools      // those of the snapshot written last
@@ -200,6 +202,9 @@ type projection struct {
 
 // A writer writes the messages of a projection in one format.
 type writer interface {
+	// grow makes room for n messages, which are about as many as come.
+	grow(n int)
+
 	// message writes the next message, which is never empty. It does not keep t.
 	message(t *message)
 
@@ -232,6 +237,7 @@ func newProjector(s *convo.Snapshot, f builtin) *projector {
 	p := &projector{seen: new(tally), lost: new(losses)}
 	p.defined.by, _ = f.(ToolWriter)
 	p.profile, p.writer = f.begin(p.seen, p.lost)
+	p.writer.grow(s.Len())
 	p.defines(s)
 	p.head = -1
 	sum, ok := s.Summary()
@@ -262,7 +268,14 @@ func (p *projector) defines(s *convo.Snapshot) bool {
 	return !ok || w.defines(s.Tools())
 }
 
-// unboundIn returns the entries whose signed reasoning is not sent.
+// setBonds sets the entries of a snapshot whose signed reasoning is not sent. It reads the whole
+// snapshot, and is called only if a message holds reasoning.
+func (p *projector) setBonds(s *convo.Snapshot) {
+	if p.bonds != s {
+		p.bonds, p.unbound = s, p.unboundIn(s)
+	}
+}
+
 func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
 	if sum, ok := s.Summary(); ok && sum.Native.Format != "" && p.items == nil {
 		s = s.AsText()
@@ -275,14 +288,12 @@ func (p *projector) unboundIn(s *convo.Snapshot) []convo.ID {
 // entry, and at the end, with the index of the next entry.
 func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	p.lost.s, p.released = s, s.Released()
-	if p.seals != SealsUnchecked {
-		p.unbound = p.unboundIn(s)
-	}
 	var first convo.Message // the first message of an exchange
 	var note bool           // first is a note
 	var results []convo.Message
-	open, last, before := false, from, -1
+	open, last, before, size := false, from, -1, 0
 	for i, m := range s.MessagesFrom(from, p.named) {
+		size += bytesOf(m.Parts)
 		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
@@ -324,6 +335,28 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	if last < s.Len() && point != nil {
 		point(s.Len())
 	}
+	meter.Encoded.Add(int64(size))
+}
+
+// bytesOf returns the length of what the parts hold.
+func bytesOf(parts []convo.Part) (n int) {
+	for _, p := range parts {
+		switch p := p.(type) {
+		case convo.Text:
+			n += len(p)
+		case convo.ToolCall:
+			n += len(p.Arguments)
+		case convo.ToolResult:
+			n += bytesOf(p.Parts)
+		case convo.Media:
+			n += len(p.Data)
+		case convo.Reasoning:
+			n += len(p.Text) + len(p.Signature) + len(p.Encrypted)
+		case convo.Opaque:
+			n += len(p.JSON)
+		}
+	}
+	return n
 }
 
 // isBlankMessage reports whether a message holds only blank texts, or nothing.
@@ -522,6 +555,10 @@ func (p *profile) isOwn(o convo.Origin) bool {
 
 // keep sets t.parts to the parts that can be sent, in order, but with the calls last.
 func (p *projector) keep(t *message, parts []convo.Part) {
+	if text, ok := single(parts); ok && t.tag == 0 && !isBlank(string(text)) {
+		t.parts = parts[:1:1]
+		return
+	}
 	t.parts = make([]convo.Part, 0, len(parts))
 	calls := false
 	cites := false // the previous part is a text that is sent, and not a tag
@@ -577,6 +614,14 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 			t.move(i, part)
 		}
 	}
+}
+
+// single returns the only part of a message, if that is a text.
+func single(parts []convo.Part) (text convo.Text, ok bool) {
+	if len(parts) == 1 {
+		text, ok = parts[0].(convo.Text)
+	}
+	return text, ok
 }
 
 // saysCustom reports whether a block only marks the call after it as a call of a custom

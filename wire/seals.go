@@ -76,6 +76,7 @@ func (p *projector) isUnbound(at int, m *convo.Message) bool {
 	if w, ok := p.writer.(sealWriter); ok && !w.asked() {
 		return true
 	}
+	p.setBonds(p.lost.s)
 	_, found := slices.BinarySearch(p.unbound, e.ID)
 	return found
 }
@@ -145,15 +146,16 @@ func (p *projector) sameBonds(s *convo.Snapshot, n int) int {
 	if now := s.Released(); now != p.released {
 		n = entryAfter(s, min(now, p.released), n)
 	}
-	if p.seals == SealsUnchecked {
+	if p.seals == SealsUnchecked || !p.reasons {
 		return n
 	}
-	now := p.unboundIn(s)
-	k := 0
-	for k < len(now) && k < len(p.unbound) && now[k] == p.unbound[k] {
+	before := p.unbound
+	p.setBonds(s)
+	now, k := p.unbound, 0
+	for k < len(now) && k < len(before) && now[k] == before[k] {
 		k++
 	}
-	for _, list := range [][]convo.ID{now, p.unbound} {
+	for _, list := range [][]convo.ID{now, before} {
 		if k == len(list) {
 			continue
 		}

@@ -105,6 +105,8 @@ func Run(t *testing.T, c Client) {
 	t.Run("Open", func(t *testing.T) { testOpen(t, c) })
 	t.Run("ErrorAfterContent", func(t *testing.T) { testErrorAfterContent(t, c) })
 	t.Run("StopInRun", func(t *testing.T) { testStopInRun(t, c) })
+	t.Run("Encodes", func(t *testing.T) { testEncodes(t, c) })
+	t.Run("AtOnce", func(t *testing.T) { testAtOnce(t, c) })
 	t.Run("SeveralHistories", func(t *testing.T) { testSeveralHistories(t, c) })
 }
 

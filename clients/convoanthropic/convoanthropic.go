@@ -53,6 +53,12 @@ type Sender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	// KeepBytes limits the memory for the last requests, which are kept so that the next
+	// request of a conversation writes only what is new. Zero is 64 MB, and a negative number
+	// keeps nothing. [clients.Encode] says how long a request is kept. A copy of the Sender
+	// keeps its own.
+	KeepBytes int
 }
 
 // Send makes a request of a snapshot and reads the streamed answer. Errors are those of
@@ -60,7 +66,7 @@ type Sender struct {
 // with the cause [clients.ErrStop], what has come is the answer.
 func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.format(at.Model())
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -91,22 +97,15 @@ func (s *Sender) format(model string) wire.Anthropic {
 func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
 	params := s.Params
 	params.Model = anthropic.Model(f.Model)
-	changes := []clients.Change{clients.Set("model", f.Model)}
+	changes := []clients.Change{clients.Set("model", f.Model), clients.Set("stream", true)} // the SDK finds it at the beginning
 	if req.NoThinking {
 		changes = append(changes, clients.Set("thinking", anthropic.ThinkingConfigDisabledParam{Type: "disabled"}))
 	}
-	body, err := clients.Body(ctx, req, params, changes...)
-	if err != nil {
-		return convo.Reply{}, err
-	}
-	options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), nil}, s.Options)
-	for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
-		options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
-	}
-	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[anthropic.MessageStreamEventUnion] {
-		options[1] = option.WithMiddleware(m)
+	return clients.SendBody(ctx, req, params, f, show, func(body []byte, m clients.Middleware) clients.Stream[anthropic.MessageStreamEventUnion] {
+		options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), option.WithMiddleware(m)}, s.Options)
+		for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
+			options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
+		}
 		return s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
-	})
-	reply.ParamTools = clients.ToolNames(s.Params)
-	return reply, err
+	}, changes...)
 }

@@ -52,6 +52,12 @@ type Sender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	// KeepBytes limits the memory for the last requests, which are kept so that the next
+	// request of a conversation writes only what is new. Zero is 64 MB, and a negative number
+	// keeps nothing. [clients.Encode] says how long a request is kept. A copy of the Sender
+	// keeps its own.
+	KeepBytes int
 }
 
 // Send makes a request of a snapshot and reads the streamed answer. Errors are those of
@@ -60,7 +66,7 @@ type Sender struct {
 func (s *Sender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
 	f.Model = cmp.Or(at.Model(), s.Model)
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}

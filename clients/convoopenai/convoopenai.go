@@ -16,11 +16,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/seed-c1b73e60/convo"
@@ -62,6 +65,12 @@ type ChatSender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	// KeepBytes limits the memory for the last requests, which are kept so that the next
+	// request of a conversation writes only what is new. Zero is 64 MB, and a negative number
+	// keeps nothing. [clients.Encode] says how long a request is kept. A copy of the
+	// sender keeps its own.
+	KeepBytes int
 }
 
 // Send makes a request of a snapshot and reads the streamed answer. Errors are those of
@@ -70,7 +79,7 @@ type ChatSender struct {
 func (s *ChatSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
 	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -91,15 +100,9 @@ func (s *ChatSender) Summarizer(model string) convo.Summarizer {
 }
 
 func (s *ChatSender) send(ctx context.Context, f wire.OpenAIChat, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
-	body, err := clients.Body(ctx, req, s.Params, clients.Set("model", f.Model), clients.Default("stream_options.include_usage", true))
-	if err != nil {
-		return convo.Reply{}, err
-	}
-	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[openai.ChatCompletionChunk] {
-		return s.Client.Chat.Completions.NewStreaming(ctx, s.Params, options(req, body, m, s.Options)...)
-	})
-	reply.ParamTools = clients.ToolNames(s.Params)
-	return reply, err
+	return clients.SendBody(ctx, req, s.Params, f, show, func(body []byte, m clients.Middleware) clients.Stream[openai.ChatCompletionChunk] {
+		return stream[openai.ChatCompletionChunk](ctx, s.Client.Chat.Completions.Options, "chat/completions", options(req, body, m, s.Options))
+	}, clients.Set("model", f.Model), clients.Set("stream", true), clients.Default("stream_options.include_usage", true))
 }
 
 // A ResponsesSender makes requests of snapshots by the Responses API. Its fields must not be
@@ -122,6 +125,8 @@ type ResponsesSender struct {
 
 	// Show is called with each piece of an answer as it arrives. Nil: it is not called.
 	Show func(wire.Delta)
+
+	KeepBytes int // as that of a [ChatSender]
 }
 
 // Send makes a request of a snapshot and reads the streamed answer, as [ChatSender.Send]
@@ -129,7 +134,7 @@ type ResponsesSender struct {
 func (s *ResponsesSender) Send(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 	f := s.Format
 	f.Model = cmp.Or(at.Model(), clients.ModelOf(s.Params))
-	req, err := f.Encode(at)
+	req, err := clients.Encode(s, s.KeepBytes, f, at)
 	if err != nil {
 		return convo.Reply{}, err
 	}
@@ -147,15 +152,27 @@ func (s *ResponsesSender) Summarizer(model string) convo.Summarizer {
 }
 
 func (s *ResponsesSender) send(ctx context.Context, f wire.OpenAIResponses, req wire.Request, show func(wire.Delta)) (convo.Reply, error) {
-	body, err := clients.Body(ctx, req, s.Params, clients.Set("model", f.Model), clients.Default("store", false), includeReasoning)
-	if err != nil {
-		return convo.Reply{}, err
+	return clients.SendBody(ctx, req, s.Params, f, show, func(body []byte, m clients.Middleware) clients.Stream[responses.ResponseStreamEventUnion] {
+		return stream[responses.ResponseStreamEventUnion](ctx, s.Client.Responses.Options, "responses", options(req, body, m, s.Options))
+	}, clients.Set("model", f.Model), clients.Set("stream", true), clients.Default("store", false), includeReasoning)
+}
+
+// An answer is a stream of the SDK, and the body that it reads.
+type answer[E any] struct {
+	*ssestream.Stream[E]
+	io.Reader
+}
+
+// stream makes a request as NewStreaming of the SDK does. NewStreaming would copy the body to
+// set the field stream in it, and return no body.
+func stream[E interface{ RawJSON() string }](ctx context.Context, client []option.RequestOption, path string, own []option.RequestOption) clients.Stream[E] {
+	var resp *http.Response
+	err := (&openai.Client{Options: client}).Post(ctx, path, nil, &resp, own...)
+	a := answer[E]{Stream: ssestream.NewStream[E](ssestream.NewDecoder(resp), err)}
+	if resp != nil {
+		a.Reader = resp.Body
 	}
-	reply, err := clients.ReadStream(ctx, f, show, func(m clients.Middleware) clients.Stream[responses.ResponseStreamEventUnion] {
-		return s.Client.Responses.NewStreaming(ctx, s.Params, options(req, body, m, s.Options)...)
-	})
-	reply.ParamTools = clients.ToolNames(s.Params)
-	return reply, err
+	return a
 }
 
 // includeReasoning has the answer include its reasoning in encrypted form.
