@@ -388,8 +388,8 @@ func (h *History) bindLocked(batch []pendingEntry) {
 			}
 		}
 		if e.msg.Role == RoleAssistant {
-			if before := h.version - 1; first && sent.version == before { // nothing has changed since it was prepared
-				h.answered(&h.state, before)
+			if h.asked != nil { // what Prepare returned
+				h.setAnswered(h.asked)
 			}
 			h.answers = sentView{}
 		}

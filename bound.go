@@ -317,9 +317,18 @@ func (h *History) Release() (released int) {
 }
 
 // releaseLocked ends the bond of all entries.
-func (h *History) releaseLocked() {
+func (h *History) releaseLocked() { h.releaseUpToLocked(h.last) }
+
+// releaseUpToLocked ends the bonds of the entries up to last.
+func (h *History) releaseUpToLocked(last ID) {
+	for i, bound := range h.signed {
+		if bound && h.list[i].id <= last {
+			h.request = h.request.released(h.list, i)
+			break
+		}
+	}
 	h.newVersionLocked()
-	h.released = h.last
+	h.released = last
 }
 
 // bonds returns how many entries are bound.

@@ -32,9 +32,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.ident == nil {
 		return h.snapshotLocked(), nil
 	}
-	if !h.answers.known || h.answers.version != h.version {
-		h.answers = h.viewLocked()
-	}
+	h.prepareLocked()
 	if !r.Fits || h.fitsLocked() && !h.closed {
 		h.failed = 0 // another request is made
 		return h.snapshotLocked(), nil
@@ -169,10 +167,6 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	n.target = m.low
 	total := h.upperLocked()
 	again := h.measureLocked(r, total, m.limit)
-	lost := again > m.minFree && h.request.tell(r.PrefixEnd)
-	if lost {
-		h.request = h.request.withTold(r.PrefixEnd)
-	}
 	askTrigger, warn := false, false
 	switch {
 	case h.endedLocked():
@@ -195,6 +189,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		h.warned, warn = true, true
 		r.Cause = ErrNoWindow
 	}
+	lost := err == nil && !due && h.isLostLocked(again, r.PrefixEnd)
 	h.mu.Unlock()
 	if askTrigger {
 		n.reason, n.target = ReasonTrigger, 0
@@ -203,7 +198,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		}
 	}
 	if lost {
-		h.warn("convo: a change makes the next request differ early from the last one, so most of it has to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
+		h.warn("convo: more than Limits.MinFree tokens of the last request have to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
 	if warn {
 		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")

@@ -707,7 +707,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	before := h.state.clipped()
 	next := before
 	if next.request == nil {
-		next.request = before.asRequest()
+		next.request = before.asRequest(before.version)
 	}
 	done, err := next.perform(ed, p)
 	if err != nil || done.retry {
@@ -753,7 +753,10 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
 	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.Fits = h.fitsLocked()
-	r.PrefixKept, r.PrefixEnd, _ = h.prefixKept()
+	r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+	if before.request == nil { // that was for the report
+		h.request = nil
+	}
 	h.releaseViewsLocked(0)
 	return false, nil
 }

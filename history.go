@@ -100,8 +100,9 @@ type History struct {
 	prior       calibrate.Prior // of the current model
 	implausible *implausible    // the last report, if it was implausible and ignored
 
-	weight  int64  // upper bound of the next request
-	weighed uint64 // the version that weight is of
+	prefix  keptPrefix // of the next request
+	weight  int64      // upper bound of the next request
+	weighed uint64     // the version that weight is of
 
 	// Changes of entries other than by appending.
 	reversals []reversal // in ascending order

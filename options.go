@@ -197,8 +197,8 @@ type Options struct {
 	//
 	//   - a History that is compacted only when a provider refuses a request, once
 	//   - limits whose window is Assumed, once, with window and model
-	//   - a change other than an edit after which more than Limits.MinFree has to be written to
-	//     the prompt cache again, with change and prefix_kept (of the [Report]), and raw tokens
+	//   - other tools or system messages, and once another model or ephemeral messages, if more
+	//     than Limits.MinFree has to be cached again, with change, prefix_kept and raw tokens
 	//   - a request that alone exceeds what the account may use in a minute, see
 	//     [History.Recover], with quota, requested and the new limit
 	//   - usage that RecordUsage ignores, and that Do was given and RecordUsage refuses, with

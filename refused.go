@@ -109,7 +109,9 @@ func (h *History) recoverPlaceAlone(at *Snapshot, c *cure, isLast bool) (retry b
 // the line stands that took its place, or no place at all.
 func (c *cure) isBack(again *cure, at *Snapshot, body *overflow.Body) bool {
 	if again.named != nil {
-		return c.isOf(&cure{places: again.named})
+		return c.isOf(&cure{places: again.named}) || slices.EqualFunc(c.named, again.named, func(p, q Place) bool {
+			return p.ID == q.ID && p.Part == q.Part && p.Inside == q.Inside
+		})
 	}
 	if again.refusal.Kind != c.refusal.Kind {
 		return false
@@ -206,12 +208,12 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	c.released = h.released
 	if c.release > h.released {
 		c.report.Released += h.signedIn(h.released, c.release)
-		h.released = c.release
-		h.newVersionLocked()
+		h.releaseUpToLocked(c.release)
 	}
+	c.report.PrefixKept, c.report.PrefixEnd, _ = h.prefixLocked()
 	c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
 	c.report.Fits = h.fitsLocked()
-	h.answers = h.viewLocked()
+	h.prepareLocked()
 	c.version, h.cure = h.version, c
 	return nil
 }
@@ -238,7 +240,7 @@ func (h *History) giveUp(c *cure) Report {
 	}
 	h.mu.Lock()
 	h.heldSince, h.heldAt = since, held
-	h.answers = h.viewLocked()
+	h.prepareLocked()
 	h.mu.Unlock()
 	h.toldCures = append(h.toldCures, r)
 	return r

@@ -191,7 +191,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
 	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
-	h.request = t.request
+	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
+		h.request = now.withTold(orNil(h.request).told) // others were answered since
+	}
 	h.seen = 0
 	h.sumPins()
 	h.calls = callsOf(h.list)
@@ -372,7 +374,7 @@ func (m *merger) storedLocked(saved *picture) *picture {
 		return saved // it was repaired
 	}
 	p, s := *saved, *m.h.snapshotLocked()
-	s.knowledge, s.measured, s.meta = saved.view.knowledge, saved.view.measured, saved.view.meta
+	s.knowledge, s.measured, s.meta, s.request = saved.view.knowledge, saved.view.measured, saved.view.meta, saved.view.request
 	p.view, p.rewritten = &s, m.h.rewritten
 	return &p
 }

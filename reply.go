@@ -214,7 +214,7 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
 	before := h.answers
 	h.answers = viewSent(at)
-	h.answered(&at.state, at.version)
+	h.answered(at)
 	h.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
 		h.answers = before

@@ -107,7 +107,7 @@ type Report struct {
 	// start of the next one, and so may hit the prompt cache. It is known after a load, too.
 	// Without an answer it is 1, and an edit compares with the view before it.
 	PrefixKept float64
-	PrefixEnd  string // what ends that start: "model", "tools: " and names, "system", "edit", "rollback" or "ephemeral"
+	PrefixEnd  string // what ends that start: "model", "tools", with names where they are known, "system", "edit", "rollback" or "ephemeral"; empty: nothing
 
 	left    *departure // nil: nothing left the view or was changed in it
 	wasBack bool       // what a refusal had cleared was put back
@@ -345,6 +345,9 @@ func (r *Report) summaryNote() string {
 
 // notes returns further details, for String.
 func (r *Report) notes(ids bool) (notes []string) {
+	if r.Outcome == OutcomeNotNeeded && r.PrefixKept < 1 && r.PrefixEnd != "" {
+		notes = append(notes, fmt.Sprintf("%.0f %% of the last request stays, up to the %s", 100*r.PrefixKept, abbreviate(r.PrefixEnd)))
+	}
 	if len(r.Spared) > 0 {
 		notes = append(notes, grouped(len(r.Spared))+" pinned kept"+printIDs(r.Spared, ids))
 	}
@@ -461,7 +464,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
 	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.limits.Window)
-	r.PrefixKept, r.PrefixEnd, again = h.prefixKept()
+	r.PrefixKept, r.PrefixEnd, again = h.prefixLocked()
 	return again
 }
 

@@ -8,18 +8,25 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
-// A request is what a view knows of the request that was answered last: how much of it
-// stands at the start of the view too. It never changes and holds no message. See
-// Report.PrefixKept.
+// A request is what a view knows of a request that was made of an earlier view: how much of it
+// stands at the start of the view too. It never changes, and holds no messages but system
+// messages. See Report.PrefixKept.
 type request struct {
 	requestHeads
 	requestFigures
-	raw   int64             // raw tokens of the kept entries
 	lost  []fingerprint.Sum // of the entries that are gone; nil: none, or they are not known
+	sys   []*entry          // nil: none, or they are not known
 	tools *toolset          // nil: none, or they are not known
 	name  string            // of the model; empty: none, or it is not known
 	after uint64            // 1 more than the version of its view; 0: another History made that
-	told  string            // the end of the prefix that was logged last
+	told  toldEnds
+}
+
+// toldEnds are the ends of the prefix that were logged: the last one since an answer, and what
+// is logged once.
+type toldEnds struct {
+	end              string
+	model, ephemeral bool
 }
 
 // requestHeads are fingerprints of what stands around the list. 0: none
@@ -27,13 +34,13 @@ type requestHeads struct{ model, tools, sys, summary, eph fingerprint.Sum }
 
 // requestFigures say what became of the entries of a request.
 type requestFigures struct {
-	kept, gone, goneRaw                  int64 // entries at the start of the list that are the same, and those after them, which are others now
+	kept, raw, gone, goneRaw             int64 // entries at the start of the list that are the same, those after them that are others now, and the raw tokens of both
 	toolsRaw, sysRaw, summaryRaw, ephRaw int64 // raw tokens
 	place, placeRaw                      int64 // index in the list of the entry after the ephemeral messages, and raw tokens of those before it
 	rolledBack                           int64 // 1: entries are gone because of a rollback
 }
 
-// heads returns the fingerprints of what stands around the list.
+// requestHeads returns the fingerprints of what stands around the list.
 func (s *state) requestHeads() requestHeads {
 	f := s.frame()
 	h := requestHeads{tools: f.tools, sys: fingerprint.Sum(f.sys), eph: f.eph}
@@ -48,10 +55,10 @@ func (s *state) requestHeads() requestHeads {
 	return h
 }
 
-// asRequest returns the view as a request.
-func (s *state) asRequest() *request {
-	r := &request{requestHeads: s.requestHeads(), raw: s.listRaw, tools: s.tools, name: s.known().model, requestFigures: requestFigures{
-		kept: int64(len(s.list)), toolsRaw: s.tools.tokens(), sysRaw: s.sysRaw, summaryRaw: s.summary.tokens(), ephRaw: s.eph.tokens(),
+// asRequest returns the view, which has that version, as a request.
+func (s *state) asRequest(version uint64) *request {
+	r := &request{requestHeads: s.requestHeads(), sys: slices.Clip(s.sys), tools: s.tools, name: s.known().model, after: version + 1, requestFigures: requestFigures{
+		kept: int64(len(s.list)), raw: s.listRaw, toolsRaw: s.tools.tokens(), sysRaw: s.sysRaw, summaryRaw: s.summary.tokens(), ephRaw: s.eph.tokens(),
 	}}
 	if s.eph != nil {
 		place := s.ephemeralPlace()
@@ -60,20 +67,38 @@ func (s *state) asRequest() *request {
 	return r
 }
 
-// answered records that a request made of the view at, with that version, was answered.
-func (s *state) answered(at *state, version uint64) {
-	if orNil(s.request).after <= version {
-		s.request = at.asRequest().moved(at.list, s.list)
-		s.request.after = version + 1
+// answered records that a request made of the snapshot was answered.
+func (s *state) answered(at *Snapshot) {
+	if orNil(s.request).after <= at.version {
+		s.setAnswered(at.asRequest(at.version).moved(at.list, s.list))
+	}
+	if orNil(s.asked).after <= at.version+1 {
+		s.asked = nil
 	}
 }
 
-// sumSent returns the fingerprint of what is sent of e. Of reasoning it knows only the lengths.
+// setAnswered makes r the last request that was answered.
+func (s *state) setAnswered(r *request) {
+	if was := s.request; was != nil {
+		r = r.withTold(was.told)
+		r.told.end = ""
+	}
+	s.request, s.asked = r, nil
+}
+
+// prepareLocked records that the next answer is for the present view.
+func (h *History) prepareLocked() {
+	if !h.answers.known || h.answers.version != h.version {
+		h.answers, h.asked = h.viewLocked(), h.asRequest(h.version)
+	}
+}
+
+// sumSent returns the fingerprint of what is sent of e.
 func (e *entry) sumSent() fingerprint.Sum {
 	sum := e.content
 	for _, p := range e.msg.Parts {
 		if r, ok := p.(Reasoning); ok {
-			sum = sum.Uint64(uint64(len(r.Text))).Uint64(uint64(len(r.Signature) + len(r.Encrypted)))
+			sum = sum.String(r.Text).String(r.Signature).String(r.Encrypted)
 		}
 	}
 	return sum
@@ -97,9 +122,14 @@ func (r *request) counted(was, now []*entry) *request {
 	if r == nil {
 		return nil
 	}
-	own := *r.moved(was, now)
-	own.raw, own.after = rawOf(now[:own.kept]), 0
-	return &own
+	own := *r
+	own.after = 0
+	if raw := rawOf(now[:min(int(r.kept), len(now))]); raw != r.raw && r.raw > 0 && raw > 0 {
+		for _, n := range [...]*int64{&own.raw, &own.goneRaw, &own.toolsRaw, &own.sysRaw, &own.summaryRaw, &own.ephRaw, &own.placeRaw} {
+			*n = int64(min(float64(*n)*float64(raw)/float64(r.raw), maxTotal))
+		}
+	}
+	return own.moved(was, now)
 }
 
 // cut returns r for a view with the first n entries of a list. r may be nil.
@@ -117,8 +147,8 @@ func (r *request) cut(list []*entry, n int) *request {
 		own.lost = append(sums, r.lost...)
 	}
 	raw := rawOf(gone)
-	own.kept, own.gone, own.rolledBack = int64(n), r.gone+int64(len(gone)), 0
-	own.raw, own.goneRaw = r.raw-raw, r.goneRaw+raw
+	own.kept, own.gone, own.rolledBack = int64(n), min(r.gone+int64(len(gone)), maxTotal), 0
+	own.raw, own.goneRaw = max(r.raw-raw, 0), min(r.goneRaw+raw, maxTotal)
 	return &own
 }
 
@@ -138,8 +168,21 @@ func (r *request) joined(list []*entry) *request {
 	}
 	own, raw := *r, rawOf(more[:n])
 	own.kept, own.gone, own.lost = r.kept+int64(n), r.gone-int64(n), r.lost[n:]
-	own.raw, own.goneRaw = r.raw+raw, r.goneRaw-raw
+	own.raw, own.goneRaw = min(r.raw+raw, maxTotal), max(r.goneRaw-raw, 0)
+	if own.gone == 0 {
+		own.rolledBack = 0
+	}
 	return &own
+}
+
+// released returns r after the reasoning of the n-th entry of the list and of later ones is not
+// sent any more. r may be nil.
+func (r *request) released(list []*entry, n int) *request {
+	own := r.cut(list, n)
+	if own != r {
+		own.lost = nil // the entries are there, and not sent as they were
+	}
+	return own
 }
 
 // back returns r after a rollback has changed the list. r may be nil.
@@ -177,6 +220,24 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	return float64(same) / float64(total), end, max(min(total, s.raw())-same, 0)
 }
 
+// A keptPrefix is what prefixKept has returned.
+type keptPrefix struct {
+	of      *request
+	version uint64 // 1 more than that of the view
+	kept    float64
+	end     string
+	again   int64
+}
+
+// prefixLocked is prefixKept, computed once after each change.
+func (h *History) prefixLocked() (kept float64, end string, again int64) {
+	if h.prefix.of != h.request || h.prefix.version != h.version+1 {
+		h.prefix = keptPrefix{of: h.request, version: h.version + 1}
+		h.prefix.kept, h.prefix.end, h.prefix.again = h.prefixKept()
+	}
+	return h.prefix.kept, h.prefix.end, h.prefix.again
+}
+
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
 // they end at; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {
@@ -189,9 +250,13 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 	case now.model != r.model:
 		return 0, endModel
 	case now.tools != r.requestHeads.tools:
-		return 0, endTools + changedTools(r.tools, s.tools)
-	case now.sys != r.sys:
-		return r.toolsRaw, endSystem
+		return portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
+	case now.sys != r.requestHeads.sys:
+		n := 0
+		for n < len(r.sys) && n < len(s.sys) && r.sys[n].content == s.sys[n].content {
+			n++
+		}
+		return r.toolsRaw + rawOf(r.sys[:n]), endSystem
 	case now.summary != r.summary:
 		return heads, edited
 	}
@@ -216,9 +281,26 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 	return heads + r.raw, ""
 }
 
+// sameTools returns the bytes of the tools at the start of both sets.
+func sameTools(was, now *toolset) int64 {
+	a, b := orNil(was).tools, orNil(now).tools
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return toolBytes(a[:n])
+}
+
+func toolBytes(list []Tool) (n int64) {
+	for _, t := range list {
+		n += int64(len(t.Name) + len(t.Description) + len(t.Schema) + len(t.Opaque.JSON))
+	}
+	return n
+}
+
 // changedTools names the tools that were added, changed or taken away, after a colon.
 func changedTools(was, now *toolset) string {
-	if was == nil || now == nil {
+	if was == nil || now == nil || len(was.tools) == 0 || len(now.tools) == 0 {
 		return ""
 	}
 	var names []string
@@ -241,16 +323,41 @@ func changedTools(was, now *toolset) string {
 	return ": " + strings.Join(names, ", ")
 }
 
-// tell reports whether an end of the prefix is to be logged. r may be nil.
-func (r *request) tell(end string) bool {
-	return r != nil && end != "" && end != endEdit && end != r.told
+// isNew reports whether an end of the prefix is to be logged, and notes that it is. Edits and
+// rollbacks are not; models that change and ephemeral messages that move are logged once.
+func (t *toldEnds) isNew(end string) bool {
+	was := *t
+	switch end {
+	case "", endEdit, endRollback:
+	case endModel:
+		t.model = true
+	case endEphemeral:
+		t.ephemeral = true
+	default:
+		t.end = end
+	}
+	return *t != was
 }
 
-// withTold returns r after an end of the prefix was logged.
-func (r *request) withTold(end string) *request {
+// withTold returns r with t.
+func (r *request) withTold(t toldEnds) *request {
 	own := *r
-	own.told = end
+	own.told = t
 	return &own
+}
+
+// isLostLocked reports whether so much of the last request has to be read again that this is to
+// be logged, and notes that it is.
+func (h *History) isLostLocked(again int64, end string) bool {
+	if again <= h.marks.minFree || h.request == nil {
+		return false
+	}
+	told := h.request.told
+	if !told.isNew(end) {
+		return false
+	}
+	h.request = h.request.withTold(told)
+	return true
 }
 
 // requestOf returns the request that was read with a state.
@@ -260,16 +367,20 @@ func (s *state) requestOf(h *requestHeads, f *requestFigures) *request {
 	}
 	r := &request{requestHeads: *h, requestFigures: orNil(f)}
 	if n := int64(len(s.list)); r.kept > n { // the entries were taken back
-		r.kept, r.gone, r.rolledBack = n, r.gone+r.kept-n, 1
+		raw := portion(r.raw, n, r.kept) // the list may not be counted yet
+		r.gone, r.goneRaw, r.rolledBack = min(r.gone+r.kept-n, maxTotal), min(r.goneRaw+r.raw-raw, maxTotal), 1
+		r.kept, r.raw = n, raw
 	}
-	r.raw = rawOf(s.list[:r.kept])
 	if s.frame().tools == h.tools {
 		r.tools = s.tools
+	}
+	if fingerprint.Sum(s.sysFold) == h.sys {
+		r.sys = s.sys
 	}
 	return r
 }
 
 // numbers returns the fields.
-func (f *requestFigures) numbers() [10]*int64 {
-	return [...]*int64{&f.kept, &f.sysRaw, &f.toolsRaw, &f.summaryRaw, &f.gone, &f.goneRaw, &f.ephRaw, &f.place, &f.placeRaw, &f.rolledBack}
+func (f *requestFigures) numbers() [11]*int64 {
+	return [...]*int64{&f.kept, &f.raw, &f.sysRaw, &f.toolsRaw, &f.summaryRaw, &f.gone, &f.goneRaw, &f.ephRaw, &f.place, &f.placeRaw, &f.rolledBack}
 }

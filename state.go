@@ -41,6 +41,7 @@ type state struct {
 	keep            int64            // raw tokens of originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
 	request         *request         // the last one that was answered; nil: none
+	asked           *request         // what the next answer is for, if it was prepared since the last one
 	meta            meta             // set by SetMeta; not part of the view
 	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
 	left            []leftRow        // rows that edits dropped and no rollback took back, ascending; see leave; shared with snapshots and never written to
@@ -394,7 +395,7 @@ func (s *state) append(e *entry, o *original) {
 		s.list = append(s.list, e)
 		s.fold = s.fold.Add(e.content)
 		s.listRaw += e.tokens
-		s.request = s.request.joined(s.list)
+		s.request, s.asked = s.request.joined(s.list), s.asked.joined(s.list)
 		s.countMedia(e, 1)
 		if s.isPinned(e.head) {
 			s.pinRaw += e.tokens
@@ -420,8 +421,10 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 			s.originals, s.originalRaw = withOriginals(slices.Clone(s.originals[:k]), s.keep)
 		}
 	}
-	if r := s.request.cut(s.list, n); r != s.request {
-		s.request = r.back()
+	for _, r := range [...]**request{&s.request, &s.asked} {
+		if own := (*r).cut(s.list, n); own != *r {
+			*r = own.back()
+		}
 	}
 	for _, e := range slices.Backward(s.list[n:]) {
 		s.fold = s.fold.Remove(e.content)
@@ -461,7 +464,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64
 			s.countMedia(e, 1)
 			s.fold = s.fold.Add(e.content)
 		}
-		s.request = s.request.moved(s.list, list)
+		s.request, s.asked = s.request.moved(s.list, list), s.asked.moved(s.list, list)
 	}
 	s.sysFold = 0
 	for _, e := range sys {

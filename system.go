@@ -150,6 +150,9 @@ func (h *History) takeBack(r *Report) (err error) {
 		h.compacted = h.version // these messages alone make no compaction due
 	}
 	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
+	if h.request != nil {
+		r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+	}
 	return nil
 }
 

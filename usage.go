@@ -77,7 +77,7 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		return nil, err
 	}
 	h.sentLocked(at)
-	h.answered(&at.state, at.version)
+	h.answered(at)
 	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil
 	}
