@@ -513,6 +513,36 @@ func TestRecover_PlaceErrorInVain(t *testing.T) {
 	}
 }
 
+// A PlaceError that comes again puts back a result that it names as a whole, and reasoning.
+func TestRecover_PlaceErrorAgain(t *testing.T) {
+	for name, place := range map[string]convo.Place{"a whole result": {ID: 3, Inside: -1}, "reasoning": {ID: 4, Inside: -1}} {
+		t.Run(name, func(t *testing.T) {
+			call := callOf("a")
+			result := convo.Result(call, "a picture")
+			in := result.ToolResults()[0]
+			in.Parts = append(in.Parts, image("in 1"), image("in 2"))
+			result.Parts[0] = in
+			h := historyOf(t, nil, convo.User("look"), convo.Assistant("", call), result)
+			at, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			signed := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: "hm", Signature: "s"}, convo.Text("seen")}}
+			_, err = h.AppendReply(at, convo.Reply{Messages: []convo.Message{signed}})
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("and"))
+			before, bound := h.Snapshot().Messages(), h.Snapshot().Bound(4)
+			require.True(t, bound)
+			reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				return convo.Reply{}, &convo.PlaceError{Places: []convo.Place{place}, Err: errors.New("no")}
+			})
+			require.Error(t, err)
+			require.NotEmpty(t, reply.Reports)
+			assert.NotEqual(t, convo.OutcomeApplied, reply.Reports[len(reply.Reports)-1].Outcome)
+			assert.Equal(t, before, h.Snapshot().Messages())
+			assert.Equal(t, bound, h.Snapshot().Bound(4))
+		})
+	}
+}
+
 // Requests that are refused at the same time are all sent again.
 func TestRecover_PlaceConcurrent(t *testing.T) {
 	for range 20 {

@@ -468,6 +468,20 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	return again
 }
 
+// isLostLocked reports whether so much of the last request has to be read again that this is to
+// be logged, and notes that it is.
+func (h *History) isLostLocked(again int64, end string) bool {
+	if again <= h.marks.minFree || h.request == nil {
+		return false
+	}
+	told := h.request.told
+	if !told.isNew(end) {
+		return false
+	}
+	h.request = h.request.withTold(told)
+	return true
+}
+
 // fitsLocked reports whether the next request is within the limit.
 func (h *History) fitsLocked() bool { return h.upperLocked() <= h.marks.limit }
 

@@ -346,20 +346,6 @@ func (r *request) withTold(t toldEnds) *request {
 	return &own
 }
 
-// isLostLocked reports whether so much of the last request has to be read again that this is to
-// be logged, and notes that it is.
-func (h *History) isLostLocked(again int64, end string) bool {
-	if again <= h.marks.minFree || h.request == nil {
-		return false
-	}
-	told := h.request.told
-	if !told.isNew(end) {
-		return false
-	}
-	h.request = h.request.withTold(told)
-	return true
-}
-
 // requestOf returns the request that was read with a state.
 func (s *state) requestOf(h *requestHeads, f *requestFigures) *request {
 	if h == nil || *h == (requestHeads{}) {
