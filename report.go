@@ -104,8 +104,8 @@ type Report struct {
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
 	// PrefixKept is the fraction, from 0 to 1, of the last answered request that is also the
-	// start of the next one, and so may hit the prompt cache. It is known after a load, too.
-	// Without an answer it is 1, and an edit compares with the view before it.
+	// start of the next one, and so may hit the prompt cache. A load keeps it. Without an
+	// answer it is 1, and an edit compares with the view before it.
 	PrefixKept float64
 	PrefixEnd  string // what ends that start: "model", "tools", with names where they are known, "system", "edit", "rollback" or "ephemeral"; empty: nothing
 

@@ -29,7 +29,7 @@ type toldEnds struct {
 	model, ephemeral bool
 }
 
-// requestHeads are fingerprints of what stands around the list. 0: none
+// requestHeads are fingerprints of what stands around the list; 0: there is none.
 type requestHeads struct{ model, tools, sys, summary, eph fingerprint.Sum }
 
 // requestFigures say what became of the entries of a request.

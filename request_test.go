@@ -305,7 +305,7 @@ func TestReport_PrefixAfterALoad(t *testing.T) {
 	}
 }
 
-// Decisions know what was sent, too, so that a Resume tells a changed system text.
+// Decisions hold what was sent, so that a Resume tells a changed system text.
 func TestReport_PrefixAfterAResume(t *testing.T) {
 	keyed := func(m convo.Message, key string) convo.Message { m.Key = key; return m }
 	rows := []convo.Message{keyed(convo.User("where to"), "a"), keyed(convo.Assistant("there"), "b")}
