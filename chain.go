@@ -68,24 +68,25 @@ func (c chain) trigger() Trigger {
 	return nil
 }
 
-// countingIn returns the Trigger of a strategy, and its counting Triggers if it has no others.
+// countingIn returns the counting Triggers of a strategy if it has no others, and otherwise its
+// Trigger. A type that embeds one of them, or points to it, may have a Due of its own.
 func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
-	links, ok := c.(chain)
-	if !ok {
-		links = chain{c}
-	}
-	for _, link := range links {
-		own := triggerOf(link)
-		if own == nil {
-			continue
+	switch c := c.(type) {
+	case ClearMedia:
+		return nil, []counting{c}
+	case SlidingWindow:
+		return nil, []counting{c}
+	case chain:
+		for _, link := range c {
+			t, more := countingIn(link)
+			if t != nil {
+				return c, nil
+			}
+			list = append(list, more...)
 		}
-		n, ok := own.(counting)
-		if !ok {
-			return triggerOf(c), nil
-		}
-		list = append(list, n)
+		return nil, list
 	}
-	return triggerOf(c), list
+	return triggerOf(c), nil
 }
 
 // Compact runs the links and returns their combined edit.

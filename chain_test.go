@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -494,5 +495,56 @@ func TestTrigger_FailuresAreTold(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.Equal(t, i+1, told)
+	}
+}
+
+// An eager is a strategy with a Due of its own, whatever ClearMedia says.
+type eager struct {
+	convo.ClearMedia
+	asked *int
+}
+
+func (e eager) Due(convo.Status) bool { *e.asked++; return true }
+
+func (eager) Compact(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+	return convo.Edit{Drop: idsOf(s)[:1]}, nil
+}
+
+// A strategy that embeds one of convo's is asked by its own Due.
+func TestTrigger_Embedded(t *testing.T) {
+	for _, chained := range []bool{false, true} {
+		asked := 0
+		var strategy convo.CompactionStrategy = eager{asked: &asked}
+		if chained {
+			strategy = convo.Chain(convo.ClearMedia{}, strategy)
+		}
+		h := historyOf(t, windowOf(100_000, strategy), convo.User("a"), convo.Assistant("b"), convo.User("c"), convo.Assistant("d"), convo.User("e"))
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Positive(t, asked)
+		assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	}
+}
+
+// The panic of a nil strategy is the cause of a report, and no lock stays held.
+func TestTrigger_NilPointer(t *testing.T) {
+	for name, strategy := range map[string]convo.CompactionStrategy{"media": (*convo.ClearMedia)(nil), "window": (*convo.SlidingWindow)(nil)} {
+		t.Run(name, func(t *testing.T) {
+			h, err := convo.New(windowOf(100_000, strategy))
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("a"))
+			r, err := h.CompactIfNeeded(t.Context())
+			require.NoError(t, err, "the request fits")
+			var p *convo.PanicError
+			require.ErrorAs(t, r.Cause, &p)
+			done := make(chan int)
+			go func() { done <- h.Len() }()
+			select {
+			case n := <-done:
+				assert.Equal(t, 1, n)
+			case <-time.After(time.Minute):
+				t.Fatal("the lock is held")
+			}
+		})
 	}
 }

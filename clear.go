@@ -298,17 +298,6 @@ func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
 	return nil
 }
 
-// onlyMedia reports whether a strategy is triggered only by the number of media.
-func onlyMedia(c CompactionStrategy) bool {
-	switch c := c.(type) {
-	case ClearMedia:
-		return true
-	case chain:
-		return !slices.ContainsFunc(c, func(link CompactionStrategy) bool { return triggerOf(link) != nil && !onlyMedia(link) })
-	}
-	return false
-}
-
 // clearMedia returns parts with their media replaced by lines: those whose number is in
 // picked, or all if picked is nil.
 func clearMedia(parts []Part, picked map[int]bool) []Part {

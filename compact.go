@@ -185,7 +185,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case h.trigger != nil:
 		askTrigger = true
 	}
-	if err == nil && !due && m.high == noMark && !h.warned && (h.trigger == nil && h.counting == nil || h.byMedia) {
+	if err == nil && !due && m.high == noMark && !h.warned && h.byMedia {
 		h.warned, warn = true, true
 		r.Cause = ErrNoWindow
 	}

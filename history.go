@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ type History struct {
 	noteTokens      int64         // tokens of the tags of a note
 	trigger         Trigger       // of opts.Strategy; nil: it has none, or all are in counting
 	counting        []counting    // the Triggers of opts.Strategy, if all are of this kind
-	byMedia         bool          // the number of media is all that they look at
+	byMedia         bool          // there is no Trigger, or the number of media is all that they look at
 	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
 	direct          bool          // opts.Strategy returns when its ctx ends
 	done            chan struct{} // closed by Close
@@ -171,15 +172,13 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Strategy == nil {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
-	own, counted := countingIn(o.Strategy)
-	if counted != nil {
-		own = nil
-	}
+	trigger, counted := countingIn(o.Strategy)
+	isOther := func(c counting) bool { _, ok := c.(ClearMedia); return !ok }
 	h = &History{
 		opts:       o,
-		trigger:    own,
+		trigger:    trigger,
 		counting:   counted,
-		byMedia:    onlyMedia(o.Strategy),
+		byMedia:    trigger == nil && !slices.ContainsFunc(counted, isOther),
 		direct:     isDirect(o.Strategy),
 		limits:     limits,
 		done:       make(chan struct{}),

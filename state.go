@@ -40,7 +40,7 @@ type state struct {
 	originalRaw     int64            // raw tokens of originals
 	keep            int64            // raw tokens of originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
-	request         *request         // the last one that was answered; nil: none
+	request         *request         // the newest answered request; nil: none
 	asked           *request         // what the next answer is for, if it was prepared since the last one
 	meta            meta             // set by SetMeta; not part of the view
 	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to

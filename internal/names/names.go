@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// These are the maximum lengths in bytes of a name, and of one that is a path.
+// These are the maximum lengths in bytes of a name, and of a name that is a path.
 const longest, longestPath = 120, 200
 
 // A tally counts the characters of a word by class, in fields of 7 bits. A word of at most
