@@ -29,8 +29,8 @@ const keepFor = 5 * time.Minute
 // that has not been used for five minutes is also dropped. The sender is identified by its
 // address, so a copy keeps its own requests. Encode is safe for concurrent use.
 func Encode[S any](sender *S, keepBytes int, format wire.Format, s *convo.Snapshot) (wire.Request, error) {
-	if keepBytes < 0 || s == nil || !reflect.TypeOf(format).Comparable() {
-		return format.Encode(s)
+	if keepBytes < 0 || s == nil || sender == nil || format == nil || !reflect.ValueOf(format).Comparable() {
+		return (&wire.Encoder{Format: format}).Encode(s)
 	}
 	e := encodersOf(sender)
 	k := e.take(format, s)

@@ -336,5 +336,9 @@ func TestEncode_Others(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrEmpty)
 		_, err = clients.Encode(s, 0, wire.OpenAIChat{}, new(convo.Snapshot))
 		require.ErrorIs(t, err, wire.ErrEmpty)
+		_, err = clients.Encode[sender](nil, 0, wire.OpenAIChat{}, at)
+		require.NoError(t, err)
+		_, err = clients.Encode(s, 0, nil, at)
+		require.ErrorAs(t, err, new(*convo.ValueError))
 	}
 }
