@@ -1,0 +1,328 @@
+package transport
+
+import (
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// An exchange is a request and its answer.
+type exchange struct {
+	t     *Transport
+	r     *http.Request
+	api   api
+	came  []byte // the body as it came
+	plain []byte // without its encoding
+	list  span   // of plain: the messages
+	tools []byte
+	about Conversation
+
+	talk *talk
+	n    int // values of the list
+	s    *convo.Snapshot
+	sent []byte // the body that is sent
+}
+
+// begin finds out what is to be sent.
+func (x *exchange) begin() (err error) {
+	defer guard(&err)
+	if err := x.decompress(); err != nil {
+		return err
+	}
+	system, err := x.read()
+	if err != nil {
+		return err
+	}
+	list, err := elements(x.plain, x.list)
+	if err != nil {
+		return err
+	}
+	values, err := x.t.reader.values(x.api, x.plain, list)
+	if err == nil && !isNull(system) {
+		var v *value
+		if v, err = x.t.reader.value(x.api, true, system); err == nil && v.read != 0 {
+			values = slices.Insert(values, 0, v)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	x.sent, x.n = x.came, len(values)
+	c, err := x.t.find(x.r.Context(), x, values)
+	if err != nil || c.talk == nil {
+		return err
+	}
+	x.talk = c.talk
+	if err := x.follow(c); err != nil {
+		x.leave()
+		return err
+	}
+	return nil
+}
+
+// decompress sets plain.
+func (x *exchange) decompress() error {
+	var r io.Reader
+	var err error
+	switch encoding := strings.ToLower(x.r.Header.Get("Content-Encoding")); encoding {
+	case "", "identity":
+		x.plain = x.came
+		return nil
+	case "gzip":
+		r, err = gzip.NewReader(bytes.NewReader(x.came))
+	case "deflate":
+		r = flate.NewReader(bytes.NewReader(x.came))
+	default:
+		return fmt.Errorf("a body in the encoding %q can't be read", encoding)
+	}
+	if err == nil {
+		x.plain, err = io.ReadAll(io.LimitReader(r, int64(x.t.o.MaxBody)+1))
+	}
+	if err == nil && len(x.plain) > x.t.o.MaxBody {
+		err = fmt.Errorf("the body is larger than %d bytes", x.t.o.MaxBody)
+	}
+	return err
+}
+
+// read finds the fields of the body.
+func (x *exchange) read() (system []byte, err error) {
+	var metadata, stored, cacheKey, session []byte
+	found := 0
+	err = fields(x.plain, func(name string, v span) {
+		raw := v.of(x.plain)
+		switch name {
+		case x.api.list:
+			x.list = v
+			found++
+		case x.api.system:
+			system = raw
+		case "system_instruction": // protobuf takes both
+			if x.api.system == "systemInstruction" {
+				system = raw
+			}
+		case "tools":
+			x.tools = raw
+		case "model":
+			x.about.Model = textOf(raw)
+		case "metadata":
+			metadata = raw
+		case "prompt_cache_key":
+			cacheKey = raw
+		case "session_id":
+			session = raw
+		case "previous_response_id", "conversation":
+			if !isNull(raw) {
+				stored = []byte(name)
+			}
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case found != 1:
+		return nil, fmt.Errorf("there is no field %q, or more than one", x.api.list)
+	case stored != nil && x.api.name == wire.FormatOpenAIResponses:
+		return nil, fmt.Errorf("%s: the provider keeps the conversation", stored)
+	}
+	x.about.Format, x.about.Program = x.api.name, x.r.UserAgent()
+	x.about.Model = cmp.Or(x.about.Model, modelOf(x.r.URL))
+	if x.t.o.Key != nil {
+		x.about.Key = x.t.o.Key(x.r)
+	}
+	var user struct {
+		UserID string `json:"user_id"`
+	}
+	if x.api.name == wire.FormatAnthropic && !isNull(metadata) {
+		_ = json.Unmarshal(metadata, &user)
+	}
+	x.about.Key = cmp.Or(x.about.Key, sessionOf(x.r.Header), textOf(cacheKey), textOf(session), user.UserID)
+	return system, nil
+}
+
+// sessionOf returns the ID of a session that a program sends in a header: Session_id is that of
+// Codex, X-Session-Affinity that of opencode.
+func sessionOf(h http.Header) string {
+	for _, name := range []string{"Session_id", "Session-Id", "X-Session-Id", "X-Session-Affinity"} {
+		if id := h.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// follow takes over the list, and sets what is to be sent.
+func (x *exchange) follow(c choice) error {
+	k := c.talk
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := k.mirror.History()
+	if err := x.setModel(h); err != nil {
+		return err
+	}
+	var err error
+	if c.goesBack {
+		_, err = k.mirror.Follow(c.list)
+	} else {
+		err = k.mirror.Sync(c.list)
+	}
+	if err != nil {
+		x.t.drop(k)
+		return err
+	}
+	if x.t.o.Watch {
+		x.s = h.Snapshot()
+		return nil
+	}
+	s, _, err := h.Prepare(x.r.Context())
+	if err != nil {
+		return err
+	}
+	view, err := k.mirror.View(s)
+	if err != nil {
+		return err
+	}
+	return x.write(s, view)
+}
+
+// setModel sets the model and the tools of the History, if they have changed.
+func (x *exchange) setModel(h *convo.History) error {
+	k := x.talk
+	key := ""
+	if !isNull(x.tools) {
+		key = toolsKey(x.tools)
+	}
+	if h.Snapshot().Model() == x.about.Model && k.tools == key {
+		return nil
+	}
+	limits := k.limits
+	if x.t.o.History == nil {
+		limits.Window = Window(x.about.Model)
+	}
+	if limits.Tools == 0 && key != "" {
+		limits.Tools, _ = wire.ToolTokens(x.about.Model, x.tools, nil) // what it can't read is counted by usage
+	}
+	if err := h.SetModel(x.about.Model, limits); err != nil {
+		return err
+	}
+	k.tools = key
+	return h.SetToolsKey(key)
+}
+
+// write sets the body for a view. The lock of the talk must be held.
+func (x *exchange) write(s *convo.Snapshot, view []*value) error {
+	raw, isWhole, err := x.talk.raws(view, x.n)
+	if err != nil {
+		return err
+	}
+	if x.s, x.sent = s, x.came; isWhole {
+		return nil
+	}
+	x.sent = splice(x.plain, x.list, raw)
+	x.decide()
+	return nil
+}
+
+// decide keeps what was decided, if that has changed.
+func (x *exchange) decide() {
+	k := x.talk
+	now := k.mirror.History().Status().Decisions
+	if now == k.decided {
+		return
+	}
+	data, err := k.mirror.Decisions()
+	if err != nil {
+		x.t.lose(err)
+		return
+	}
+	k.decided = now
+	x.t.mu.Lock()
+	k.decide(len(k.chain), data)
+	x.t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), storing)
+	defer cancel()
+	x.t.save(ctx, k)
+}
+
+// leave says that the request is not under way any more.
+func (x *exchange) leave() {
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	x.talk.under--
+}
+
+// run sends the request, again if the provider finds it too long and it can be made smaller.
+func (x *exchange) run() (*http.Response, error) {
+	if x.talk == nil {
+		return x.t.o.Base.RoundTrip(request(x.r, x.sent))
+	}
+	for tries := 1; ; tries++ {
+		resp, err := x.t.o.Base.RoundTrip(x.request())
+		if err != nil {
+			x.leave()
+			return nil, err
+		}
+		refused := x.refusal(resp)
+		if refused != nil && !x.t.o.Watch && !x.api.isCount && tries <= mostTries && x.recover(refused) {
+			_ = resp.Body.Close()
+			continue
+		}
+		x.t.mu.Lock()
+		x.talk.last = Answer{Status: resp.StatusCode, Sent: len(x.sent)}
+		if refused != nil {
+			x.talk.last.Error = refused.Error()
+		}
+		x.t.mu.Unlock()
+		resp.Body = newWatcher(x, resp, refused == nil)
+		return resp, nil
+	}
+}
+
+const mostTries = 2 // how often a refused request is sent again
+
+// request returns the request that is sent.
+func (x *exchange) request() *http.Request {
+	r := request(x.r, x.sent)
+	if !bytes.Equal(x.sent, x.came) && &x.plain[0] != &x.came[0] {
+		r.Header.Del("Content-Encoding")
+	}
+	if accepted := r.Header.Get("Accept-Encoding"); accepted != "" { // so that the answer can be read
+		if !strings.Contains(accepted, "gzip") {
+			accepted = "identity"
+		} else {
+			accepted = "gzip"
+		}
+		r.Header.Set("Accept-Encoding", accepted)
+	}
+	return r
+}
+
+// recover makes the conversation smaller after a refusal, and reports whether it did.
+func (x *exchange) recover(refused error) bool {
+	k := x.talk
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := func() (err error) {
+		defer guard(&err)
+		s, view, err := k.recover(x.r.Context(), x.s, refused)
+		if err != nil {
+			return err
+		}
+		return x.write(s, view)
+	}()
+	if err != nil && !errors.Is(err, refused) {
+		x.t.o.Logger.Warn("transport: a refused request can't be made smaller", "cause", err)
+	}
+	return err == nil
+}

@@ -1,0 +1,290 @@
+package transport
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/mirror"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// A choice says which conversation a list belongs to.
+type choice struct {
+	talk     *talk
+	goesBack bool // the list has left what was known of it
+	list     []*value
+}
+
+// find returns the conversation that a list belongs to, and begins one if there is none. The talk
+// has a request under way then, until it is left. It is nil if the list is not worth it.
+func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (choice, error) {
+	front := 0
+	for front < len(values) && (values[front].isSystem || values[front].isFront) {
+		front++
+	}
+	rest := values[front:]
+	chain := make([]uint64, len(rest))
+	at := keyed(x.api.name, x.about.Key)
+	for i, v := range rest {
+		at = mix(at, v.read)
+		chain[i] = at
+	}
+	if len(rest) == 0 {
+		return choice{}, nil
+	}
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return choice{}, nil
+	}
+	t.sweep()
+	k, n := t.longest(chain)
+	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
+		t.mu.Unlock()
+		own, err := t.open(ctx, x, k, n, front, values, chain)
+		if err != nil {
+			return choice{}, err
+		}
+		t.mu.Lock()
+		t.talks = append(t.talks, own)
+		k, n = own, 0
+	} else if k == nil {
+		t.mu.Unlock()
+		return choice{}, nil
+	}
+	defer t.mu.Unlock()
+	goesBack := n < len(k.chain)
+	t.extend(k, n, rest, chain)
+	k.front = merge(k.front, values[:front])
+	c := choice{talk: k, goesBack: goesBack, list: slices.Concat(k.front, k.values)}
+	k.under++
+	k.count++
+	k.used = time.Now()
+	k.about.Model, k.about.Program = x.about.Model, x.about.Program
+	return c, nil
+}
+
+// keyed returns what the fingerprints of a conversation begin with.
+func keyed(format, key string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(format + "\x00" + key))
+	return h.Sum64()
+}
+
+// isWorthIt reports whether a list that belongs to no known conversation begins one. A question or
+// two without tools, such as those for a title, are not kept.
+func (x *exchange) isWorthIt(rest []*value) bool {
+	return !x.api.isCount && (len(rest) > 2 || !isNull(x.tools) || len(x.came) > 64<<10)
+}
+
+// longest returns the conversation that has the longest beginning in common with a list, and how
+// many values that has.
+func (t *Transport) longest(chain []uint64) (*talk, int) {
+	for n := len(chain); n > 0; n-- {
+		if k := t.index[chain[n-1]]; k != nil && n <= len(k.chain) && k.chain[n-1] == chain[n-1] {
+			return k, n
+		}
+	}
+	return nil, 0
+}
+
+// canGoBack reports whether the conversation itself may go back to the first n values: nobody waits
+// for an answer to what would go, no summary stands for it, and it is the smaller part. Otherwise
+// another conversation goes on from there.
+func (k *talk) canGoBack(n int) bool {
+	return k.under == 0 && n >= len(k.chain)/2 && (len(k.pasts) == 0 || n >= k.pasts[len(k.pasts)-1].N)
+}
+
+// extend makes values the list of k, of which the first n are known.
+func (t *Transport) extend(k *talk, n int, values []*value, chain []uint64) {
+	for _, sum := range k.chain[n:] {
+		if t.index[sum] == k {
+			delete(t.index, sum)
+		}
+	}
+	k.values, k.chain = merge(k.values, values), chain
+	for _, sum := range chain[n:] {
+		t.index[sum] = k
+	}
+}
+
+// merge returns now with the values of was where these are the same.
+func merge(was, now []*value) []*value {
+	all := make([]*value, len(now))
+	for i, v := range now {
+		if i < len(was) && was[i].same(v) {
+			all[i] = was[i]
+			continue
+		}
+		v.own()
+		all[i] = v
+	}
+	return all
+}
+
+// sweep forgets the conversations that were not used for a while, and those above the bound.
+func (t *Transport) sweep() {
+	now := time.Now()
+	isFull := len(t.talks) >= t.o.Most
+	if !isFull && now.Sub(t.swept) < time.Minute {
+		return
+	}
+	t.swept = now
+	var oldest *talk
+	for _, k := range t.talks {
+		if k.under > 0 {
+			continue
+		}
+		if k.isGone = t.o.Idle > 0 && now.Sub(k.used) > t.o.Idle; !k.isGone && (oldest == nil || k.used.Before(oldest.used)) {
+			oldest = k
+		}
+	}
+	t.removeGone()
+	if oldest != nil && len(t.talks) >= t.o.Most {
+		oldest.isGone = true
+		t.removeGone()
+	}
+}
+
+// removeGone closes the conversations that are gone.
+func (t *Transport) removeGone() {
+	t.talks = slices.DeleteFunc(t.talks, func(k *talk) bool {
+		if k.isGone {
+			for _, sum := range k.chain {
+				if t.index[sum] == k {
+					delete(t.index, sum)
+				}
+			}
+			_ = k.mirror.History().Close() // no function of the caller runs in it
+		}
+		return k.isGone
+	})
+}
+
+// drop forgets a conversation that cannot be followed.
+func (t *Transport) drop(k *talk) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k.isGone = true
+	t.removeGone()
+}
+
+// open returns a new conversation for a list. It begins with what was decided about its beginning
+// by the conversation from, with which it has n values in common, or before a restart.
+func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
+	defer guard(&err)
+	k = &talk{api: x.api, about: x.about}
+	k.store = fmt.Sprintf("%s-%016x", x.api.name, chain[min(3, len(chain))-1])
+	var pasts []past
+	t.mu.Lock()
+	t.made++
+	k.about.ID = fmt.Sprint(t.made)
+	if from != nil {
+		pasts = slices.Clone(from.pasts)
+	}
+	t.mu.Unlock()
+	if from == nil && t.o.Store != nil {
+		pasts = t.load(ctx, k.store)
+	}
+	pasts = slices.DeleteFunc(pasts, func(p past) bool { return p.N < 1 || p.N > len(chain) || chain[p.N-1] != p.Chain })
+	slices.SortFunc(pasts, func(a, b past) int { return a.N - b.N })
+	for _, v := range values[:min(front+1, len(values))] {
+		msgs, _, err := v.decode(k.api)
+		if err != nil {
+			return nil, err
+		}
+		k.about.First = append(k.about.First, msgs...)
+	}
+	opts := t.options(k.about)
+	k.limits = opts.Limits
+	for i := len(pasts) - 1; i >= 0; i-- {
+		m, _, err := mirror.Resume(pasts[i].Decisions, values, codec(k.api), opts)
+		if err == nil {
+			k.mirror, k.pasts = m, pasts[:i+1]
+			return k, nil
+		}
+		t.lose(err)
+	}
+	h, err := convo.New(opts)
+	if err != nil {
+		return nil, err
+	}
+	k.mirror = mirror.New(h, codec(k.api))
+	return k, nil
+}
+
+// options returns the options of a conversation.
+func (t *Transport) options(about Conversation) *convo.Options {
+	var opts convo.Options
+	if t.o.History != nil {
+		if own := t.o.History(about); own != nil {
+			opts = *own
+		}
+	}
+	if opts.Limits == (convo.Limits{}) {
+		opts.Limits.Window = Window(about.Model)
+	}
+	if reflect.ValueOf(opts.Overheads).IsZero() {
+		opts.Overheads = wire.Overheads(about.Model)
+	}
+	if opts.Logger == nil {
+		opts.Logger = t.o.Logger
+	}
+	opts.Roles = convo.Relaxed()
+	return &opts
+}
+
+// load reads what the Store has of conversations with a name.
+func (t *Transport) load(ctx context.Context, name string) (pasts []past) {
+	data, err := t.o.Store.Load(ctx, name)
+	if err == nil && len(data) > 0 {
+		err = json.Unmarshal(data, &pasts)
+	}
+	if err != nil {
+		t.lose(err)
+	}
+	return pasts
+}
+
+// save stores what the conversations with the name of k have decided.
+func (t *Transport) save(ctx context.Context, k *talk) {
+	if t.o.Store == nil {
+		return
+	}
+	t.mu.Lock()
+	var pasts []past
+	for _, other := range t.talks {
+		if other.store != k.store {
+			continue
+		}
+		for _, p := range other.pasts {
+			if !slices.ContainsFunc(pasts, func(q past) bool { return q.N == p.N && q.Chain == p.Chain }) {
+				pasts = append(pasts, p)
+			}
+		}
+	}
+	t.mu.Unlock()
+	t.saving.Lock()
+	defer t.saving.Unlock()
+	data, err := json.Marshal(pasts)
+	if err == nil {
+		err = t.o.Store.Save(ctx, k.store, data)
+	}
+	if err != nil {
+		t.lose(err)
+	}
+}
+
+// toolsKey returns a name for definitions of tools, the same in every process.
+func toolsKey(tools []byte) string {
+	sum := sha256.Sum256(tools)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,217 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// A provider's API, as the path of a request and its body tell it.
+type api struct {
+	format interface {
+		wire.Format
+		wire.Streamer
+	}
+	name    string // of the format
+	list    string // the field that holds the messages
+	system  string // the field that holds the system text; empty: it is among the messages
+	isCount bool   // the request only counts tokens
+}
+
+// apiOf returns the API of a path.
+func apiOf(u *url.URL) (a api, ok bool) {
+	path := strings.TrimSuffix(u.Path, "/")
+	path, a.isCount = strings.CutSuffix(path, "/count_tokens")
+	if !a.isCount {
+		path, a.isCount = strings.CutSuffix(path, "/input_tokens")
+	}
+	last := path[strings.LastIndexByte(path, '/')+1:]
+	model, verb, _ := strings.Cut(last, ":")
+	switch {
+	case last == "messages", verb == "rawPredict", verb == "streamRawPredict":
+		a.format, a.name, a.list, a.system = wire.Anthropic{}, wire.FormatAnthropic, "messages", "system"
+	case last == "completions" && strings.HasSuffix(path, "/chat/completions"):
+		a.format, a.name, a.list = wire.OpenAIChat{}, wire.FormatOpenAIChat, "messages"
+	case last == "responses":
+		a.format, a.name, a.list, a.system = wire.OpenAIResponses{}, wire.FormatOpenAIResponses, "input", "instructions"
+	case model != "" && (verb == "generateContent" || verb == "streamGenerateContent" || verb == "countTokens"):
+		a.format, a.name, a.list, a.system = wire.Gemini{}, wire.FormatGemini, "contents", "systemInstruction"
+		a.isCount = verb == "countTokens"
+	default:
+		return api{}, false
+	}
+	return a, true
+}
+
+// modelOf returns the model that a path names, as those of Gemini and of Vertex do.
+func modelOf(u *url.URL) string {
+	_, rest, ok := strings.Cut(u.Path, "/models/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, ":")
+	return name
+}
+
+// An itemKind says how an item of Responses stands with its neighbours.
+type itemKind int
+
+const (
+	isWhole  itemKind = iota // it is a message of its own
+	isOutput                 // it is a part of what the model said in one answer
+)
+
+// kindOf returns the kind of an item of Responses: all that the model says between two inputs is
+// one message.
+func kindOf(item []byte) itemKind {
+	var name, role string
+	err := fields(item, func(field string, v span) {
+		switch field {
+		case "type":
+			name = strings.Trim(string(v.of(item)), `"`)
+		case "role":
+			role = strings.Trim(string(v.of(item)), `"`)
+		}
+	})
+	switch {
+	case err != nil, strings.HasSuffix(name, "_output"), strings.HasSuffix(name, "_response"):
+		return isWhole
+	case name == "message" || name == "":
+		if role == "assistant" {
+			return isOutput
+		}
+		return isWhole
+	}
+	return isOutput
+}
+
+// decode returns what the raw messages of a value say to the model, as far as that makes the
+// message what it is: without cache marks, and without what programs remind the model of.
+func (a api) decode(raw [][]byte) ([]convo.Message, error) {
+	data := raw[0]
+	if len(raw) > 1 {
+		data = splice(nil, span{}, raw)
+	}
+	t, err := a.format.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	msgs := t.Messages[:0]
+	for _, m := range t.Messages {
+		if m.Parts = plain(m.Role, m.Parts); len(m.Parts) > 0 {
+			m.Meta = ""
+			msgs = append(msgs, m)
+		}
+	}
+	return msgs, nil
+}
+
+// decodeSystem returns the message of a field that holds the system text.
+func (a api) decodeSystem(raw []byte) ([]convo.Message, error) {
+	list := "[]"
+	if a.list == "contents" {
+		list = `[{"role":"user","parts":[{"text":"x"}]}]`
+	}
+	t, err := a.format.Decode(fmt.Appendf(nil, `{%q:%s,%q:%s}`, a.system, raw, a.list, list))
+	if err != nil {
+		return nil, err
+	}
+	var msgs []convo.Message
+	for _, m := range t.Messages {
+		if m.Role == convo.RoleSystem {
+			m.Parts, m.Meta = plain(m.Role, m.Parts), ""
+			msgs = append(msgs, m)
+		}
+	}
+	return msgs, nil
+}
+
+// plain returns parts without cache marks and, in a message of the user, without reminders. It
+// changes parts.
+func plain(role convo.Role, parts []convo.Part) []convo.Part {
+	kept := parts[:0]
+	for _, p := range parts {
+		switch q := p.(type) {
+		case convo.Opaque:
+			if q.Format == cacheFormat {
+				continue
+			}
+		case convo.Text:
+			if role == convo.RoleUser && isReminder(string(q)) {
+				continue
+			}
+		case convo.ToolResult:
+			q.Parts = plain(convo.RoleTool, q.Parts)
+			p = q
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+var cacheFormat = wire.CacheMark(0).Format
+
+// isReminder reports whether a program has put a text into a message, in a tag of its own, which it
+// moves or removes as it goes on.
+func isReminder(text string) bool {
+	const open, end = "<system-reminder>", "</system-reminder>"
+	text = strings.TrimSpace(text)
+	return strings.HasPrefix(text, open) && strings.HasSuffix(text, end) && strings.Count(text, open) == 1
+}
+
+// encode returns the raw messages for a message that is not of the program, such as a summary.
+func (a api) encode(msg convo.Message) ([][]byte, error) {
+	var calls []convo.ToolCall
+	for _, r := range msg.ToolResults() {
+		calls = append(calls, convo.ToolCall{ID: r.CallID, Name: r.Name, Arguments: "{}"})
+	}
+	msgs, before := []convo.Message{msg}, 0
+	switch {
+	case len(calls) > 0: // a result is sent after its call
+		msgs, before = []convo.Message{convo.User("-"), convo.Assistant("", calls...), msg}, 2
+		if a.list == "input" {
+			before = 1 + len(calls)
+		}
+	case msg.Role == convo.RoleAssistant:
+		msgs, before = []convo.Message{convo.User("-"), msg}, 1
+	}
+	req, err := a.format.Encode(convo.NewSnapshot(msgs))
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Messages) <= before {
+		return nil, fmt.Errorf("nothing can be sent for a message of the role %s", msg.Role)
+	}
+	return bytesOf(req.Messages[before:]), nil
+}
+
+func bytesOf(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i, raw := range list {
+		out[i] = raw
+	}
+	return out
+}
+
+func rawsOf(list [][]byte) []json.RawMessage {
+	out := make([]json.RawMessage, len(list))
+	for i, raw := range list {
+		out[i] = raw
+	}
+	return out
+}
+
+// textOf returns the string that a JSON value is, or "".
+func textOf(raw []byte) (s string) {
+	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func isNull(raw []byte) bool { return len(raw) == 0 || bytes.Equal(raw, []byte("null")) }

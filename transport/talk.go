@@ -1,0 +1,151 @@
+package transport
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/mirror"
+	"github.com/seed-c1b73e60/convo/wire"
+)
+
+// A talk is a conversation that the Transport follows.
+type talk struct {
+	api    api
+	about  Conversation // without figures
+	mirror *mirror.Mirror[*value]
+	store  string // its name in the Store
+	limits convo.Limits
+
+	// These belong to the Transport and are guarded by its mutex.
+	front  []*value // the system text that the newest list begins with
+	values []*value // what follows
+	chain  []uint64 // a fingerprint of the list up to each value
+	under  int      // requests under way
+	used   time.Time
+	count  int  // requests
+	isGone bool // it was dropped
+	last   Answer
+	pasts  []past
+
+	mu      sync.Mutex // held while a list is taken over; protects following
+	tools   string     // see toolsKey; the limits count them
+	decided uint64     // Status.Decisions of what pasts have
+}
+
+// A past is what a conversation had decided when its list had a length.
+type past struct {
+	N         int    `json:"n"`
+	Chain     uint64 `json:"chain"` // of the list so far
+	Decisions []byte `json:"decisions"`
+}
+
+const mostPasts = 8
+
+// codec returns the codec of the values of an API.
+func codec(a api) mirror.Codec[*value] {
+	return mirror.Codec[*value]{
+		Decode: func(v *value) ([]convo.Message, error) {
+			msgs := v.msgs
+			if v.msgs = nil; msgs != nil {
+				return msgs, nil
+			}
+			msgs, _, err := v.decode(a)
+			return msgs, err
+		},
+		Encode: func(msg convo.Message, was **value) (*value, error) {
+			if was != nil {
+				return &value{was: *was, now: msg}, nil
+			}
+			raw, err := a.encode(msg)
+			return &value{raw: raw, now: msg}, err
+		},
+		Seals: wire.SealsByModel.Checks,
+	}
+}
+
+// raws returns the raw messages of a view, and whether they are those of the program, of which the
+// list had n values.
+func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error) {
+	isWhole = len(view) == n
+	for i := 0; i < len(view); {
+		v := view[i]
+		i++
+		switch {
+		case v.isSystem:
+			continue
+		case v.was == nil:
+			isWhole = isWhole && v.sum != 0
+			raw = append(raw, v.raw...)
+			continue
+		}
+		isWhole = false
+		now := []convo.Message{v.now}
+		for i < len(view) && view[i].was == v.was {
+			now = append(now, view[i].now)
+			i++
+		}
+		if v.was.isSystem { // which no compaction changes
+			continue
+		}
+		patched, err := k.patch(v.was.raw, now)
+		if err != nil {
+			return nil, false, err
+		}
+		raw = append(raw, patched...)
+	}
+	return raw, isWhole, nil
+}
+
+// decide stores what the conversation has decided beside the list that it has decided it for.
+// The mutex of the Transport must be held.
+func (k *talk) decide(n int, data []byte) {
+	if n > len(k.chain) || n == 0 {
+		return
+	}
+	p := past{N: n, Chain: k.chain[n-1], Decisions: data}
+	if len(k.pasts) > 0 && k.pasts[len(k.pasts)-1].N == n {
+		k.pasts = k.pasts[:len(k.pasts)-1]
+	}
+	if k.pasts = append(k.pasts, p); len(k.pasts) > mostPasts {
+		k.pasts = append([]past(nil), k.pasts[1:]...)
+	}
+}
+
+// recordUsage tells the History what the provider has reported for a request.
+func (k *talk) recordUsage(s *convo.Snapshot, u convo.Usage) error {
+	if s == nil || u.Input == 0 {
+		return nil
+	}
+	return k.mirror.History().RecordUsage(s, u)
+}
+
+// recover makes the conversation smaller after a request was refused as too long.
+func (k *talk) recover(ctx context.Context, s *convo.Snapshot, cause error) (*convo.Snapshot, []*value, error) {
+	h := k.mirror.History()
+	if _, _, err := h.Recover(ctx, s, cause); err != nil {
+		return nil, nil, err
+	}
+	s = h.Snapshot()
+	view, err := k.mirror.View(s)
+	return s, view, err
+}
+
+func (k *talk) patch(was [][]byte, now []convo.Message) (all [][]byte, err error) {
+	if p, ok := k.api.format.(interface {
+		Patch(was []json.RawMessage, now ...convo.Message) ([]json.RawMessage, error)
+	}); ok {
+		patched, err := p.Patch(rawsOf(was), now...)
+		return bytesOf(patched), err
+	}
+	for _, m := range now {
+		raw, err := k.api.encode(m)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, raw...)
+	}
+	return all, nil
+}
