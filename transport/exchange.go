@@ -226,7 +226,7 @@ func (x *exchange) write(s *convo.Snapshot, view []*value) error {
 	if err != nil {
 		return err
 	}
-	if x.s, x.sent = s, x.came; isWhole {
+	if x.s, x.sent = s, x.came; isWhole || !x.talk.cuts && x.talk.mirror.History().Status().LastEdit.IsZero() {
 		return nil
 	}
 	x.sent = splice(x.plain, x.list, raw)

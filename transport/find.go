@@ -182,7 +182,6 @@ func (t *Transport) drop(k *talk) {
 func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
 	k = &talk{api: x.api, about: x.about}
-	k.store = fmt.Sprintf("%s-%016x", x.api.name, chain[min(3, len(chain))-1])
 	var pasts []past
 	t.mu.Lock()
 	t.made++
@@ -192,7 +191,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 	}
 	t.mu.Unlock()
 	if from == nil && t.o.Store != nil {
-		pasts = t.load(ctx, k.store)
+		pasts = t.load(ctx, storeName(k.api, chain))
 	}
 	pasts = slices.DeleteFunc(pasts, func(p past) bool { return p.N < 1 || p.N > len(chain) || chain[p.N-1] != p.Chain })
 	slices.SortFunc(pasts, func(a, b past) int { return a.N - b.N })
@@ -204,7 +203,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 		k.about.First = append(k.about.First, msgs...)
 	}
 	opts := t.options(k.about)
-	k.limits = opts.Limits
+	k.limits, k.cuts = opts.Limits, opts.MaxResult > 0
 	for i := len(pasts) - 1; i >= 0; i-- {
 		m, _, err := mirror.Resume(pasts[i].Decisions, values, codec(k.api), opts)
 		if err == nil {
@@ -238,8 +237,17 @@ func (t *Transport) options(about Conversation) *convo.Options {
 	if opts.Logger == nil {
 		opts.Logger = t.o.Logger
 	}
+	if opts.MaxResult == 0 {
+		opts.MaxResult = -1 // what a program has written is only changed by a compaction
+	}
 	opts.Roles = convo.Relaxed()
 	return &opts
+}
+
+// storeName returns the name under which the decisions about a list are stored, which is that of all
+// lists that begin with the same messages.
+func storeName(a api, chain []uint64) string {
+	return fmt.Sprintf("%s-%016x", a.name, chain[min(3, len(chain))-1])
 }
 
 // load reads what the Store has of conversations with a name.
@@ -260,9 +268,10 @@ func (t *Transport) save(ctx context.Context, k *talk) {
 		return
 	}
 	t.mu.Lock()
+	name := storeName(k.api, k.chain)
 	var pasts []past
 	for _, other := range t.talks {
-		if other.store != k.store {
+		if len(other.chain) == 0 || storeName(other.api, other.chain) != name {
 			continue
 		}
 		for _, p := range other.pasts {
@@ -276,7 +285,7 @@ func (t *Transport) save(ctx context.Context, k *talk) {
 	defer t.saving.Unlock()
 	data, err := json.Marshal(pasts)
 	if err == nil {
-		err = t.o.Store.Save(ctx, k.store, data)
+		err = t.o.Store.Save(ctx, name, data)
 	}
 	if err != nil {
 		t.lose(err)

@@ -58,36 +58,28 @@ func modelOf(u *url.URL) string {
 	return name
 }
 
-// An itemKind says how an item of Responses stands with its neighbours.
-type itemKind int
-
-const (
-	isWhole  itemKind = iota // it is a message of its own
-	isOutput                 // it is a part of what the model said in one answer
-)
-
-// kindOf returns the kind of an item of Responses: all that the model says between two inputs is
-// one message.
-func kindOf(item []byte) itemKind {
-	var name, role string
+// isOutput reports whether an item of Responses is a part of what the model said in one answer: all
+// that it says between two inputs is one message.
+func isOutput(a api, item []byte) bool {
+	if a.list != "input" {
+		return false
+	}
+	var kind, role string
 	err := fields(item, func(field string, v span) {
 		switch field {
 		case "type":
-			name = strings.Trim(string(v.of(item)), `"`)
+			kind = strings.Trim(string(v.of(item)), `"`)
 		case "role":
 			role = strings.Trim(string(v.of(item)), `"`)
 		}
 	})
 	switch {
-	case err != nil, strings.HasSuffix(name, "_output"), strings.HasSuffix(name, "_response"):
-		return isWhole
-	case name == "message" || name == "":
-		if role == "assistant" {
-			return isOutput
-		}
-		return isWhole
+	case err != nil, strings.HasSuffix(kind, "_output"), strings.HasSuffix(kind, "_response"):
+		return false
+	case kind == "message" || kind == "":
+		return role == "assistant"
 	}
-	return isOutput
+	return true
 }
 
 // decode returns what the raw messages of a value say to the model, as far as that makes the

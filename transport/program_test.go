@@ -288,7 +288,7 @@ func chatStream(events []obj) obj {
 
 // serve starts a provider whose model reads one file after the other, until it has read n.
 func serve(t *testing.T, window, n int) (*provider.Server, string) {
-	s := provider.New(provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
+	return server(t, provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
 		at := bytes.LastIndex(r.Body, []byte("file number "))
 		next := 1
 		if at >= 0 {
@@ -300,6 +300,11 @@ func serve(t *testing.T, window, n int) (*provider.Server, string) {
 		}
 		return provider.Answer{Blocks: []provider.Block{provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"path":"src/f%d.go"}`, next)}}}
 	}})
+}
+
+// server starts a provider.
+func server(t *testing.T, o provider.Options) (*provider.Server, string) {
+	s := provider.New(o)
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return s, server.URL

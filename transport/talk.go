@@ -16,8 +16,8 @@ type talk struct {
 	api    api
 	about  Conversation // without figures
 	mirror *mirror.Mirror[*value]
-	store  string // its name in the Store
 	limits convo.Limits
+	cuts   bool // Append may cut results
 
 	// These belong to the Transport and are guarded by its mutex.
 	front  []*value // the system text that the newest list begins with
@@ -66,22 +66,22 @@ func codec(a api) mirror.Codec[*value] {
 	}
 }
 
-// raws returns the raw messages of a view, and whether they are those of the program, of which the
-// list had n values.
+// raws returns the raw messages of a view, and whether the list, which has n values, may be sent as
+// it is: all of it is in view, unchanged.
 func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error) {
-	isWhole = len(view) == n
+	own := 0
 	for i := 0; i < len(view); {
 		v := view[i]
-		i++
+		if i++; v.sum != 0 {
+			own++
+		}
 		switch {
 		case v.isSystem:
 			continue
 		case v.was == nil:
-			isWhole = isWhole && v.sum != 0
 			raw = append(raw, v.raw...)
 			continue
 		}
-		isWhole = false
 		now := []convo.Message{v.now}
 		for i < len(view) && view[i].was == v.was {
 			now = append(now, view[i].now)
@@ -96,7 +96,7 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 		}
 		raw = append(raw, patched...)
 	}
-	return raw, isWhole, nil
+	return raw, own == n, nil
 }
 
 // decide stores what the conversation has decided beside the list that it has decided it for.

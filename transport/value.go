@@ -144,16 +144,13 @@ func mix(a, b uint64) uint64 {
 
 // values returns the values of a list of raw messages. What the model reads nothing of goes to the
 // value before it, or to the first one after it if there is none.
-func (r *reader) values(a api, body []byte, list []span) ([]*value, error) {
-	var all []*value
+func (r *reader) values(a api, body []byte, list []span) (all []*value, err error) {
 	var blank [][]byte // in front
-	isFront := true
+	joined := make(map[int]bool)
 	for i := 0; i < len(list); {
 		n := 1
-		if a.list == "input" && kindOf(list[i].of(body)) == isOutput {
-			for i+n < len(list) && kindOf(list[i+n].of(body)) == isOutput {
-				n++
-			}
+		for isOutput(a, list[i].of(body)) && i+n < len(list) && isOutput(a, list[i+n].of(body)) {
+			n++
 		}
 		raw := make([][]byte, n)
 		for k := range raw {
@@ -161,24 +158,32 @@ func (r *reader) values(a api, body []byte, list []span) ([]*value, error) {
 		}
 		i += n
 		v, err := r.value(a, false, raw...)
-		if err != nil {
-			return nil, err
-		}
 		switch {
-		case v.read != 0:
-			isFront = isFront && v.read&1 == 1
-			if v.isFront = isFront; len(blank) > 0 {
-				v.raw, blank = append(blank, v.raw...), nil
-				v.sum = r.sum(a, false, v.raw)
-			}
-			all = append(all, v)
-		case len(all) == 0:
+		case err != nil:
+			return nil, err
+		case v.read == 0 && len(all) == 0:
 			blank = append(blank, v.raw...)
-		default:
+		case v.read == 0:
 			last := all[len(all)-1]
 			last.raw = append(last.raw, v.raw...)
-			last.sum = r.sum(a, false, last.raw)
+			joined[len(all)-1] = true
+		default:
+			if len(blank) > 0 {
+				v.raw, blank = append(blank, v.raw...), nil
+				joined[len(all)] = true
+			}
+			all = append(all, v)
 		}
+	}
+	isFront := true
+	for i, v := range all {
+		if joined[i] { // together they may say more
+			if all[i], err = r.value(a, false, v.raw...); err != nil {
+				return nil, err
+			}
+		}
+		isFront = isFront && all[i].read&1 == 1
+		all[i].isFront = isFront
 	}
 	return all, nil
 }
