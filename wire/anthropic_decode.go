@@ -70,7 +70,7 @@ func (d *anthropicDecoder) decode(data []byte) error {
 	return unreadable(all, data, "not a request, response or message: want a field messages or role")
 }
 
-// list reads a document that is a list of messages. A single assistant message is an
+// list reads a document that is a list of messages. A single assistant message may be an
 // answer, with or without the list.
 func (d *anthropicDecoder) list(data []byte) error {
 	var list []json.RawMessage
@@ -85,9 +85,12 @@ func (d *anthropicDecoder) list(data []byte) error {
 	return d.messages("", data)
 }
 
-// single reads a message that is the whole document, and therefore an answer. all holds
-// its fields.
+// single reads a message that is the whole document, and an answer if it has a field that
+// only answers have. all holds its fields.
 func (d *anthropicDecoder) single(path string, data []byte, all map[string]json.RawMessage) error {
+	if !slices.ContainsFunc(answerFields, func(key string) bool { return all[key] != nil }) && all["content"] != nil {
+		return d.message(path, data)
+	}
 	d.answer(stringOf(all["id"]), stringOf(all["model"]))
 	d.ended(stringOf(all["stop_reason"]))
 	d.out.Usage = d.anthropicUsage(all["usage"])
@@ -97,6 +100,9 @@ func (d *anthropicDecoder) single(path string, data []byte, all map[string]json.
 	}
 	return d.message(path, data)
 }
+
+// answerFields are the fields that an answer has and a message of a request has not.
+var answerFields = []string{"type", "id", "model", "stop_reason", "usage"}
 
 // anthropicEvents are the types of the events of a stream.
 var anthropicEvents = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "ping"}

@@ -14,7 +14,7 @@ import (
 // two inputs becomes one assistant message, except that texts which directly
 // follow each other in a request stay separate messages. Results are moved
 // after their calls. A result whose call is in a previous response is named in
-// Lost.
+// Lost, but a document that holds only results becomes tool messages.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: f.Model, names: map[string]string{}}}
 	if err := d.decode("", data); err != nil {
@@ -52,6 +52,7 @@ type responsesDecoder struct {
 	at    int             // index of the current item
 	cur   *convo.Message  // the assistant message being read
 	one   bool            // the items are from one response
+	lone  bool            // the document is a list of results, or one
 	tools json.RawMessage // the tools that the input names
 
 	outputs map[string][]*inputItem // results that are not used yet, by the ids of their calls
@@ -194,17 +195,23 @@ func (d *responsesDecoder) decodeItems(path string, data []byte) error {
 	}
 	d.outputs = make(map[string][]*inputItem)
 	for i := range d.items {
-		if it := &d.items[i]; it.kind == "function_call_output" || it.kind == "custom_tool_call_output" {
+		if it := &d.items[i]; it.isResult() {
 			it.at = i
 			d.outputs[it.callID] = append(d.outputs[it.callID], it)
 		}
 	}
+	d.lone = path == "" && !d.one && !slices.ContainsFunc(d.items, func(it inputItem) bool { return !it.isResult() })
 	for d.at = range d.items {
 		if err := d.item(&d.items[d.at]); err != nil {
 			return err
 		}
 	}
 	return d.flush()
+}
+
+// isResult reports whether an item is the result of a call.
+func (it *inputItem) isResult() bool {
+	return it.kind == "function_call_output" || it.kind == "custom_tool_call_output"
 }
 
 func (d *responsesDecoder) item(it *inputItem) error {
@@ -221,7 +228,11 @@ func (d *responsesDecoder) item(it *inputItem) error {
 		if err := d.flush(); err != nil {
 			return err
 		}
-		if !it.used {
+		switch {
+		case it.used:
+		case d.lone:
+			return d.result(it)
+		default:
 			d.lose(it.path, "a result without its call")
 		}
 		return nil

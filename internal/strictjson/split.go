@@ -49,19 +49,25 @@ func SplitObject(data []byte) (map[string]json.RawMessage, bool) {
 // SplitInto puts the fields of an object into a map that may be reused.
 func SplitInto(m map[string]json.RawMessage, data []byte) bool {
 	clear(m)
-	end, ok := splitList(data, '{', func(i int) int {
-		from := i
-		if i = PassString(data, i); i < 0 {
+	return EachField(data, func(key string, _, from, to int) { m[key] = data[from:to:to] })
+}
+
+// EachField calls f for each field of an object, in order, with the index at which its key
+// begins and the range of its value. It returns false if data is not an object.
+func EachField(data []byte, f func(key string, at, from, to int)) bool {
+	end, ok := splitList(data, '{', func(at int) int {
+		i := PassString(data, at)
+		if i < 0 {
 			return -1
 		}
-		key := keyText(data[from:i])
+		key := keyText(data[at:i])
 		i = skipSpace(data, i)
 		if i >= len(data) || data[i] != ':' {
 			return -1
 		}
-		from = skipSpace(data, i+1)
+		from := skipSpace(data, i+1)
 		if i = skipValue(data, from); i >= 0 {
-			m[key] = data[from:i:i]
+			f(key, at, from, i)
 		}
 		return i
 	})
@@ -71,17 +77,11 @@ func SplitInto(m map[string]json.RawMessage, data []byte) bool {
 // Repeated returns the name of a field that occurs twice in an object, if there is one.
 func Repeated(data []byte) (name string, twice bool) {
 	seen := map[string]bool{}
-	splitList(data, '{', func(i int) int {
-		end := PassString(data, i)
-		if end < 0 {
-			return -1
-		}
-		key := keyText(data[i:end])
+	EachField(data, func(key string, _, _, _ int) {
 		if seen[key] {
 			name, twice = key, true
 		}
 		seen[key] = true
-		return skipValue(data, skipSpace(data, skipSpace(data, end)+1))
 	})
 	return name, twice
 }
@@ -89,14 +89,21 @@ func Repeated(data []byte) (name string, twice bool) {
 // SplitArray returns the elements of an array.
 func SplitArray(data []byte) (list []json.RawMessage, ok bool) {
 	list = []json.RawMessage{}
+	ok = EachElement(data, func(from, to int) { list = append(list, data[from:to:to]) })
+	return list, ok
+}
+
+// EachElement calls f with the range of each element of an array. It returns false if data
+// is not an array.
+func EachElement(data []byte, f func(from, to int)) bool {
 	end, ok := splitList(data, '[', func(i int) int {
 		end := skipValue(data, i)
 		if end >= 0 {
-			list = append(list, data[i:end:end])
+			f(i, end)
 		}
 		return end
 	})
-	return list, ok && end == len(data)
+	return ok && end == len(data)
 }
 
 // splitList calls element with the index of each element between the brackets, and returns
