@@ -16,6 +16,7 @@ type api struct {
 	format interface {
 		wire.Format
 		wire.Streamer
+		wire.Patcher
 	}
 	name    string // of the format
 	list    string // the field that holds the messages

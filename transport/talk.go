@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -90,11 +89,11 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 		if v.was.isSystem { // which no compaction changes
 			continue
 		}
-		patched, err := k.patch(v.was.raw, now)
+		patched, err := k.api.format.Patch(rawsOf(v.was.raw), now...)
 		if err != nil {
 			return nil, false, err
 		}
-		raw = append(raw, patched...)
+		raw = append(raw, bytesOf(patched)...)
 	}
 	return raw, own == n, nil
 }
@@ -131,21 +130,4 @@ func (k *talk) recover(ctx context.Context, s *convo.Snapshot, cause error) (*co
 	s = h.Snapshot()
 	view, err := k.mirror.View(s)
 	return s, view, err
-}
-
-func (k *talk) patch(was [][]byte, now []convo.Message) (all [][]byte, err error) {
-	if p, ok := k.api.format.(interface {
-		Patch(was []json.RawMessage, now ...convo.Message) ([]json.RawMessage, error)
-	}); ok {
-		patched, err := p.Patch(rawsOf(was), now...)
-		return bytesOf(patched), err
-	}
-	for _, m := range now {
-		raw, err := k.api.encode(m)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, raw...)
-	}
-	return all, nil
 }
