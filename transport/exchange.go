@@ -168,13 +168,16 @@ func (x *exchange) follow(c choice) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := k.mirror.History()
-	if err := x.setModel(h); err != nil {
-		return err
-	}
 	var err error
-	if c.goesBack {
+	if !x.api.isCount {
+		err = x.setModel(h)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.goesBack:
 		_, err = k.mirror.Follow(c.list)
-	} else {
+	default:
 		err = k.mirror.Sync(c.list)
 	}
 	if err != nil {
@@ -186,8 +189,12 @@ func (x *exchange) follow(c choice) error {
 		return nil
 	}
 	s, _, err := h.Prepare(x.r.Context())
-	if err != nil {
-		return err
+	if err != nil { // it does not fit, and the provider will say so
+		if errors.As(err, new(*convo.FloorError)) { // whose text has figures
+			err = errors.New("it is too large, and nothing in it may be removed")
+		}
+		x.t.tell(err.Error())
+		s = h.Snapshot()
 	}
 	view, err := k.mirror.View(s)
 	if err != nil {

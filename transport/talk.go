@@ -30,8 +30,9 @@ type talk struct {
 	pasts  []past
 
 	mu      sync.Mutex // held while a list is taken over; protects following
-	tools   string     // see toolsKey; the limits count them
-	decided uint64     // Status.Decisions of what pasts have
+	written map[*value]written
+	tools   string // see toolsKey; the limits count them
+	decided uint64 // Status.Decisions of what pasts have
 }
 
 // A past is what a conversation had decided when its list had a length.
@@ -66,16 +67,17 @@ func codec(a api) mirror.Codec[*value] {
 }
 
 // raws returns the raw messages of a view, and whether the list, which has n values, may be sent as
-// it is: all of it is in view, unchanged.
+// it is: all of it is in view, unchanged. The lock of k must be held.
 func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error) {
 	own := 0
+	written := make(map[*value]written)
 	for i := 0; i < len(view); {
 		v := view[i]
 		if i++; v.sum != 0 {
 			own++
 		}
 		switch {
-		case v.isSystem:
+		case v.isSystem, v.was != nil && v.was.isSystem: // no compaction changes it
 			continue
 		case v.was == nil:
 			raw = append(raw, v.raw...)
@@ -86,16 +88,42 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 			now = append(now, view[i].now)
 			i++
 		}
-		if v.was.isSystem { // which no compaction changes
-			continue
-		}
-		patched, err := k.api.format.Patch(rawsOf(v.was.raw), now...)
+		w, err := k.write(v.was, now)
 		if err != nil {
 			return nil, false, err
 		}
-		raw = append(raw, bytesOf(patched)...)
+		written[v.was] = w
+		raw = append(raw, w.raw...)
 	}
+	k.written = written
 	return raw, own == n, nil
+}
+
+// A written is what a compaction has made of the raw messages of a value.
+type written struct {
+	now uint64 // a fingerprint of what it says now
+	raw [][]byte
+}
+
+// write returns the raw messages of a value that says something else now.
+func (k *talk) write(was *value, now []convo.Message) (written, error) {
+	sum := was.sum
+	for _, m := range now {
+		sum = mix(sum, m.Sum())
+		for _, p := range m.Parts { // which Sum leaves out
+			switch p := p.(type) {
+			case convo.Reasoning:
+				sum = mix(sum, keyed(p.Text, p.Signature+p.Encrypted))
+			case convo.ToolResult:
+				sum = mix(sum, keyed(p.CallID, ""))
+			}
+		}
+	}
+	if w, ok := k.written[was]; ok && w.now == sum {
+		return w, nil
+	}
+	raw, err := k.api.format.Patch(rawsOf(was.raw), now...)
+	return written{sum, bytesOf(raw)}, err
 }
 
 // decide stores what the conversation has decided beside the list that it has decided it for.
