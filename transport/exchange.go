@@ -32,7 +32,8 @@ type exchange struct {
 	talk *talk
 	n    int // values of the list
 	s    *convo.Snapshot
-	sent []byte // the body that is sent
+	sent []byte   // the body that is sent
+	raw  [][]byte // the messages in it; nil: as they came
 }
 
 // begin finds out what is to be sent.
@@ -233,10 +234,10 @@ func (x *exchange) write(s *convo.Snapshot, view []*value) error {
 	if err != nil {
 		return err
 	}
-	if x.s, x.sent = s, x.came; isWhole || !x.talk.cuts && x.talk.mirror.History().Status().LastEdit.IsZero() {
+	if x.s, x.sent, x.raw = s, x.came, nil; isWhole || !x.talk.cuts && x.talk.mirror.History().Status().LastEdit.IsZero() {
 		return nil
 	}
-	x.sent = splice(x.plain, x.list, raw)
+	x.sent, x.raw = splice(x.plain, x.list, raw), raw
 	x.decide()
 	return nil
 }

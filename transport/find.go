@@ -203,6 +203,9 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 		k.about.First = append(k.about.First, msgs...)
 	}
 	opts := t.options(k.about)
+	if t.o.SummaryModel != "" && opts.Strategy == nil {
+		opts.Strategy = t.strategy(k)
+	}
 	k.limits, k.cuts = opts.Limits, opts.MaxResult > 0
 	for i := len(pasts) - 1; i >= 0; i-- {
 		m, _, err := mirror.Resume(pasts[i].Decisions, values, codec(k.api), opts)

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
@@ -17,6 +18,8 @@ type talk struct {
 	mirror *mirror.Mirror[*value]
 	limits convo.Limits
 	cuts   bool // Append may cut results
+
+	answered atomic.Pointer[answered] // the newest one
 
 	// These belong to the Transport and are guarded by its mutex.
 	front  []*value // the system text that the newest list begins with

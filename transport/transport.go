@@ -36,6 +36,14 @@ type Options struct {
 	// [Conversation.Key], if it does.
 	Key func(*http.Request) string
 
+	// SummaryModel is the model that writes the summaries, at the provider of the
+	// conversation and with the credentials of its newest request that was answered; "*" is the
+	// model of the conversation itself, whose prompt cache is used where that costs less. It is
+	// not asked while requests fit, at most four summaries are written at a time, and a call
+	// takes at most a minute; if it fails, [convo.Extract] writes the summary. Empty: Extract
+	// writes all. It has no effect on options of History that have a Strategy.
+	SummaryModel string
+
 	// Watch leaves all requests as they are. The conversations are followed and can be looked
 	// at; nothing is compacted.
 	Watch bool
@@ -92,7 +100,8 @@ type Transport struct {
 	told   map[string]bool
 	closed bool
 
-	saving sync.Mutex
+	saving    sync.Mutex
+	summaries chan struct{} // holds one value for each summary that a model writes
 }
 
 // New returns a Transport.
@@ -106,7 +115,7 @@ func New(o Options) *Transport {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}}
+	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, summaries: make(chan struct{}, mostSummaries)}
 }
 
 // RoundTrip implements [http.RoundTripper].
