@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Patcher is a [Format] that writes changes of messages into the JSON from which they were
@@ -61,6 +62,7 @@ type patchUnit struct {
 	role   convo.Role
 	part   convo.Part
 	beside []convo.Part
+	fixed  bool // no text can be in its place
 }
 
 // A patchBlock is a block of a message.
@@ -188,6 +190,9 @@ func (f *patchForm) read(l *patchList, all *[]patchUnit) {
 		} else if kindOf(raw) == '{' {
 			b.units = []patchUnit{{role: convo.RoleAssistant, part: convo.Opaque{Format: f.name, JSON: compact(raw)}}}
 		}
+		for i := range b.units {
+			b.units[i].fixed = l.role == convo.RoleNone
+		}
 		*all = append(*all, b.units...)
 		l.blocks = append(l.blocks, b)
 	}
@@ -212,16 +217,22 @@ func (f *patchForm) samePart(a, b convo.Part) bool {
 	switch a := a.(type) {
 	case convo.Reasoning:
 		b, ok := b.(convo.Reasoning)
-		return ok && a.Text == b.Text && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
+		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
 	case convo.ToolCall:
 		b, ok := b.(convo.ToolCall)
-		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && a.Arguments == b.Arguments
+		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
 	case convo.ToolResult:
 		b, ok := b.(convo.ToolResult)
 		return ok && sameID(a.CallID, b.CallID, false) && a.IsError == b.IsError && slices.EqualFunc(appendUnits(nil, "", a.Parts), appendUnits(nil, "", b.Parts), func(a, b patchUnit) bool { return f.same(&a, &b) })
+	case convo.Text:
+		b, ok := b.(convo.Text)
+		return ok && sameText(string(a), string(b))
 	}
 	return a == b
 }
+
+// sameText reports whether two texts are equal in a History, which replaces invalid UTF-8.
+func sameText(a, b string) bool { return a == b || text.Valid(a) == text.Valid(b) }
 
 func sameID(a, b string, minted bool) bool { return a == b || a == "" || b == "" || minted }
 
@@ -248,7 +259,7 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 			return 3
 		}
 	case convo.Media, convo.Opaque:
-		if isText {
+		if isText && !a.fixed {
 			return 2
 		}
 	}
@@ -258,10 +269,35 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 // maxAlign is the maximum number of pairs of units that align compares.
 const maxAlign = 1 << 20
 
-// align returns for each unit of to the index of the unit of from that it was, or -1. It puts
-// adjacent results in the order of from.
+// align returns for each unit of to the index of the unit of from that it was, or -1. Decode may
+// put results before other parts, so that they are compared only with each other.
 func (f *patchForm) align(from, to []patchUnit) []int {
-	orderResults(from, to)
+	match := make([]int, len(to))
+	for _, results := range []bool{false, true} {
+		pick := func(units []patchUnit) (picked []patchUnit, at []int) {
+			for i, u := range units {
+				if _, ok := u.part.(convo.ToolResult); ok == results {
+					picked, at = append(picked, u), append(at, i)
+				}
+			}
+			return picked, at
+		}
+		a, aAt := pick(from)
+		b, bAt := pick(to)
+		if results {
+			orderResults(a, b, bAt)
+		}
+		for k, i := range f.alignInOrder(a, b) {
+			if match[bAt[k]] = i; i >= 0 {
+				match[bAt[k]] = aAt[i]
+			}
+		}
+	}
+	return match
+}
+
+// alignInOrder is align for units that are in one order in both lists.
+func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 	match := make([]int, len(to))
 	for i := range match {
 		match[i] = -1
@@ -311,32 +347,31 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 	return match
 }
 
-// orderResults puts adjacent results of to in the order that they have in from.
-func orderResults(from, to []patchUnit) {
+// orderResults puts the results of to, and their indices at, in the order that they have in
+// from, between those without a CallID that from has.
+func orderResults(from, to []patchUnit, at []int) {
 	place := make(map[string]int)
 	for i, u := range from {
-		if r, ok := u.part.(convo.ToolResult); ok {
-			place[r.CallID] = i
-		}
+		place[u.part.(convo.ToolResult).CallID] = i
 	}
-	placeOf := func(u patchUnit) (int, bool) {
-		r, ok := u.part.(convo.ToolResult)
-		i, known := place[r.CallID]
-		return i, ok && known && r.CallID != ""
-	}
+	delete(place, "")
 	for i := 0; i < len(to); i++ {
 		end := i
-		for end < len(to) {
-			if _, ok := placeOf(to[end]); !ok {
+		for ; end < len(to); end++ {
+			if _, ok := place[to[end].part.(convo.ToolResult).CallID]; !ok {
 				break
 			}
-			end++
 		}
-		slices.SortStableFunc(to[i:end], func(a, b patchUnit) int {
-			x, _ := placeOf(a)
-			y, _ := placeOf(b)
-			return x - y
-		})
+		order := make([]int, end-i)
+		for k := range order {
+			order[k] = i + k
+		}
+		placeOf := func(k int) int { return place[to[k].part.(convo.ToolResult).CallID] }
+		slices.SortStableFunc(order, func(a, b int) int { return placeOf(a) - placeOf(b) })
+		units, ats := slices.Clone(to), slices.Clone(at)
+		for k, from := range order {
+			to[i+k], at[i+k] = units[from], ats[from]
+		}
 		i = max(i, end-1)
 	}
 }
@@ -431,7 +466,7 @@ func (p *patcher) message(raw json.RawMessage, lists []*patchList) []json.RawMes
 	had, left, changed := false, false, false
 	pieces := make([][]patchPiece, len(lists))
 	for i, l := range lists {
-		same, _ := false, false
+		same := false
 		pieces[i], same, _ = p.pieces(l, true)
 		changed = changed || !same
 		for _, b := range l.blocks {
@@ -671,19 +706,20 @@ func (p *patcher) editResult(l *patchList, raw []byte, from, to convo.ToolResult
 	if len(made) == 0 {
 		return nil
 	}
-	copyField := func(keys ...string) {
-		if v := valueAt(made[0].raw, keys...); v != nil {
-			raw = setField(raw, v, keys...)
+	copyField := func(to []string, from ...string) {
+		if v := valueAt(made[0].raw, from...); v != nil {
+			raw = setField(raw, v, to...)
 		} else {
-			raw = dropField(raw, keys...)
+			raw = dropField(raw, to...)
 		}
 	}
-	copyField(keys...)
+	own := p.result(made[0].raw)
+	copyField(keys, own...)
 	if from.IsError != to.IsError && p.failed != nil {
-		copyField(p.failed...)
+		copyField(p.failed, p.failed...)
 	}
 	if p.media != "" && !slices.Equal(mediaOnly(from.Parts), mediaOnly(to.Parts)) {
-		copyField(keys[0], p.media)
+		copyField([]string{keys[0], p.media}, own[0], p.media)
 	}
 	return raw
 }
@@ -775,6 +811,9 @@ func (p *patcher) encoded(l *patchList, units []patchUnit) (pieces []patchPiece)
 				continue
 			}
 			for _, b := range made.blocks {
+				if len(b.units) == 0 || b.units[0].role != units[0].role {
+					continue
+				}
 				piece := patchPiece{raw: b.raw, at: -1}
 				if kindOf(b.raw) == '"' {
 					text := convo.Text(stringOf(b.raw))
