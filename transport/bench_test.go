@@ -20,23 +20,28 @@ func bodies(b *testing.B, format string, size, n int) (all [][]byte) {
 	t := &testing.T{}
 	p := newProgram(t, nil, "", format)
 	for i := 0; len(all) < n; i++ {
-		c := called{id: fmt.Sprint("call", i), name: "read", path: fmt.Sprintf("src/f%d.go", i)}
-		switch format {
-		case provider.FormatAnthropic:
-			p.list = append(p.list, obj{"role": "assistant", "content": []any{obj{"type": "tool_use", "id": c.id, "name": "read", "input": obj{"path": c.path}}}})
-		case provider.FormatOpenAIChat:
-			p.list = append(p.list, obj{"role": "assistant", "content": nil, "tool_calls": []any{obj{"id": c.id, "type": "function", "function": obj{"name": "read", "arguments": "{}"}}}})
-		case provider.FormatOpenAIResponses:
-			p.list = append(p.list, obj{"type": "function_call", "call_id": c.id, "name": "read", "arguments": "{}"})
-		default:
-			p.list = append(p.list, obj{"role": "model", "parts": []any{obj{"functionCall": obj{"id": c.id, "name": "read", "args": obj{"path": c.path}}}}})
-		}
-		p.results([]called{c}, file)
+		appendStep(p, i)
 		if len(p.list)*700 > size {
 			all = append(all, p.body())
 		}
 	}
 	return all
+}
+
+// appendStep appends a call and its result.
+func appendStep(p *program, i int) {
+	c := called{id: fmt.Sprint("call", i), name: "read", path: fmt.Sprintf("src/f%d.go", i)}
+	switch p.format {
+	case provider.FormatAnthropic:
+		p.list = append(p.list, obj{"role": "assistant", "content": []any{obj{"type": "tool_use", "id": c.id, "name": "read", "input": obj{"path": c.path}}}})
+	case provider.FormatOpenAIChat:
+		p.list = append(p.list, obj{"role": "assistant", "content": nil, "tool_calls": []any{obj{"id": c.id, "type": "function", "function": obj{"name": "read", "arguments": "{}"}}}})
+	case provider.FormatOpenAIResponses:
+		p.list = append(p.list, obj{"type": "function_call", "call_id": c.id, "name": "read", "arguments": "{}"})
+	default:
+		p.list = append(p.list, obj{"role": "model", "parts": []any{obj{"functionCall": obj{"id": c.id, "name": "read", "args": obj{"path": c.path}}}}})
+	}
+	p.results([]called{c}, file)
 }
 
 // BenchmarkTransport sends bodies of 1 MB, each with two more messages than the one before, and

@@ -64,12 +64,11 @@ func (x *exchange) keepAnswered() {
 	x.talk.answered.Store(a)
 }
 
-// strategy returns the default strategy with summaries by a model. If it fails, [convo.Extract]
-// writes them.
+// strategy returns the default strategy with summaries by a model.
 func (t *Transport) strategy(k *talk) convo.CompactionStrategy {
 	return convo.Chain(convo.ClearMedia{}, convo.ClearToolResults{}, convo.Summarize{With: convo.SummarizerFunc(func(ctx context.Context, r convo.SummaryRequest) (convo.Summary, error) {
 		return t.summarize(ctx, k, r)
-	})}, convo.Summarize{}, convo.Truncate{})
+	})}, convo.Truncate{})
 }
 
 func (t *Transport) summarize(ctx context.Context, k *talk, r convo.SummaryRequest) (convo.Summary, error) {

@@ -60,10 +60,10 @@ func codec(a api) mirror.Codec[*value] {
 		},
 		Encode: func(msg convo.Message, was **value) (*value, error) {
 			if was != nil {
-				return &value{was: *was, now: msg}, nil
+				return &value{was: *was, now: &msg}, nil
 			}
 			raw, err := a.encode(msg)
-			return &value{raw: raw, now: msg}, err
+			return &value{raw: raw}, err
 		},
 		Seals: wire.SealsByModel.Checks,
 	}
@@ -86,9 +86,9 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 			raw = append(raw, v.raw...)
 			continue
 		}
-		now := []convo.Message{v.now}
+		now := []convo.Message{*v.now}
 		for i < len(view) && view[i].was == v.was {
-			now = append(now, view[i].now)
+			now = append(now, *view[i].now)
 			i++
 		}
 		w, err := k.write(v.was, now)

@@ -1,5 +1,3 @@
-// Package transport keeps the conversations of programs that know nothing of convo inside their
-// windows: it stands between a program and its provider.
 package transport
 
 import (

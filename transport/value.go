@@ -20,8 +20,8 @@ type value struct {
 
 	msgs []convo.Message // what read was made of, until the Mirror has it, which alone reads it
 
-	was *value        // of a value that a compaction has changed
-	now convo.Message // and what it says now; or what a new value says
+	was *value         // of a value that a compaction has changed
+	now *convo.Message // and what it says now
 }
 
 // size returns the bytes of the raw messages.
