@@ -197,11 +197,7 @@ func (x *exchange) follow(c choice) error {
 		x.t.tell(err.Error())
 		s = h.Snapshot()
 	}
-	view, err := k.mirror.View(s)
-	if err != nil {
-		return err
-	}
-	return x.write(s, view)
+	return x.write(s)
 }
 
 // setModel sets the model and the tools of the History, if they have changed.
@@ -228,14 +224,19 @@ func (x *exchange) setModel(h *convo.History) error {
 	return h.SetToolsKey(key)
 }
 
-// write sets the body for a view. The lock of the talk must be held.
-func (x *exchange) write(s *convo.Snapshot, view []*value) error {
-	raw, isWhole, err := x.talk.raws(view, x.n)
+// write sets the body for a snapshot. The lock of the talk must be held.
+func (x *exchange) write(s *convo.Snapshot) error {
+	k := x.talk
+	if x.s, x.sent, x.raw = s, x.came, nil; !k.cuts && k.mirror.History().Status().LastEdit.IsZero() {
+		return nil
+	}
+	view, err := k.mirror.View(s)
 	if err != nil {
 		return err
 	}
-	if x.s, x.sent, x.raw = s, x.came, nil; isWhole || !x.talk.cuts && x.talk.mirror.History().Status().LastEdit.IsZero() {
-		return nil
+	raw, isWhole, err := k.raws(view, x.n)
+	if err != nil || isWhole {
+		return err
 	}
 	x.sent, x.raw = splice(x.plain, x.list, raw), raw
 	x.decide()
@@ -323,11 +324,11 @@ func (x *exchange) recover(refused error) bool {
 	defer k.mu.Unlock()
 	err := func() (err error) {
 		defer guard(&err)
-		s, view, err := k.recover(x.r.Context(), x.s, refused)
-		if err != nil {
+		h := k.mirror.History()
+		if _, _, err := h.Recover(x.r.Context(), x.s, refused); err != nil {
 			return err
 		}
-		return x.write(s, view)
+		return x.write(h.Snapshot())
 	}()
 	if err != nil && !errors.Is(err, refused) {
 		x.t.o.Logger.Warn("transport: a refused request can't be made smaller", "cause", err)

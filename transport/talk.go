@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +64,7 @@ func codec(a api) mirror.Codec[*value] {
 			raw, err := a.encode(msg)
 			return &value{raw: raw}, err
 		},
+		Same:  func(was, now *value) bool { return was.same(now) },
 		Seals: wire.SealsByModel.Checks,
 	}
 }
@@ -150,15 +150,4 @@ func (k *talk) recordUsage(s *convo.Snapshot, u convo.Usage) error {
 		return nil
 	}
 	return k.mirror.History().RecordUsage(s, u)
-}
-
-// recover makes the conversation smaller after a request was refused as too long.
-func (k *talk) recover(ctx context.Context, s *convo.Snapshot, cause error) (*convo.Snapshot, []*value, error) {
-	h := k.mirror.History()
-	if _, _, err := h.Recover(ctx, s, cause); err != nil {
-		return nil, nil, err
-	}
-	s = h.Snapshot()
-	view, err := k.mirror.View(s)
-	return s, view, err
 }

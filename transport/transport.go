@@ -126,7 +126,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.tell("the body is signed; use the module clients/convobedrock")
 		return t.o.Base.RoundTrip(r)
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, int64(t.o.MaxBody)+1))
+	body, err := read(r.Body, r.ContentLength, t.o.MaxBody+1)
 	if err != nil {
 		_ = r.Body.Close()
 		return nil, err
@@ -147,6 +147,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.o.Base.RoundTrip(request(r, body))
 	}
 	return x.run()
+}
+
+// read reads at most so many bytes.
+func read(r io.Reader, expected int64, most int) ([]byte, error) {
+	var b bytes.Buffer
+	if expected > 0 {
+		b.Grow(int(min(expected, int64(most))) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(r, int64(most)))
+	return b.Bytes(), err
 }
 
 // request returns r with a body, which may be sent several times.
