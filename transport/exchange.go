@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -325,6 +326,12 @@ func (x *exchange) recover(refused error) bool {
 	err := func() (err error) {
 		defer guard(&err)
 		h := k.mirror.History()
+		body := overflow.Body{JSON: x.sent} // in which a path of the refusal is looked up
+		if x.api.name == wire.FormatAnthropic {
+			body.Paths = overflow.Dotted
+		}
+		overflow.Encoded(x.s, body)
+		defer overflow.Encoded(x.s, overflow.Body{})
 		if _, _, err := h.Recover(x.r.Context(), x.s, refused); err != nil {
 			return err
 		}
