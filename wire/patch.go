@@ -55,6 +55,8 @@ type patchForm struct {
 	unsign  func(block json.RawMessage, part convo.Part) []byte      // removes the signature of a part
 	media   string                                                   // the field of a result beside its content, for media
 	without string                                                   // a content that has lost its blocks, beside calls
+	needed  string                                                   // a field with reasoning that must not be missing
+	last    func(was, now []json.RawMessage)                         // changes what follows messages that are missing
 }
 
 // A patchUnit is a part with the opaque parts that describe it. Cache marks are left out.
@@ -84,15 +86,6 @@ type patchList struct {
 	spans   [][2]int // of the elements in a list
 	isArray bool
 	extra   map[int][]patchUnit // what is added, by the index of the block before it
-}
-
-// A patchPiece is what becomes of a block.
-type patchPiece struct {
-	raw  []byte
-	at   int         // index of the block; -1: it is new
-	text *convo.Text // of a string
-	role convo.Role  // of text
-	list []string    // the keys of the list that raw fits in
 }
 
 // A patcher is the state of one Patch.
@@ -134,7 +127,10 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		out = append(out, p.message(raw, msgs[i])...)
 		out = append(out, p.messages(alone[i])...)
 	}
-	return f.sendable(was, out), nil
+	if f.last != nil && len(out) < len(was) {
+		f.last(was, out)
+	}
+	return out, nil
 }
 
 func asBytes(list []json.RawMessage) [][]byte {
@@ -248,11 +244,11 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 	switch x := a.part.(type) {
 	case convo.ToolCall:
 		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return 4
+			return sureLikeness
 		}
 	case convo.ToolResult:
 		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return 4
+			return sureLikeness
 		}
 	case convo.Text:
 		if isText {
@@ -266,8 +262,12 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 	return 0
 }
 
-// maxAlign is the maximum number of pairs of units that align compares.
+// maxAlign is the number of pairs of units above which align does not look for the best match.
+// It then matches what is equal or has the same ID.
 const maxAlign = 1 << 20
+
+// sureLikeness is the likeness of calls and of results with one ID.
+const sureLikeness = 4
 
 // align returns for each unit of to the index of the unit of from that it was, or -1. Decode may
 // put results before other parts, so that they are compared only with each other.
@@ -313,10 +313,10 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	if len(a)*len(b) > maxAlign {
-		for i, k := 0, 0; i < len(a) && k < len(b); i++ {
-			if f.likeness(&a[i], &b[k]) > 0 {
-				match[head+k] = head + i
-				k++
+		for i, k := 0, 0; k < len(b); k++ {
+			if n := slices.IndexFunc(a[i:], func(u patchUnit) bool { return f.likeness(&u, &b[k]) >= sureLikeness }); n >= 0 {
+				match[head+k] = head + i + n
+				i += n + 1
 			}
 		}
 		return match
@@ -501,7 +501,10 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			return p.withoutSome(raw, l)
+			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+				raw = setField(raw, []byte(`""`), p.needed)
+			}
+			return raw
 		}
 		all, _ := fields("-", pieces[0].raw)
 		for _, key := range l.some {
@@ -548,14 +551,6 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 
 func (p *patcher) textBlock(role convo.Role, text convo.Text) []byte {
 	return append(strictjson.AppendString([]byte(p.text(role)), string(text)), '}')
-}
-
-// withoutSome removes fields with reasoning.
-func (p *patcher) withoutSome(raw []byte, l *patchList) []byte {
-	if f, ok := p.Format.(OpenAIChat); ok && f.Dialect == DeepSeek { // the field is required
-		return setField(dropFields(raw, "reasoning", "thinking"), []byte(`""`), "reasoning_content")
-	}
-	return dropFields(raw, l.some...)
 }
 
 // pieces returns what becomes of the blocks of a list, and whether nothing changes. If encodes
@@ -879,27 +874,4 @@ func (p *patcher) encode(units []patchUnit) (out []encodedMessage) {
 		}
 	}
 	return out
-}
-
-// sendable returns the items of OpenAIResponses as the API takes them after items are removed:
-// an item loses its id with the reasoning before it. Other messages are returned unchanged.
-func (f *patchForm) sendable(was, now []json.RawMessage) []json.RawMessage {
-	if f.name != FormatOpenAIResponses || len(was) == len(now) {
-		return now
-	}
-	lost := map[string]bool{} // the ids of items that reasoning led to
-	for i, raw := range was[:max(len(was)-1, 0)] {
-		if inner(raw, "type") != "reasoning" || slices.ContainsFunc(now, func(m json.RawMessage) bool { return bytes.Equal(m, raw) }) {
-			continue
-		}
-		if id := inner(was[i+1], "id"); id != "" && inner(was[i+1], "type") != "reasoning" {
-			lost[id] = true
-		}
-	}
-	for i, raw := range now {
-		if id := inner(raw, "id"); lost[id] {
-			now[i] = dropFields(raw, "id")
-		}
-	}
-	return now
 }
