@@ -28,11 +28,13 @@ type Patcher interface {
 	// writes it as Encode does. A block without its parts is removed, and so is a message without
 	// its blocks. A block keeps its cache mark, also if now has none.
 	//
-	// Decode of what Patch returns says what now says, without its blank texts. Some changes need
-	// others: a call of Gemini that loses its signature gets that of Encode, an item of
-	// Responses loses its id with the reasoning that led to it. Results are
-	// matched with those of was by CallID, or by their order if a CallID is empty, and stay in the
-	// order of was. Names, authors and Meta are those of was.
+	// Decode of what Patch returns says what now says, without blank texts that was does not have.
+	// Some changes need others: reasoning is removed with all that follows it in an answer, a call
+	// of Gemini that loses its signature gets that of Encode, and an item of Responses loses its id
+	// with the reasoning that led to it. Results are matched with those of was by CallID, or by
+	// their order if a CallID is empty, and stay in the order of was. Names, authors and Meta are
+	// those of was. Patch does not join messages: if others are missing, two of one role may
+	// follow each other.
 	//
 	// The error is a *DecodeError if was cannot be decoded. was is not changed; what Patch returns
 	// may share its bytes.
@@ -274,22 +276,28 @@ const sureLikeness = 4
 func (f *patchForm) align(from, to []patchUnit) []int {
 	match := make([]int, len(to))
 	for _, results := range []bool{false, true} {
-		pick := func(units []patchUnit) (picked []patchUnit, at []int) {
+		places := func(units []patchUnit) (at []int) {
 			for i, u := range units {
 				if _, ok := u.part.(convo.ToolResult); ok == results {
-					picked, at = append(picked, u), append(at, i)
+					at = append(at, i)
 				}
 			}
-			return picked, at
+			return at
 		}
-		a, aAt := pick(from)
-		b, bAt := pick(to)
+		pick := func(units []patchUnit, at []int) []patchUnit {
+			picked := make([]patchUnit, len(at))
+			for i, k := range at {
+				picked[i] = units[k]
+			}
+			return picked
+		}
+		fromAt, toAt := places(from), places(to)
 		if results {
-			orderResults(a, b, bAt)
+			orderResults(pick(from, fromAt), to, toAt)
 		}
-		for k, i := range f.alignInOrder(a, b) {
-			if match[bAt[k]] = i; i >= 0 {
-				match[bAt[k]] = aAt[i]
+		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
+			if match[toAt[k]] = i; i >= 0 {
+				match[toAt[k]] = fromAt[i]
 			}
 		}
 	}
@@ -347,32 +355,23 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 	return match
 }
 
-// orderResults puts the results of to, and their indices at, in the order that they have in
-// from, between those without a CallID that from has.
+// orderResults puts the indices of adjacent results of to in the order that these have in from.
 func orderResults(from, to []patchUnit, at []int) {
 	place := make(map[string]int)
 	for i, u := range from {
 		place[u.part.(convo.ToolResult).CallID] = i
 	}
 	delete(place, "")
-	for i := 0; i < len(to); i++ {
-		end := i
-		for ; end < len(to); end++ {
-			if _, ok := place[to[end].part.(convo.ToolResult).CallID]; !ok {
+	idAt := func(k int) string { return to[k].part.(convo.ToolResult).CallID }
+	for i := 0; i < len(at); i++ {
+		begin := i
+		for i < len(at) {
+			if _, known := place[idAt(at[i])]; !known {
 				break
 			}
+			i++
 		}
-		order := make([]int, end-i)
-		for k := range order {
-			order[k] = i + k
-		}
-		placeOf := func(k int) int { return place[to[k].part.(convo.ToolResult).CallID] }
-		slices.SortStableFunc(order, func(a, b int) int { return placeOf(a) - placeOf(b) })
-		units, ats := slices.Clone(to), slices.Clone(at)
-		for k, from := range order {
-			to[i+k], at[i+k] = units[from], ats[from]
-		}
-		i = max(i, end-1)
+		slices.SortStableFunc(at[begin:i], func(a, b int) int { return place[idAt(a)] - place[idAt(b)] })
 	}
 }
 
@@ -382,6 +381,23 @@ func (p *patcher) settle(units []patchUnit, match []int) {
 	for k, i := range match {
 		if i >= 0 {
 			p.fate[i] = &units[k]
+		}
+	}
+	p.closeAnswers()
+}
+
+// closeAnswers removes the reasoning at the end of an answer whose rest is missing, which no
+// provider takes.
+func (p *patcher) closeAnswers() {
+	missing, left := false, false // what follows in the answer
+	for i, u := range slices.Backward(p.old) {
+		switch {
+		case u.role != convo.RoleAssistant:
+			missing, left = false, false
+		case !isReasoning(u.part):
+			missing, left = missing || p.fate[i] == nil, left || p.fate[i] != nil
+		case missing && !left:
+			p.fate[i] = nil
 		}
 	}
 }
