@@ -28,11 +28,13 @@ type Patcher interface {
 	// writes it as Encode does. A block without its parts is removed, and so is a message without
 	// its blocks. A block keeps its cache mark, also if now has none.
 	//
-	// Decode of what Patch returns says what now says, without its blank texts. Some changes need
-	// others: a call of Gemini that loses its signature gets that of Encode, an item of
-	// Responses loses its id with the reasoning that led to it. Results are
-	// matched with those of was by CallID, or by their order if a CallID is empty, and stay in the
-	// order of was. Names, authors and Meta are those of was.
+	// Decode of what Patch returns says what now says, without blank texts that was does not have.
+	// Some changes need others: reasoning is removed with all that follows it in an answer, a call
+	// of Gemini that loses its signature gets that of Encode, and an item of Responses loses its id
+	// with the reasoning that led to it. Results are matched with those of was by CallID, or by
+	// their order if a CallID is empty, and stay in the order of was. Names, authors and Meta are
+	// those of was. Patch does not join messages: if others are missing, two of one role may
+	// follow each other.
 	//
 	// The error is a *DecodeError if was cannot be decoded. was is not changed; what Patch returns
 	// may share its bytes.
@@ -55,6 +57,8 @@ type patchForm struct {
 	unsign  func(block json.RawMessage, part convo.Part) []byte      // removes the signature of a part
 	media   string                                                   // the field of a result beside its content, for media
 	without string                                                   // a content that has lost its blocks, beside calls
+	needed  string                                                   // a field with reasoning that must not be missing
+	last    func(was, now []json.RawMessage)                         // changes what follows messages that are missing
 }
 
 // A patchUnit is a part with the opaque parts that describe it. Cache marks are left out.
@@ -84,15 +88,6 @@ type patchList struct {
 	spans   [][2]int // of the elements in a list
 	isArray bool
 	extra   map[int][]patchUnit // what is added, by the index of the block before it
-}
-
-// A patchPiece is what becomes of a block.
-type patchPiece struct {
-	raw  []byte
-	at   int         // index of the block; -1: it is new
-	text *convo.Text // of a string
-	role convo.Role  // of text
-	list []string    // the keys of the list that raw fits in
 }
 
 // A patcher is the state of one Patch.
@@ -134,7 +129,10 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		out = append(out, p.message(raw, msgs[i])...)
 		out = append(out, p.messages(alone[i])...)
 	}
-	return f.sendable(was, out), nil
+	if f.last != nil && len(out) < len(was) {
+		f.last(was, out)
+	}
+	return out, nil
 }
 
 func asBytes(list []json.RawMessage) [][]byte {
@@ -248,11 +246,11 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 	switch x := a.part.(type) {
 	case convo.ToolCall:
 		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return 4
+			return sureLikeness
 		}
 	case convo.ToolResult:
 		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return 4
+			return sureLikeness
 		}
 	case convo.Text:
 		if isText {
@@ -266,30 +264,40 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 	return 0
 }
 
-// maxAlign is the maximum number of pairs of units that align compares.
+// maxAlign is the number of pairs of units above which align does not look for the best match.
+// It then matches what is equal or has the same ID.
 const maxAlign = 1 << 20
+
+// sureLikeness is the likeness of calls and of results with one ID.
+const sureLikeness = 4
 
 // align returns for each unit of to the index of the unit of from that it was, or -1. Decode may
 // put results before other parts, so that they are compared only with each other.
 func (f *patchForm) align(from, to []patchUnit) []int {
 	match := make([]int, len(to))
 	for _, results := range []bool{false, true} {
-		pick := func(units []patchUnit) (picked []patchUnit, at []int) {
+		places := func(units []patchUnit) (at []int) {
 			for i, u := range units {
 				if _, ok := u.part.(convo.ToolResult); ok == results {
-					picked, at = append(picked, u), append(at, i)
+					at = append(at, i)
 				}
 			}
-			return picked, at
+			return at
 		}
-		a, aAt := pick(from)
-		b, bAt := pick(to)
+		pick := func(units []patchUnit, at []int) []patchUnit {
+			picked := make([]patchUnit, len(at))
+			for i, k := range at {
+				picked[i] = units[k]
+			}
+			return picked
+		}
+		fromAt, toAt := places(from), places(to)
 		if results {
-			orderResults(a, b, bAt)
+			orderResults(pick(from, fromAt), to, toAt)
 		}
-		for k, i := range f.alignInOrder(a, b) {
-			if match[bAt[k]] = i; i >= 0 {
-				match[bAt[k]] = aAt[i]
+		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
+			if match[toAt[k]] = i; i >= 0 {
+				match[toAt[k]] = fromAt[i]
 			}
 		}
 	}
@@ -313,10 +321,10 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	if len(a)*len(b) > maxAlign {
-		for i, k := 0, 0; i < len(a) && k < len(b); i++ {
-			if f.likeness(&a[i], &b[k]) > 0 {
-				match[head+k] = head + i
-				k++
+		for i, k := 0, 0; k < len(b); k++ {
+			if n := slices.IndexFunc(a[i:], func(u patchUnit) bool { return f.likeness(&u, &b[k]) >= sureLikeness }); n >= 0 {
+				match[head+k] = head + i + n
+				i += n + 1
 			}
 		}
 		return match
@@ -347,32 +355,23 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 	return match
 }
 
-// orderResults puts the results of to, and their indices at, in the order that they have in
-// from, between those without a CallID that from has.
+// orderResults puts the indices of adjacent results of to in the order that these have in from.
 func orderResults(from, to []patchUnit, at []int) {
 	place := make(map[string]int)
 	for i, u := range from {
 		place[u.part.(convo.ToolResult).CallID] = i
 	}
 	delete(place, "")
-	for i := 0; i < len(to); i++ {
-		end := i
-		for ; end < len(to); end++ {
-			if _, ok := place[to[end].part.(convo.ToolResult).CallID]; !ok {
+	idAt := func(k int) string { return to[k].part.(convo.ToolResult).CallID }
+	for i := 0; i < len(at); i++ {
+		begin := i
+		for i < len(at) {
+			if _, known := place[idAt(at[i])]; !known {
 				break
 			}
+			i++
 		}
-		order := make([]int, end-i)
-		for k := range order {
-			order[k] = i + k
-		}
-		placeOf := func(k int) int { return place[to[k].part.(convo.ToolResult).CallID] }
-		slices.SortStableFunc(order, func(a, b int) int { return placeOf(a) - placeOf(b) })
-		units, ats := slices.Clone(to), slices.Clone(at)
-		for k, from := range order {
-			to[i+k], at[i+k] = units[from], ats[from]
-		}
-		i = max(i, end-1)
+		slices.SortStableFunc(at[begin:i], func(a, b int) int { return place[idAt(a)] - place[idAt(b)] })
 	}
 }
 
@@ -382,6 +381,23 @@ func (p *patcher) settle(units []patchUnit, match []int) {
 	for k, i := range match {
 		if i >= 0 {
 			p.fate[i] = &units[k]
+		}
+	}
+	p.closeAnswers()
+}
+
+// closeAnswers removes the reasoning at the end of an answer whose rest is missing, which no
+// provider takes.
+func (p *patcher) closeAnswers() {
+	missing, left := false, false // what follows in the answer
+	for i, u := range slices.Backward(p.old) {
+		switch {
+		case u.role != convo.RoleAssistant:
+			missing, left = false, false
+		case !isReasoning(u.part):
+			missing, left = missing || p.fate[i] == nil, left || p.fate[i] != nil
+		case missing && !left:
+			p.fate[i] = nil
 		}
 	}
 }
@@ -501,7 +517,10 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			return p.withoutSome(raw, l)
+			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+				raw = setField(raw, []byte(`""`), p.needed)
+			}
+			return raw
 		}
 		all, _ := fields("-", pieces[0].raw)
 		for _, key := range l.some {
@@ -548,14 +567,6 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 
 func (p *patcher) textBlock(role convo.Role, text convo.Text) []byte {
 	return append(strictjson.AppendString([]byte(p.text(role)), string(text)), '}')
-}
-
-// withoutSome removes fields with reasoning.
-func (p *patcher) withoutSome(raw []byte, l *patchList) []byte {
-	if f, ok := p.Format.(OpenAIChat); ok && f.Dialect == DeepSeek { // the field is required
-		return setField(dropFields(raw, "reasoning", "thinking"), []byte(`""`), "reasoning_content")
-	}
-	return dropFields(raw, l.some...)
 }
 
 // pieces returns what becomes of the blocks of a list, and whether nothing changes. If encodes
@@ -879,27 +890,4 @@ func (p *patcher) encode(units []patchUnit) (out []encodedMessage) {
 		}
 	}
 	return out
-}
-
-// sendable returns the items of OpenAIResponses as the API takes them after items are removed:
-// an item loses its id with the reasoning before it. Other messages are returned unchanged.
-func (f *patchForm) sendable(was, now []json.RawMessage) []json.RawMessage {
-	if f.name != FormatOpenAIResponses || len(was) == len(now) {
-		return now
-	}
-	lost := map[string]bool{} // the ids of items that reasoning led to
-	for i, raw := range was[:max(len(was)-1, 0)] {
-		if inner(raw, "type") != "reasoning" || slices.ContainsFunc(now, func(m json.RawMessage) bool { return bytes.Equal(m, raw) }) {
-			continue
-		}
-		if id := inner(was[i+1], "id"); id != "" && inner(was[i+1], "type") != "reasoning" {
-			lost[id] = true
-		}
-	}
-	for i, raw := range now {
-		if id := inner(raw, "id"); lost[id] {
-			now[i] = dropFields(raw, "id")
-		}
-	}
-	return now
 }

@@ -293,6 +293,42 @@ func TestPatch_KeepsBytes(t *testing.T) {
 	}
 }
 
+// A block is removed with its part, and a message with its blocks.
+func TestPatch_Removes(t *testing.T) {
+	for _, tt := range []struct {
+		f    wire.Patcher
+		was  string
+		left []int // the indices of the parts that are left
+		out  string
+	}{
+		{wire.Anthropic{}, `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"text","text":"a"},{"type":"text","text":"b"}],"x":1}`, []int{0, 2},
+			`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"text","text":"b"}],"x":1}`},
+		{wire.Anthropic{}, `{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"c2ln"},{"type":"text","text":"a"}]}`, []int{0}, ""},
+		{wire.Anthropic{}, `{"role":"assistant","content":[{"type":"text","text":" "},{"type":"text","text":"a"}]}`, []int{0}, `{"role":"assistant","content":[{"type":"text","text":" "}]}`},
+		{wire.OpenAIChat{}, `{"role":"assistant","content":"a","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}],"x":1}`, []int{0}, `{"role":"assistant","content":"a","x":1}`},
+		{wire.OpenAIChat{}, `{"role":"assistant","content":"a","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}],"x":1}`, []int{1},
+			`{"role":"assistant","content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}],"x":1}`},
+		{wire.OpenAIChat{Model: "m"}, `{"role":"assistant","reasoning":"t","reasoning_details":[{"type":"reasoning.text","text":"t"}],"content":"a"}`, []int{1}, `{"role":"assistant","content":"a"}`},
+		{wire.OpenAIResponses{}, `{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"ZQ=="},{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"x","annotations":[]}]}`, []int{0}, ""},
+		{wire.Gemini{}, `{"role":"model","parts":[{"text":"a","thoughtSignature":"c2ln"},{"text":"b","thoughtSignature":"c2ln"}]}`, []int{1, 2, 3}, `{"role":"model","parts":[{"text":"a"},{"text":"b","thoughtSignature":"c2ln"}]}`},
+		{wire.Converse{}, `{"role":"user","content":[{"text":"a"},{"cachePoint":{"type":"default"}}, {"text":"b"}]}`, []int{2}, `{"role":"user","content":[{"text":"b"}]}`},
+	} {
+		var was []json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte("["+tt.was+"]"), &was))
+		before, err := tt.f.Decode([]byte("[" + tt.was + "]"))
+		require.NoError(t, err)
+		require.Len(t, before.Messages, 1)
+		now := before.Messages[0]
+		now.Parts = nil
+		for _, i := range tt.left {
+			now.Parts = append(now.Parts, before.Messages[0].Parts[i])
+		}
+		out, err := tt.f.Patch(was, now)
+		require.NoError(t, err)
+		assert.Equal(t, tt.out, strings.Join(asTexts(out), ","), tt.was)
+	}
+}
+
 // Results are matched by CallID, and by their order without one.
 func TestPatch_Results(t *testing.T) {
 	result := func(id, text string) convo.Message {
