@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/transport"
 )
 
@@ -38,10 +38,7 @@ var owner = regexp.MustCompile(`owner-\d+-`)
 // Many conversations at once, with forks, aborts, failures of the provider and restarts: nothing is
 // mixed, nothing is refused, and no goroutine is left.
 func TestTransport_Day(t *testing.T) {
-	steps := 12
-	if os.Getenv("CONVO_LONG") != "" {
-		steps = 250
-	}
+	steps := long.Or(12, 250)
 	before := runtime.NumGoroutine()
 	s, url := server(t, provider.Options{Window: 8000, Answer: func(r provider.Request) provider.Answer {
 		seen := owner.FindAll(r.Body, -1)

@@ -31,8 +31,8 @@ func (c *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(`{}`)), Request: r}, nil
 }
 
-// long returns a program with a conversation that is larger than the window of small.
-func long(t *testing.T, format string) *program {
+// longProgram returns a program with a conversation that is larger than the window of small.
+func longProgram(t *testing.T, format string) *program {
 	p := newProgram(t, nil, "", format)
 	for i := range 40 {
 		calls := []called{{id: "c" + string(rune('a'+i%26)) + string(rune('a'+i/26)), name: "read", path: "src/f1.go"}}
@@ -89,7 +89,7 @@ func TestTransport_Paths(t *testing.T) {
 		t.Run(tt.path, func(t *testing.T) {
 			c := &recorder{}
 			tr := small(t, transport.Options{Base: c})
-			body := long(t, tt.format).body()
+			body := longProgram(t, tt.format).body()
 			post(t, tr, tt.path, body)
 			require.Equal(t, tt.path, c.path)
 			require.Equal(t, tt.follows, len(c.body) < len(body))
@@ -109,7 +109,7 @@ func TestTransport_Count(t *testing.T) {
 		t.Run(tt.count, func(t *testing.T) {
 			c := &recorder{}
 			tr := small(t, transport.Options{Base: c})
-			body := long(t, tt.format).body()
+			body := longProgram(t, tt.format).body()
 			post(t, tr, tt.count, body)
 			require.Equal(t, string(body), string(c.body))
 			require.Empty(t, tr.Conversations())
@@ -125,7 +125,7 @@ func TestTransport_Count(t *testing.T) {
 func TestTransport_Encodings(t *testing.T) {
 	c := &recorder{}
 	tr := small(t, transport.Options{Base: c})
-	body := long(t, provider.FormatAnthropic).body()
+	body := longProgram(t, provider.FormatAnthropic).body()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write(body)
@@ -156,9 +156,9 @@ func TestTransport_Encodings(t *testing.T) {
 // What cannot be followed passes.
 func TestTransport_Passes(t *testing.T) {
 	signed := []string{"Authorization", "AWS4-HMAC-SHA256 Credential=x"}
-	stored := long(t, provider.FormatOpenAIResponses)
+	stored := longProgram(t, provider.FormatOpenAIResponses)
 	stored.extra = obj{"previous_response_id": "resp_1"}
-	conversation := long(t, provider.FormatOpenAIResponses)
+	conversation := longProgram(t, provider.FormatOpenAIResponses)
 	conversation.extra = obj{"conversation": obj{"id": "conv_1"}}
 	tests := []struct {
 		name   string
@@ -166,8 +166,8 @@ func TestTransport_Passes(t *testing.T) {
 		path   string
 		header []string
 	}{
-		{"a signed body", long(t, provider.FormatAnthropic).body(), "/v1/messages", signed},
-		{"an upgrade", long(t, provider.FormatOpenAIResponses).body(), "/v1/responses", []string{"Upgrade", "websocket", "Connection", "Upgrade"}},
+		{"a signed body", longProgram(t, provider.FormatAnthropic).body(), "/v1/messages", signed},
+		{"an upgrade", longProgram(t, provider.FormatOpenAIResponses).body(), "/v1/responses", []string{"Upgrade", "websocket", "Connection", "Upgrade"}},
 		{"an earlier answer", stored.body(), "/v1/responses", nil},
 		{"a stored conversation", conversation.body(), "/v1/responses", nil},
 		{"two lists", []byte(`{"messages":[],"messages":[]}`), "/v1/messages", nil},
@@ -193,7 +193,7 @@ func TestTransport_BaseFails(t *testing.T) {
 	broken := errors.New("no route")
 	c := &recorder{err: broken}
 	tr := small(t, transport.Options{Base: c})
-	r, err := http.NewRequest(http.MethodPost, "https://provider/v1/messages", bytes.NewReader(long(t, provider.FormatAnthropic).body()))
+	r, err := http.NewRequest(http.MethodPost, "https://provider/v1/messages", bytes.NewReader(longProgram(t, provider.FormatAnthropic).body()))
 	require.NoError(t, err)
 	_, err = tr.RoundTrip(r)
 	require.ErrorIs(t, err, broken)
