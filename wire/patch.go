@@ -104,8 +104,13 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 			return nil, err
 		}
 	}
-	if _, err := f.Decode(slices.Concat([]byte{'['}, bytes.Join(asBytes(was), []byte{','}), []byte{']'})); err != nil {
+	t, err := f.Decode(slices.Concat([]byte{'['}, bytes.Join(asBytes(was), []byte{','}), []byte{']'}))
+	if err != nil {
 		return nil, err
+	}
+	units := unitsOf(now)
+	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
 	msgs := make([][]*patchList, len(was))
@@ -119,7 +124,6 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 			f.read(l, &p.old)
 		}
 	}
-	units := unitsOf(now)
 	match := f.align(p.old, units)
 	p.settle(units, match)
 	alone := p.place(msgs, units, match)
