@@ -79,7 +79,7 @@ func about(c transport.Conversation) []string {
 func (p *Proxy) problem(c transport.Conversation) string {
 	var all []string
 	if c.Last.Error != "" {
-		all = append(all, fmt.Sprintf("The provider refused the last request (%d %s): %s", c.Last.Status, http.StatusText(c.Last.Status), c.Last.Error))
+		all = append(all, fmt.Sprintf("The provider refused the last request (%d %s): %s", c.Last.Status, http.StatusText(c.Last.Status), strings.TrimPrefix(c.Last.Error, "wire: the provider reports ")))
 	}
 	if c.History.Status().Window == 0 {
 		all = append(all, "The window of the model is not known; name it with -window.")

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -199,6 +200,15 @@ func TestProxy_Upstream(t *testing.T) {
 	assert.Contains(t, text, "convo proxy: no answer from "+strings.TrimPrefix(gone.URL, "http://"))
 	assert.Contains(t, log.String(), `level=WARN msg="proxy: no answer from the provider" host=`)
 	assert.Contains(t, p.Summary()[0], "refused: 1")
+
+	// Its certificate is not that of its name.
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	defer other.Close()
+	other.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	_, address = serve(t, other.URL, Options{})
+	status, text = send(t, http.MethodPost, address+"/v1/messages", body)
+	assert.Equal(t, http.StatusBadGateway, status)
+	assert.Contains(t, text, "certificate")
 
 	// It hangs, and the program goes away.
 	asked, left := make(chan struct{}), make(chan struct{})
