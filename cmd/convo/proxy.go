@@ -204,13 +204,14 @@ func serveProxy(l net.Listener, p *proxy.Proxy) (stop func()) {
 func (f *proxyFlags) announce(env *cli.Env, l net.Listener, address string, program []string) {
 	env.Note("convo: the conversations are shown at %s%s", address, proxy.Page)
 	if ap, err := netip.ParseAddrPort(l.Addr().String()); err == nil && !ap.Addr().IsLoopback() {
-		env.Note("convo: whoever reaches %s can read them and use the proxy", l.Addr())
+		env.Note("convo: everyone who reaches %s can read them and use the proxy", l.Addr())
 	}
 	if !f.compact {
 		env.Note("convo: nothing is changed; -compact keeps requests inside the window")
 	}
 	if len(program) == 0 {
-		env.Note("convo: set one of these for a program, or see convo proxy -h for those that read a file:\n%s", strings.Join(proxy.Variables(address), "\n"))
+		lines := slices.DeleteFunc(proxy.Variables(address), func(line string) bool { return !strings.Contains(line, "_BASE_URL=") })
+		env.Note("convo: set one of these for a program, or see convo proxy -h for those that read a file:\n%s", strings.Join(lines, "\n"))
 	} else if lines := fileLines(filepath.Base(program[0]), address); lines != "" {
 		env.Note("convo: to add once, since the program reads no variable:\n%s", lines)
 	}

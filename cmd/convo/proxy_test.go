@@ -225,7 +225,12 @@ func TestProxy_Misused(t *testing.T) {
 		assert.Contains(t, stderr, want, args)
 		assert.NotContains(t, stderr, key)
 	}
-	code, _, stderr := runs(strings.NewReader(""), "proxy", "-listen", ":0", "--", "./no-such-program")
+	code, _, stderr := runs(strings.NewReader(""), "proxy", "-listen", ":0", "--", "./no-such-folder/pi")
 	assert.Equal(t, notFound, code)
 	assert.Contains(t, stderr, "the program cannot be started")
+	assert.Regexp(t, `~/\.pi/agent/models\.json\n  \{"providers": \{"anthropic": \{"baseUrl": "http://127\.0\.0\.1:\d+"\},`, stderr)
+	assert.NotContains(t, stderr, "everyone")
+	_, _, stderr = runs(strings.NewReader(""), "proxy", "-compact", "-listen", "0.0.0.0:0", "--", "./no-such-program")
+	assert.Contains(t, stderr, "everyone who reaches ")
+	assert.NotContains(t, stderr, "nothing is changed")
 }

@@ -77,7 +77,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !p.pages.Allows(r.Host):
 		refuse(w, http.StatusForbidden, "the host is not allowed; use localhost, or name it with -host")
 	case !p.allowsOrigin(r.Header.Get("Origin")):
-		refuse(w, http.StatusForbidden, "the origin is not allowed: a website has no business here; name its host with -host if it has")
+		refuse(w, http.StatusForbidden, "the origin is not allowed; to let a website use the proxy, name its host with -host")
 	case r.URL.Path == Page:
 		p.pages.ServeHTTP(w, r)
 	case r.URL.Path == "/" && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
@@ -91,8 +91,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close ends what is left of the conversations, after the last request. It waits for requests
-// under way, which the server must have ended.
+// Close waits for the requests under way, which the server must have ended, and forgets the
+// conversations.
 func (p *Proxy) Close() error {
 	p.running.Lock()
 	defer p.running.Unlock()

@@ -180,6 +180,18 @@ func TestProxy_Secrets(t *testing.T) {
 	assert.NotContains(t, log.String(), secret)
 }
 
+// The newest keys are hidden, the longest first.
+func TestSecrets(t *testing.T) {
+	var s secrets
+	for i := range mostSecrets + 1 {
+		s.addOne("key-planted")
+		s.addOne(fmt.Sprint("key-planted-", i))
+	}
+	s.addOne("short")
+	assert.Len(t, s.list, mostSecrets)
+	assert.Equal(t, "[key] [key] short key-none", s.hide(fmt.Sprint("key-planted key-planted-", mostSecrets, " short key-none")))
+}
+
 // Whatever an upstream does, the program gets it, or an error that says which upstream it was.
 func TestProxy_Upstream(t *testing.T) {
 	const body = `{"model":"m","tools":[{"name":"read","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"q"}]}`

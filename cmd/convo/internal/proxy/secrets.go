@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Secrets are keys that clients have sent. They are kept in memory so that nothing that quotes
-// one, such as an error of a provider, is written with it.
+// Secrets are the newest keys that programs have sent. They are kept in memory, to hide them in
+// what quotes them, such as an error of a provider.
 type secrets struct {
 	mu   sync.Mutex
 	list []string
@@ -41,17 +41,15 @@ func (s *secrets) add(r *http.Request) {
 	}
 }
 
+// addOne adds a key, which is then the newest.
 func (s *secrets) addOne(v string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(v) < leastSecret || slices.Contains(s.list, v) {
+	if len(v) < leastSecret {
 		return
 	}
-	if len(s.list) == mostSecrets {
-		s.list = slices.Delete(s.list, 0, 1)
-	}
-	s.list = append(s.list, v)
-	slices.SortStableFunc(s.list, func(a, b string) int { return len(b) - len(a) }) // the longest is hidden first
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(slices.DeleteFunc(s.list, func(old string) bool { return old == v }), v)
+	s.list = s.list[max(len(s.list)-mostSecrets, 0):]
 }
 
 // isSecret reports whether a header or a parameter of this name has a key.
@@ -64,7 +62,8 @@ func isSecret(name string) bool {
 func (s *secrets) hide(text string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range s.list {
+	longest := func(a, b string) int { return len(b) - len(a) } // may hold others
+	for _, v := range slices.SortedFunc(slices.Values(s.list), longest) {
 		text = strings.ReplaceAll(text, v, "[key]")
 	}
 	return text
