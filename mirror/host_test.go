@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ type host struct {
 	seed  uint64
 	step  int
 	trace []string
+	log   []string // what the Mirror shows and has decided
 	r     *rand.Rand
 	codec mirror.Codec[*line]
 	opts  convo.Options
@@ -214,6 +216,7 @@ func (o *host) values() {
 	o.Helper()
 	view, err := o.m.View(o.h.Snapshot())
 	o.ok(err)
+	o.logged(view)
 	whole := map[string]bool{}
 	for _, e := range o.entries() {
 		whole[textOf(e)] = true
@@ -232,6 +235,8 @@ func (o *host) sync() {
 	o.ok(o.m.Sync(o.list))
 	o.adopt()
 	o.check()
+	data, err := o.m.Decisions()
+	o.log = append(o.log, fmt.Sprintf("step %d: %s %v", o.step, times.ReplaceAll(data, nil), err))
 }
 
 // adopt moves what the list holds by now out of added.
@@ -342,6 +347,7 @@ func (o *host) act() {
 		o.list = slices.Insert(o.list, at, l)
 		if err := o.m.Sync(o.list); err != nil {
 			o.true(errors.As(err, new(*mirror.PastError)), "%v", err)
+			o.log = append(o.log, err.Error())
 			o.list = slices.Delete(o.list, at, at+1)
 		}
 		o.sync()
@@ -426,6 +432,7 @@ func (o *host) edit() {
 	done, err := o.m.Follow(next)
 	if err != nil {
 		o.true(errors.As(err, new(*mirror.PastError)), "%v", err)
+		o.log = append(o.log, err.Error())
 		o.note("refused edit")
 		o.check()
 		return
@@ -523,41 +530,67 @@ func (o *host) reload() {
 	o.sync()
 }
 
+// A Mirror that compares values instead of decoding them shows and decides the same.
 func TestMirror_Host(t *testing.T) {
 	count := map[string]int{}
-	for seed := range long.Or[uint64](200, 10_000) {
-		r := rand.New(rand.NewPCG(seed, 47))
-		o := &host{
-			T: t, seed: seed, r: r, codec: byPlace, store: &convotest.MemStore{}, own: map[string]bool{},
-			texts: map[string]string{}, ids: map[string][]convo.ID{}, dropped: map[convo.ID]bool{}, count: count, since: map[*line]*line{}, stored: map[string]bool{},
+	for seed := range long.Or[uint64](100, 5_000) {
+		decodes, compares := live(t, seed, count, false), live(t, seed, count, true)
+		require.Equal(t, len(decodes.log), len(compares.log), "seed %d", seed)
+		for i, line := range decodes.log {
+			require.Equal(t, line, compares.log[i], "seed %d: %v", seed, compares.trace)
 		}
-		if seed%2 == 0 {
-			o.codec = byKey
-		}
-		o.opts = convo.Options{Limits: convo.Limits{Window: 1_500 + 500*r.IntN(3), Reserve: 200}, TagKey: "restart"}
-		o.opts.OnCompaction = o.report
-		if seed%4 > 1 {
-			o.opts.Roles = convo.Relaxed()
-		}
-		switch seed % 3 {
-		case 0:
-			o.opts.Strategy = convo.Truncate{}
-		case 1:
-			o.opts.Strategy = convo.Summarize{With: convotest.Canned{Text: "What was said."}}
-		}
-		h, err := convo.Open(context.Background(), o.store, "s", &o.opts)
-		o.ok(err)
-		o.h, o.m = h, mirror.New(h, o.codec)
-		o.list = []*line{newLine(convo.RoleSystem, "Be brief."), o.line(convo.RoleUser, "asks")}
-		o.sync()
-		for o.step = range 60 {
-			o.act()
-		}
-		o.h.Close()
 	}
 	t.Log(count)
 	require.Less(t, count["kept"], count["store"])
 	for _, what := range []string{"add", "results", "note", "store", "compact", "undo", "rewind", "edit", "reword", "resume", "open", "reload"} {
 		require.Positive(t, count[what], what)
+	}
+}
+
+// live returns a host after 60 steps, which are the same for the same seed.
+func live(t *testing.T, seed uint64, count map[string]int, compares bool) *host {
+	names = 0
+	r := rand.New(rand.NewPCG(seed, 47))
+	o := &host{
+		T: t, seed: seed, r: r, codec: byPlace, store: &convotest.MemStore{}, own: map[string]bool{},
+		texts: map[string]string{}, ids: map[string][]convo.ID{}, dropped: map[convo.ID]bool{}, count: count, since: map[*line]*line{}, stored: map[string]bool{},
+	}
+	if seed%2 == 0 {
+		o.codec = byKey
+	}
+	if compares {
+		o.codec.Same = sameLine
+	}
+	o.opts = convo.Options{Limits: convo.Limits{Window: 1_500 + 500*r.IntN(3), Reserve: 200}, TagKey: "restart"}
+	o.opts.OnCompaction = o.report
+	if seed%4 > 1 {
+		o.opts.Roles = convo.Relaxed()
+	}
+	switch seed % 3 {
+	case 0:
+		o.opts.Strategy = convo.Truncate{}
+	case 1:
+		o.opts.Strategy = convo.Summarize{With: convotest.Canned{Text: "What was said."}}
+	}
+	h, err := convo.Open(context.Background(), o.store, "s", &o.opts)
+	o.ok(err)
+	defer func() { o.h.Close() }()
+	o.h, o.m = h, mirror.New(h, o.codec)
+	o.list = []*line{newLine(convo.RoleSystem, "Be brief."), o.line(convo.RoleUser, "asks")}
+	o.sync()
+	for o.step = range 60 {
+		o.act()
+	}
+	return o
+}
+
+// times are those in Decisions.
+var times = regexp.MustCompile(`"20\d\d-[^"]*Z"`)
+
+// logged writes down what the Mirror shows.
+func (o *host) logged(view []*line) {
+	place := func(l *line) int { return slices.Index(o.list, l) }
+	for _, l := range view {
+		o.log = append(o.log, fmt.Sprintf("%d of the list, made of %d: %s %q %q", place(l), place(l.from), l.ID, l.Text, l.Results))
 	}
 }

@@ -54,6 +54,14 @@ type Codec[M any] struct {
 	// among the others. Nil: all are.
 	Key func(m M) string
 
+	// Same reports whether now says, byte for byte, what was says, as Decode reads it, so that it
+	// need not be decoded. It is called with a value and the one that had the same index in the
+	// newest list. Leave it nil if a message may be changed in place: was is the value that Sync
+	// got, not a copy, and a change of what it points to would not be noticed. With Same, the
+	// Mirror keeps all values of the newest list, also those whose messages have left the view.
+	// Nil: each Sync decodes the whole list.
+	Same func(was, now M) bool
+
 	// Once reports whether m is for one request only, such as a line that the framework
 	// writes because the list must not end with an answer. Such a message is not appended.
 	// Those at the end of the list are at the end of the view; they are not counted. Nil:
@@ -77,6 +85,8 @@ type Mirror[M any] struct {
 	filled  bool // the History had entries before the first Sync
 	seed    maphash.Seed
 	named   int                   // how many keys of its own the Mirror has given
+	met     *convo.Snapshot       // that view shows; nil: none yet
+	given   []given[M]            // the newest list, if the codec has Same
 	system  []*unit[M]            // the system messages in front of the list
 	list    []*unit[M]            // what came after them, in order
 	seen    []uint64              // what the model reads of each message of the newest list
@@ -239,7 +249,11 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 	m.meet(m.h.Snapshot())
 	var rows []*row[M]
 	for _, v := range msgs {
-		r, err := m.decode(v)
+		key, err := m.key(v)
+		if err != nil {
+			return err
+		}
+		r, err := m.decode(v, key)
 		if err != nil {
 			return err
 		}
@@ -248,7 +262,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 				return err
 			}
 			if u.host != "" && m.isTaken(u.host, rows) {
-				return &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
+				return &convo.RowError{Key: key, Fault: convo.RowTwice}
 			}
 			u.isOwn, u.at = true, -1 // meet finds out which call it answers
 			u.msg.Parts = slices.Clone(u.msg.Parts)
@@ -342,7 +356,8 @@ func (m *Mirror[M]) deliver() error {
 // [convo.Message.Sum]: where a value says the same in other words, the view keeps the one
 // that was sent, and a message with several results is the same as several messages. A key
 // that two messages have is a [*convo.RowError]. Other errors are those of Decode, SetSystem
-// and AppendRows. Sync takes time linear in the list.
+// and AppendRows. Sync takes time linear in the list, and decodes all of it unless the codec
+// has Same.
 //
 // A result that comes after another message, such as one that the user typed while a tool ran,
 // is put to the other results of its calls.
@@ -368,7 +383,7 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer catch(&err)
-	units, tail, err := m.read(list)
+	in, err := m.read(list)
 	if err != nil {
 		return done, err
 	}
@@ -378,20 +393,21 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 		m.filled = false
 	}
 	defer m.letGo()
-	front := 0
-	for front < len(units) && units[front].row.isSystem() {
-		front++
-	}
-	p, err := m.compare(s, units[front:], follow)
+	p, err := m.compare(s, in, follow)
 	if err != nil {
 		return done, err
 	}
 	if err := m.checkWaiting(); err != nil {
 		return done, err
 	}
+	for _, u := range in.system {
+		if err := m.load(p, u); err != nil {
+			return done, err
+		}
+	}
 	was := m.systemOf(s)
-	if front > 0 || len(m.system) > 0 {
-		if err := m.h.SetSystem(messagesOf(units[:front])...); err != nil {
+	if len(in.system) > 0 || len(m.system) > 0 {
+		if err := m.h.SetSystem(messagesOf(in.system)...); err != nil {
 			return done, err
 		}
 	}
@@ -405,12 +421,12 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 		err = m.commit(p)
 	}
 	if err != nil {
-		if front > 0 || len(m.system) > 0 {
+		if len(in.system) > 0 || len(m.system) > 0 {
 			err = errors.Join(err, m.h.SetSystem(was...))
 		}
 		return done, err
 	}
-	m.system, m.tail = units[:front], tail
+	m.system, m.tail = in.system, in.tail
 	if p.past != nil {
 		done = Followed{Past: p.past, Entries: len(m.view), Anew: p.from == 0}
 		for _, id := range m.ids {
@@ -419,8 +435,8 @@ func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {
 			}
 		}
 	}
-	for i, it := range p.items { // what is new in the list need not wait any more
-		if p.list[i] == it {
+	for i, it := range p.items[p.shared:] { // what is new in the list need not wait any more
+		if p.list[p.shared+i] == it {
 			if at := slices.IndexFunc(m.waiting, func(r *row[M]) bool { return len(r.units) > 0 && r.units[0].same(it) }); at >= 0 {
 				m.waiting = slices.Delete(m.waiting, at, at+1)
 			}
@@ -459,14 +475,18 @@ func (m *Mirror[M]) systemOf(s *convo.Snapshot) (msgs []convo.Message) {
 
 // letGo forgets the values whose entries are not in view, and the messages that the list has.
 func (m *Mirror[M]) letGo() {
-	shown := make(map[*row[M]]bool)
-	for _, u := range m.view {
-		shown[u.row] = true
+	show := func(is bool) {
+		for _, u := range m.view {
+			if u.row != nil {
+				u.row.shown = is
+			}
+		}
 	}
+	show(true)
 	var zero M
 	for _, units := range [][]*unit[M]{m.list, m.loose} {
 		for _, u := range units {
-			if u.row != nil && !shown[u.row] {
+			if u.row != nil && !u.row.shown {
 				u.row.value, u.row.held = zero, false
 			}
 			if u.listed {
@@ -474,8 +494,11 @@ func (m *Mirror[M]) letGo() {
 			}
 		}
 	}
+	show(false)
 	for _, u := range m.system {
-		u.msg = convo.Message{}
+		if m.codec.Same == nil {
+			u.msg = convo.Message{}
+		}
 	}
 }
 

@@ -86,6 +86,11 @@ var (
 	byKey   = mirror.Codec[*line]{Decode: decode, Encode: encode, Once: byPlace.Once, Key: func(l *line) string { return l.ID }}
 )
 
+// sameLine reports whether two lines are decoded to the same messages.
+func sameLine(was, now *line) bool {
+	return was.Role == now.Role && was.Text == now.Text && slices.Equal(was.Calls, now.Calls) && slices.Equal(was.Results, now.Results)
+}
+
 var names int
 
 func newLine(role convo.Role, text string) *line {

@@ -8,16 +8,15 @@ import (
 
 // A plan says how the History gets what a list holds.
 type plan[M any] struct {
-	items  []*unit[M] // of the list
+	*reading[M]
 	list   []*unit[M] // the unit that stands for each: one that is known, or the item itself
 	known  []*unit[M] // of the list before, as far as this one goes on with it
 	common int        // how many of known were found
 	follow bool       // the list may contradict what is known
 	joined map[*unit[M]]bool
-	calls  map[string]string // of calls whose IDs in the list are not those of their entries
-	wrong  []*unit[M]        // known units that the list contradicts
-	gone   []*unit[M]        // known units that the list does not hold any more
-	behind int               // how many items the list before began with
+	wrong  []*unit[M] // known units that the list contradicts
+	gone   []*unit[M] // known units that the list does not hold any more
+	behind int        // how many items the list before began with
 	append []*unit[M]
 	from   convo.ID // what stands from this entry on is taken back; 0: everything, -1: nothing
 	past   *PastError
@@ -25,22 +24,31 @@ type plan[M any] struct {
 
 // compare finds out which units of a list are known. A list that contradicts what the Mirror
 // has seen of it is a PastError; with follow, only one that has nothing in common with that.
-func (m *Mirror[M]) compare(s *convo.Snapshot, items []*unit[M], follow bool) (*plan[M], error) {
-	p := &plan[M]{items: items, known: m.list, follow: follow, joined: map[*unit[M]]bool{}, calls: map[string]string{}, from: -1}
+func (m *Mirror[M]) compare(s *convo.Snapshot, in *reading[M], follow bool) (*plan[M], error) {
+	p := &plan[M]{reading: in, known: m.list, follow: follow, joined: map[*unit[M]]bool{}, from: -1}
+	items := p.items
+	p.list = make([]*unit[M], 0, len(items))
 	last := convo.ID(0)
 	ended := 0 // how many items there are up to the newest answer that ended a turn
 	for i, it := range items {
 		u := m.recall(p, i, ended)
 		if u != nil {
 			last = max(last, u.id)
+			if !u.listed { // of one that the list has held, the message is needed only to append it again
+				if err := m.load(p, it); err != nil {
+					return nil, err
+				}
+			}
 			u.msg = it.msg
-			p.translate(s, u, it)
 		} else if err := m.depart(p, it, last); err != nil {
 			return nil, err
 		} else {
 			u = it
-			p.translateResults(it)
+			if err := m.translate(s, p, it); err != nil {
+				return nil, err
+			}
 		}
+		it.index, u.index = i, i
 		if p.list = append(p.list, u); it.isEnd {
 			ended = i + 1
 		}
@@ -191,42 +199,51 @@ func (m *Mirror[M]) rivals(p *plan[M], it *unit[M]) (wrong []*unit[M]) {
 	return wrong
 }
 
-// translate notes which IDs the calls of u have, if the list has others by now.
-func (p *plan[M]) translate(s *convo.Snapshot, u, it *unit[M]) {
-	if it.role != convo.RoleAssistant {
-		return
-	}
-	for _, id := range it.calls {
-		delete(p.calls, id)
-	}
-	if u.stand != inView {
-		return
-	}
-	e, _ := s.Find(u.id)
-	for i, c := range e.Message.ToolCalls() {
-		if i < len(it.calls) && it.calls[i] != "" && it.calls[i] != c.ID {
-			p.calls[it.calls[i]] = c.ID
-		}
-	}
+// indexOf returns where u is in the list, and whether it is.
+func (p *plan[M]) indexOf(u *unit[M]) (int, bool) {
+	return u.index, u.index < len(p.list) && p.list[u.index] == u
 }
 
-// translateResults gives the results of a new item the IDs that their calls have.
-func (p *plan[M]) translateResults(it *unit[M]) {
-	if it.role == convo.RoleAssistant {
-		for _, id := range it.calls {
-			delete(p.calls, id)
-		}
+// translate gives a new result the ID that its call has in the History, where the list has
+// another one by now.
+func (m *Mirror[M]) translate(s *convo.Snapshot, p *plan[M], it *unit[M]) error {
+	if it.role != convo.RoleTool || len(it.calls) == 0 || it.calls[0] == "" {
+		return nil
 	}
-	if it.role != convo.RoleTool || len(p.calls) == 0 {
-		return
+	id := p.callID(s, it.calls[0])
+	if id == it.calls[0] {
+		return nil
+	}
+	if err := m.load(p, it); err != nil {
+		return err
 	}
 	it.msg.Parts = slices.Clone(it.msg.Parts)
 	for i, part := range it.msg.Parts {
-		if r, ok := part.(convo.ToolResult); ok && p.calls[r.CallID] != "" {
-			r.CallID = p.calls[r.CallID]
+		if r, ok := part.(convo.ToolResult); ok {
+			r.CallID = id
 			it.msg.Parts[i] = r
 		}
 	}
+	return nil
+}
+
+// callID returns the ID that the newest call with an ID in the list has in the History.
+func (p *plan[M]) callID(s *convo.Snapshot, id string) string {
+	for i, u := range slices.Backward(p.list) {
+		it := p.items[i]
+		at := slices.Index(it.calls, id)
+		if it.role != convo.RoleAssistant || at < 0 {
+			continue
+		}
+		if u.stand == inView {
+			e, _ := s.Find(u.id)
+			if calls := e.Message.ToolCalls(); at < len(calls) {
+				return calls[at].ID
+			}
+		}
+		break
+	}
+	return id
 }
 
 // order finds out what has to be appended, so that the view has the order of the list. What the
@@ -278,6 +295,7 @@ func (m *Mirror[M]) wanted(p *plan[M]) (want []*unit[M]) {
 		}
 	}
 	loose := m.others(p)
+	want = make([]*unit[M], 0, len(p.list)+len(loose))
 	for i := range len(p.list) + 1 {
 		for len(loose) > 0 && (i == len(p.list) || loose[0].behind <= i) {
 			want, loose = append(want, loose[0]), loose[1:]
@@ -295,24 +313,22 @@ func (m *Mirror[M]) wanted(p *plan[M]) (want []*unit[M]) {
 // others returns the units in the view that the list does not hold, and finds out behind how many
 // units of the list each stands.
 func (m *Mirror[M]) others(p *plan[M]) (loose []*unit[M]) {
-	index := make(map[*unit[M]]int, len(p.list))
-	for i, u := range p.list {
-		index[u] = i
-	}
-	again := p.again()
-	next := len(p.list) // place of the unit of the list that stands behind it, also one that the list holds again
-	follows := make(map[*unit[M]]int)
-	for _, u := range slices.Backward(m.view) {
-		if i, ok := index[u]; ok {
-			next = i
-		} else if i, ok := again[u]; ok {
-			next = i
+	var follows map[*unit[M]]int // place of the unit of the list that stands behind it, also one that the list holds again
+	if len(p.wrong) > 0 {
+		follows = make(map[*unit[M]]int, len(m.view))
+		again, next := p.again(), len(p.list)
+		for _, u := range slices.Backward(m.view) {
+			if i, ok := p.indexOf(u); ok {
+				next = i
+			} else if i, ok := again[u]; ok {
+				next = i
+			}
+			follows[u] = next
 		}
-		follows[u] = next
 	}
 	before, wrong := 0, false // how many units the list has up to the last one that stands before it in the view
 	for _, u := range m.view {
-		i, ok := index[u]
+		i, ok := p.indexOf(u)
 		switch {
 		case ok:
 			before = max(before, i+1)
@@ -388,6 +404,12 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 	units, waits := p.ready()
 	msgs := make([]convo.Message, len(units))
 	for i, u := range units {
+		if n, ok := p.indexOf(u); ok {
+			if err := m.load(p, p.items[n]); err != nil {
+				return err
+			}
+			u.msg = p.items[n].msg
+		}
 		m.name(u)
 		msgs[i] = u.msg
 	}
@@ -453,40 +475,76 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 // takeValues gives units the values that the list has for them. A value that says the same
 // and is another one does not replace the one that was sent.
 func (m *Mirror[M]) takeValues(p *plan[M]) {
-	now := make(map[*unit[M]]*unit[M], len(p.items)) // of each item
-	for i, it := range p.items {
-		now[it] = p.list[i]
+	if n := len(p.rows); m.codec.Same != nil {
+		clear(m.given[min(n, len(m.given)):])
+		m.given = append(m.given[:min(n, len(m.given))], make([]given[M], max(n-len(m.given), 0))...)
 	}
-	isDone := make(map[*row[M]]bool)
-	for _, it := range p.items {
-		r := it.row
-		if isDone[r] {
-			continue
-		}
-		isDone[r] = true
-		was := now[it].row
-		isSame, isEqual := was != nil && was != r && len(was.units) == len(r.units), true // the same units; of the same bytes
-		for i, it := range r.units {
-			u := now[it]
-			isSame = isSame && was.units[i] == u
-			isEqual = isEqual && u.exact == it.exact && slices.Equal(u.calls, it.calls)
-		}
+	for i, r := range p.rows {
+		g := given[M]{value: p.values[i], row: r}
 		switch {
-		case isSame && was.held && !isEqual:
-			continue
-		case isSame:
-			was.value, was.held = r.value, true
-		}
-		for i, it := range r.units {
-			u := now[it]
-			switch {
-			case u == it:
-			case isSame:
-				u.exact, u.calls = it.exact, it.calls
-			case isEqual || u.row == nil || !u.row.held:
-				u.row, u.exact, u.calls = r, it.exact, it.calls
-				r.units[i] = u
+		case r == nil || len(r.units) == 0 || i < p.heads:
+		case r.units[0].index < p.shared:
+			r.value, r.held = g.value, true
+		default:
+			items := r.units
+			m.takeValue(p, r)
+			if m.codec.Same != nil {
+				p.settle(&g, items)
 			}
 		}
+		if m.codec.Same != nil {
+			m.given[i] = g
+		}
+	}
+}
+
+// takeValue gives units the value of r.
+func (m *Mirror[M]) takeValue(p *plan[M], r *row[M]) {
+	items, was := r.units, p.list[r.units[0].index].row
+	isSame, isEqual := was != nil && was != r && len(was.units) == len(items), true // the same units; of the same bytes
+	for i, it := range items {
+		u := p.list[it.index]
+		isSame = isSame && was.units[i] == u
+		isEqual = isEqual && u.exact == it.exact && slices.Equal(u.calls, it.calls)
+	}
+	switch {
+	case isSame && was.held && !isEqual:
+		return
+	case isSame:
+		was.value, was.held = r.value, true
+	}
+	if !isSame {
+		r.units = slices.Clone(items) // settle needs them
+	}
+	for i, it := range items {
+		u := p.list[it.index]
+		switch {
+		case u == it:
+		case isSame:
+			u.exact, u.calls = it.exact, it.calls
+		case isEqual || u.row == nil || !u.row.held:
+			u.row, u.exact, u.calls = r, it.exact, it.calls
+			r.units[i] = u
+		}
+	}
+}
+
+// settle finds out what the next list can share of a value that was decoded to items: its row,
+// if that has the same units and they are as if they had been decoded from it.
+func (p *plan[M]) settle(g *given[M], items []*unit[M]) {
+	r := p.list[items[0].index].row
+	isClean := r != nil && len(r.units) == len(items)
+	for i, it := range items {
+		u := p.list[it.index]
+		isClean = isClean && r.units[i] == u && u.row == r && u.host == it.host && u.isPart == it.isPart && u.exact == it.exact && slices.Equal(u.calls, it.calls)
+	}
+	if isClean {
+		g.row = r
+		return
+	}
+	g.items = items
+	for _, it := range items {
+		it.read()
+		it.msg = convo.Message{}
 	}
 }

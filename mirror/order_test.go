@@ -453,6 +453,32 @@ func TestAdd_ResultOfAnOpenCall(t *testing.T) {
 	})
 }
 
+// The results of parallel calls come one by one, and each is known by its call.
+func TestAdd_ResultsOneByOne(t *testing.T) {
+	codec := byPlace
+	codec.Decode = func(l *line) ([]convo.Message, error) {
+		msgs, err := decode(l)
+		if l.Role == convo.RoleTool {
+			msgs[0].Parts = []convo.Part{convo.ToolResult{CallID: l.Calls[0], Parts: []convo.Part{convo.Text(l.Text)}}}
+		}
+		return msgs, err
+	}
+	result := func(call, text string) *line {
+		l := newLine(convo.RoleTool, text)
+		l.Calls, l.Results = []string{call}, []string{text}
+		return l
+	}
+	h, m := newMirror(t, nil, codec)
+	list := []*line{newLine(convo.RoleUser, "Hello"), step("looking", 2, 1)[0]}
+	require.NoError(t, m.Sync(list))
+	one, two := result("c0", "one"), result("c1", "two")
+	require.NoError(t, m.Add(one))
+	require.NoError(t, m.Add(two))
+	look(t, h, m)
+	require.ErrorAs(t, m.Sync(append(slices.Clone(list), one, result("c1", "edited"))), new(*mirror.PastError))
+	syncs(t, h, m, append(list, one, two))
+}
+
 // A message that waited, and can't be appended any more, is an error once, and takes nothing of
 // the list with it.
 // The list is what counts, as for any other message.

@@ -179,14 +179,11 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 		return nil, done, err
 	}
 	m = empty[M](nil, codec)
-	items, _, err := m.read(list)
+	read, err := m.read(list)
 	if err != nil {
 		return nil, done, err
 	}
-	for len(items) > 0 && items[0].row.isSystem() {
-		items = items[1:]
-	}
-	last, err := m.resumeList(&in, items, shorter, &done)
+	last, err := m.resumeList(&in, read.items, shorter, &done)
 	if err != nil {
 		return m, done, err
 	}

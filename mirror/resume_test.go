@@ -18,7 +18,12 @@ import (
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
-var codecs = map[string]mirror.Codec[*line]{"by place": byPlace, "by key": byKey}
+var codecs = map[string]mirror.Codec[*line]{"by place": byPlace, "by key": byKey, "by place, same": comparing(byPlace), "by key, same": comparing(byKey)}
+
+func comparing(codec mirror.Codec[*line]) mirror.Codec[*line] {
+	codec.Same = sameLine
+	return codec
+}
 
 func small() *convo.Options {
 	return &convo.Options{Limits: convo.Limits{Window: 2_000, Reserve: 200}, TagKey: "restart"}

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,6 +28,7 @@ type unit[M any] struct {
 	exact  uint64   // see sum; of the value of row
 	calls  []string // IDs of the calls in the value of row, or of those that it answers
 
+	index  int           // in the items of the plan that it is in
 	early  bool          // it was compacted before the Mirror was made, so that its ID is not known
 	listed bool          // the newest list holds it
 	place  int           // in that list, after the system messages
@@ -49,8 +51,10 @@ const (
 // A row is a value of the framework.
 type row[M any] struct {
 	value M
-	held  bool // value is set
-	index int  // in the list that it was read from
+	held  bool   // value is set
+	shown bool   // only used by letGo
+	key   string // of the framework
+	index int    // in the list that it was read from
 	units []*unit[M]
 }
 
@@ -96,38 +100,117 @@ func (m *Mirror[M]) name(u *unit[M]) {
 	u.msg.Key = u.key
 }
 
-// read decodes a list, and returns the messages at its end that are for one request.
-func (m *Mirror[M]) read(list []M) (units []*unit[M], tail []M, err error) {
-	isTaken := make(map[string]bool) // keys
-	front := true                    // only system messages have come so far
+// A reading is a list that was read.
+type reading[M any] struct {
+	values []M
+	rows   []*row[M]  // of each value; nil: it is for one request
+	system []*unit[M] // the system messages in front
+	items  []*unit[M] // what comes after them
+	tail   []M        // what stands at the end for one request
+	heads  int        // how many values are in front of the first message that is no system message
+	shared int        // how many items are the units of the list before themselves
+}
+
+// A given is a value of the newest list.
+type given[M any] struct {
+	value M
+	row   *row[M]    // nil: it is for one request
+	items []*unit[M] // what it was decoded to; nil: units of the list, which are those of row
+}
+
+// again returns what decode returns for a value that is the same.
+func (g *given[M]) again(v M) *row[M] {
+	r, items := &row[M]{value: v, held: true, key: g.row.key}, g.items
+	if items == nil {
+		items = g.row.units
+	}
+	for _, it := range items {
+		r.units = append(r.units, &unit[M]{row: r, msg: it.msg, role: it.role, exact: it.exact, sum: it.sum, calls: it.calls, host: it.host, isPart: it.isPart, isEnd: it.isEnd})
+	}
+	return r
+}
+
+// read reads a list. What is the same as in the list before is not decoded. As far as nothing
+// has changed, its items are the units of that list themselves.
+func (m *Mirror[M]) read(list []M) (*reading[M], error) {
+	in := &reading[M]{values: list, rows: make([]*row[M], len(list))}
+	var isTaken map[string]bool // keys of rows that are not shared
+	shares := false
 	for i, v := range list {
-		once, err := m.once(v)
-		if once {
-			tail = append(tail, v)
+		r, err := m.readValue(i, v)
+		if err == nil && r == nil {
+			in.tail = append(in.tail, v)
 			continue
 		}
-		var r *row[M]
-		if err == nil {
-			r, err = m.decode(v)
+		if err == nil && in.heads == i-len(in.tail) && r.isSystem() {
+			in.heads = i + 1
 		}
-		if err == nil && len(r.units) > 0 {
-			front = front && r.isSystem()
-		}
-		if err == nil && len(r.units) > 0 && !front {
-			if key := r.units[0].host; key != "" && isTaken[key] {
-				err = &convo.RowError{Key: m.codec.Key(v), Fault: convo.RowTwice}
-			} else {
+		if err == nil && len(r.units) > 0 && in.heads <= i {
+			key, isShared := r.units[0].host, r.isShared()
+			if key != "" && (isTaken[key] || shares && !isShared && in.shares(key)) {
+				err = &convo.RowError{Key: r.key, Fault: convo.RowTwice}
+			}
+			if shares = shares || isShared; !isShared {
+				if isTaken == nil {
+					isTaken = make(map[string]bool)
+				}
 				isTaken[key] = true
 			}
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("mirror: message %d: %w", i, err)
+			return nil, fmt.Errorf("mirror: message %d: %w", i, err)
 		}
-		r.index, tail = i, nil
-		units = append(units, r.units...)
+		r.index, in.rows[i], in.tail = i, r, nil
 	}
-	pair(units)
-	return units, tail, nil
+	if !m.arrange(in) {
+		for i, r := range in.rows {
+			if r != nil && r.isShared() {
+				in.rows[i] = m.given[i].again(list[i])
+				in.rows[i].index = i
+			}
+		}
+		m.arrange(in)
+	}
+	return in, nil
+}
+
+// isShared reports whether r is of the list before, and not made for the one that is read.
+func (r *row[M]) isShared() bool { return len(r.units) > 0 && r.units[0].listed }
+
+// shares reports whether a shared row has a key.
+func (in *reading[M]) shares(key string) bool {
+	return slices.ContainsFunc(in.rows, func(r *row[M]) bool { return r != nil && r.isShared() && r.units[0].host == key })
+}
+
+// readValue returns the row of the value with index i, or nil if that is for one request. It may
+// be that of the list before.
+func (m *Mirror[M]) readValue(i int, v M) (*row[M], error) {
+	once, err := m.once(v)
+	if once || err != nil {
+		return nil, err
+	}
+	key, err := m.key(v)
+	if err != nil {
+		return nil, err
+	}
+	if i < len(m.given) && m.given[i].row != nil && m.given[i].row.key == key {
+		g := &m.given[i]
+		same, err := m.same(g.value, v)
+		switch {
+		case err != nil:
+			return nil, err
+		case same && g.items == nil && g.row.isShared():
+			return g.row, nil
+		case same:
+			return g.again(v), nil
+		}
+	}
+	return m.decode(v, key)
+}
+
+func (m *Mirror[M]) same(was, now M) (is bool, err error) {
+	defer catch(&err)
+	return m.codec.Same(was, now), nil
 }
 
 func (m *Mirror[M]) once(v M) (is bool, err error) {
@@ -135,18 +218,23 @@ func (m *Mirror[M]) once(v M) (is bool, err error) {
 	return m.codec.Once != nil && m.codec.Once(v), nil
 }
 
-// decode returns the row of a value.
-func (m *Mirror[M]) decode(v M) (r *row[M], err error) {
+func (m *Mirror[M]) key(v M) (key string, err error) {
+	defer catch(&err)
+	if m.codec.Key != nil {
+		key = m.codec.Key(v)
+	}
+	return key, nil
+}
+
+// decode returns the row of a value with a key.
+func (m *Mirror[M]) decode(v M, key string) (r *row[M], err error) {
 	defer catch(&err)
 	msgs, err := m.codec.Decode(v)
 	if err != nil {
 		return nil, err
 	}
-	key := ""
-	if m.codec.Key != nil {
-		key = text.Valid(m.codec.Key(v)) // as Append keeps it
-	}
-	r = &row[M]{value: v, held: true}
+	r = &row[M]{value: v, held: true, key: key}
+	key = text.Valid(key) // as Append keeps it
 	for _, msg := range split(msgs) {
 		msg.Key = ""
 		u := &unit[M]{row: r, msg: msg, role: msg.Role, exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
@@ -157,6 +245,25 @@ func (m *Mirror[M]) decode(v M) (r *row[M], err error) {
 		r.units = append(r.units, u)
 	}
 	return r, nil
+}
+
+// load decodes the value of an item that was not decoded, since its message is needed.
+func (m *Mirror[M]) load(p *plan[M], it *unit[M]) error {
+	if it.msg.Role != "" {
+		return nil
+	}
+	i, units := it.row.index, it.row.units
+	r, err := m.decode(p.values[i], it.row.key)
+	if err == nil && len(r.units) != len(units) {
+		err = errors.New("the value is the same as before, and Decode returns another number of messages")
+	}
+	if err != nil {
+		return fmt.Errorf("mirror: message %d: %w", i, err)
+	}
+	for k, u := range units {
+		u.msg = r.units[k].msg
+	}
+	return nil
 }
 
 // split returns msgs with each result in a message of its own.
@@ -189,9 +296,38 @@ func callsOf(msg *convo.Message) (ids []string) {
 	return ids
 }
 
+// arrange puts the units of the rows in order. It reports whether those that are shared are the
+// first ones, as they were in the list before.
+func (m *Mirror[M]) arrange(in *reading[M]) bool {
+	in.system, in.items, in.shared = nil, make([]*unit[M], 0, len(m.list)+8), 0
+	for i, r := range in.rows {
+		switch {
+		case r == nil:
+		case i < in.heads:
+			in.system = append(in.system, r.units...)
+		default:
+			in.items = append(in.items, r.units...)
+		}
+	}
+	if !pair(in.items) {
+		return false
+	}
+	for i, u := range in.items {
+		if !u.listed {
+			continue
+		}
+		if i != in.shared || i >= len(m.list) || m.list[i] != u {
+			return false
+		}
+		in.shared++
+	}
+	return true
+}
+
 // pair adds to what the model reads of each result which call it answers, and puts results
-// that follow one another in the order of their calls.
-func pair[M any](units []*unit[M]) {
+// that follow one another in the order of their calls. It reports whether those of the list
+// before answer what they did.
+func pair[M any](units []*unit[M]) bool {
 	gather(units)
 	var calls []string
 	for i := 0; i < len(units); i++ {
@@ -205,11 +341,15 @@ func pair[M any](units []*unit[M]) {
 			if ids := units[i].calls; len(ids) > 0 && ids[0] != "" {
 				at = slices.Index(calls, ids[0])
 			}
+			if units[i].listed && units[i].at != at {
+				return false
+			}
 			units[i].at = at
 		}
 		slices.SortStableFunc(units[from:i], func(a, b *unit[M]) int { return a.at - b.at })
 		i--
 	}
+	return true
 }
 
 // gather puts a result that comes after another message to the other results of its calls.
@@ -219,7 +359,7 @@ func gather[M any](units []*unit[M]) {
 	for i, u := range units {
 		if u.role != convo.RoleTool {
 			if len(u.calls) > 0 {
-				open, end = slices.Clone(u.calls), i+1
+				open, end = append(open[:0], u.calls...), i+1
 			}
 			continue
 		}
@@ -299,26 +439,40 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 			u.stand = hasLeft
 		}
 	}
-	for _, u := range m.list {
-		stand(u)
+	front := m.front(s)
+	kept := 0 // how many units of view are in it still
+	if m.met != nil {
+		kept = min(max(s.Same(m.met)-front, 0), len(m.view))
 	}
-	for _, u := range m.loose {
-		stand(u)
+	last := convo.ID(0)
+	if kept > 0 {
+		last = m.ids[kept-1]
 	}
-	clear(m.view)
-	m.view, m.ids = m.view[:0], m.ids[:0]
+	for _, units := range [][]*unit[M]{m.list, m.loose} {
+		for _, u := range units {
+			if u.stand != inView || u.id > last {
+				stand(u)
+			}
+		}
+	}
+	clear(m.view[kept:])
+	m.met, m.view, m.ids = s, m.view[:kept], m.ids[:kept]
 	var others []*unit[M] // that were not seen before, and that no unit of the list follows so far
 	var calls []string    // of the newest entry that is no result
-	front := m.front(s)
-	for i, e := range s.All() {
-		if i < front {
-			continue
-		}
-		u := m.find(e)
+	from := front + kept
+	for from > front && from < s.Len() && m.view[from-front-1].role == convo.RoleTool {
+		from--
+	}
+	for i := max(from-1, front); i < s.Len(); i++ {
+		e, _ := s.At(i)
 		msg := e.Message
 		if msg.Role != convo.RoleTool {
 			calls = callsOf(&msg)
 		}
+		if i < front+kept {
+			continue
+		}
+		u := m.find(e)
 		if u == nil {
 			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, sum: max(msg.Sum(), 1), calls: callsOf(&msg), msg: msg, behind: len(m.seen)}
 			if msg.Role == convo.RoleTool {
@@ -344,9 +498,10 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		m.view, m.ids = append(m.view, u), append(m.ids, e.ID)
 	}
 	m.rest = 0
-	for _, u := range m.list {
+	for _, u := range slices.Backward(m.list) {
 		if u.stand == inView || u.stand == covered {
 			m.rest = u.place + 1
+			break
 		}
 	}
 	for _, u := range m.loose {

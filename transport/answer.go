@@ -190,7 +190,10 @@ func (w *watcher) end() {
 	var err error
 	defer w.x.leave()
 	defer guard(&err)
-	_ = w.x.talk.recordUsage(w.x.s, w.usage()) // usage that makes no sense is logged by the History
+	if u := w.usage(); u.Input > 0 {
+		_ = w.x.talk.recordUsage(w.x.s, u) // what makes no sense is logged by the History
+		w.x.keepAnswered()
+	}
 }
 
 // usage returns the usage that the answer has reported.

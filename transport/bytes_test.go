@@ -8,13 +8,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/transport"
 )
 
@@ -137,10 +137,6 @@ func randomBody(t *testing.T, r *rand.Rand, p *program) []byte {
 
 // Without a compaction, both sides get each other's bytes, whatever they are.
 func TestTransport_SameBytes(t *testing.T) {
-	n := 4000
-	if os.Getenv("CONVO_LONG") != "" {
-		n = 100_000
-	}
 	r := rand.New(rand.NewPCG(1, 2))
 	u := &upstream{}
 	trs := []*transport.Transport{transport.New(transport.Options{Base: u}), transport.New(transport.Options{Base: u, Watch: true})}
@@ -150,7 +146,7 @@ func TestTransport_SameBytes(t *testing.T) {
 			programs = append(programs, &program{t: t, format: format, model: "m", system: "s"})
 		}
 	}
-	for range n {
+	for range long.Or(4000, 100_000) {
 		u.random(r)
 		p := programs[r.IntN(len(programs))]
 		p.stream = r.IntN(2) == 0

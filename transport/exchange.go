@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -32,7 +33,8 @@ type exchange struct {
 	talk *talk
 	n    int // values of the list
 	s    *convo.Snapshot
-	sent []byte // the body that is sent
+	sent []byte   // the body that is sent
+	raw  [][]byte // the messages in it; nil: as they came
 }
 
 // begin finds out what is to be sent.
@@ -168,13 +170,16 @@ func (x *exchange) follow(c choice) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := k.mirror.History()
-	if err := x.setModel(h); err != nil {
-		return err
-	}
 	var err error
-	if c.goesBack {
+	if !x.api.isCount {
+		err = x.setModel(h)
+	}
+	switch {
+	case err != nil:
+		return err
+	case c.goesBack:
 		_, err = k.mirror.Follow(c.list)
-	} else {
+	default:
 		err = k.mirror.Sync(c.list)
 	}
 	if err != nil {
@@ -186,14 +191,14 @@ func (x *exchange) follow(c choice) error {
 		return nil
 	}
 	s, _, err := h.Prepare(x.r.Context())
-	if err != nil {
-		return err
+	if err != nil { // it does not fit, and the provider will say so
+		if errors.As(err, new(*convo.FloorError)) { // whose text has figures
+			err = errors.New("it is too large, and nothing in it may be removed")
+		}
+		x.t.tell(err.Error())
+		s = h.Snapshot()
 	}
-	view, err := k.mirror.View(s)
-	if err != nil {
-		return err
-	}
-	return x.write(s, view)
+	return x.write(s)
 }
 
 // setModel sets the model and the tools of the History, if they have changed.
@@ -220,16 +225,21 @@ func (x *exchange) setModel(h *convo.History) error {
 	return h.SetToolsKey(key)
 }
 
-// write sets the body for a view. The lock of the talk must be held.
-func (x *exchange) write(s *convo.Snapshot, view []*value) error {
-	raw, isWhole, err := x.talk.raws(view, x.n)
+// write sets the body for a snapshot. The lock of the talk must be held.
+func (x *exchange) write(s *convo.Snapshot) error {
+	k := x.talk
+	if x.s, x.sent, x.raw = s, x.came, nil; !k.cuts && k.mirror.History().Status().LastEdit.IsZero() {
+		return nil
+	}
+	view, err := k.mirror.View(s)
 	if err != nil {
 		return err
 	}
-	if x.s, x.sent = s, x.came; isWhole || !x.talk.cuts && x.talk.mirror.History().Status().LastEdit.IsZero() {
-		return nil
+	raw, isWhole, err := k.raws(view, x.n)
+	if err != nil || isWhole {
+		return err
 	}
-	x.sent = splice(x.plain, x.list, raw)
+	x.sent, x.raw = splice(x.plain, x.list, raw), raw
 	x.decide()
 	return nil
 }
@@ -315,11 +325,17 @@ func (x *exchange) recover(refused error) bool {
 	defer k.mu.Unlock()
 	err := func() (err error) {
 		defer guard(&err)
-		s, view, err := k.recover(x.r.Context(), x.s, refused)
-		if err != nil {
+		h := k.mirror.History()
+		body := overflow.Body{JSON: x.sent} // in which a path of the refusal is looked up
+		if x.api.name == wire.FormatAnthropic {
+			body.Paths = overflow.Dotted
+		}
+		overflow.Encoded(x.s, body)
+		defer overflow.Encoded(x.s, overflow.Body{})
+		if _, _, err := h.Recover(x.r.Context(), x.s, refused); err != nil {
 			return err
 		}
-		return x.write(s, view)
+		return x.write(h.Snapshot())
 	}()
 	if err != nil && !errors.Is(err, refused) {
 		x.t.o.Logger.Warn("transport: a refused request can't be made smaller", "cause", err)

@@ -1,8 +1,9 @@
 package transport
 
 import (
-	"context"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
@@ -18,6 +19,8 @@ type talk struct {
 	limits convo.Limits
 	cuts   bool // Append may cut results
 
+	answered atomic.Pointer[answered] // the newest one
+
 	// These belong to the Transport and are guarded by its mutex.
 	front  []*value // the system text that the newest list begins with
 	values []*value // what follows
@@ -30,8 +33,9 @@ type talk struct {
 	pasts  []past
 
 	mu      sync.Mutex // held while a list is taken over; protects following
-	tools   string     // see toolsKey; the limits count them
-	decided uint64     // Status.Decisions of what pasts have
+	written map[*value]written
+	tools   string // see toolsKey; the limits count them
+	decided uint64 // Status.Decisions of what pasts have
 }
 
 // A past is what a conversation had decided when its list had a length.
@@ -56,46 +60,74 @@ func codec(a api) mirror.Codec[*value] {
 		},
 		Encode: func(msg convo.Message, was **value) (*value, error) {
 			if was != nil {
-				return &value{was: *was, now: msg}, nil
+				return &value{was: *was, msgs: []convo.Message{msg}}, nil
 			}
 			raw, err := a.encode(msg)
-			return &value{raw: raw, now: msg}, err
+			return &value{raw: raw}, err
 		},
+		Same:  func(was, now *value) bool { return was.same(now) },
 		Seals: wire.SealsByModel.Checks,
 	}
 }
 
 // raws returns the raw messages of a view, and whether the list, which has n values, may be sent as
-// it is: all of it is in view, unchanged.
+// it is: all of it is in view, unchanged. The lock of k must be held.
 func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error) {
 	own := 0
+	written := make(map[*value]written)
 	for i := 0; i < len(view); {
 		v := view[i]
 		if i++; v.sum != 0 {
 			own++
 		}
 		switch {
-		case v.isSystem:
+		case v.isSystem, v.was != nil && v.was.isSystem: // no compaction changes it
 			continue
 		case v.was == nil:
 			raw = append(raw, v.raw...)
 			continue
 		}
-		now := []convo.Message{v.now}
+		now := slices.Clone(v.msgs)
 		for i < len(view) && view[i].was == v.was {
-			now = append(now, view[i].now)
+			now = append(now, view[i].msgs...)
 			i++
 		}
-		if v.was.isSystem { // which no compaction changes
-			continue
-		}
-		patched, err := k.api.format.Patch(rawsOf(v.was.raw), now...)
+		w, err := k.write(v.was, now)
 		if err != nil {
 			return nil, false, err
 		}
-		raw = append(raw, bytesOf(patched)...)
+		written[v.was] = w
+		raw = append(raw, w.raw...)
 	}
+	k.written = written
 	return raw, own == n, nil
+}
+
+// A written is what a compaction has made of the raw messages of a value.
+type written struct {
+	now uint64 // a fingerprint of what it says now
+	raw [][]byte
+}
+
+// write returns the raw messages of a value that says something else now.
+func (k *talk) write(was *value, now []convo.Message) (written, error) {
+	sum := was.sum
+	for _, m := range now {
+		sum = mix(sum, m.Sum())
+		for _, p := range m.Parts { // which Sum leaves out
+			switch p := p.(type) {
+			case convo.Reasoning:
+				sum = mix(sum, keyed(p.Text, p.Signature+p.Encrypted))
+			case convo.ToolResult:
+				sum = mix(sum, keyed(p.CallID, ""))
+			}
+		}
+	}
+	if w, ok := k.written[was]; ok && w.now == sum {
+		return w, nil
+	}
+	raw, err := k.api.format.Patch(rawsOf(was.raw), now...)
+	return written{sum, bytesOf(raw)}, err
 }
 
 // decide stores what the conversation has decided beside the list that it has decided it for.
@@ -119,15 +151,4 @@ func (k *talk) recordUsage(s *convo.Snapshot, u convo.Usage) error {
 		return nil
 	}
 	return k.mirror.History().RecordUsage(s, u)
-}
-
-// recover makes the conversation smaller after a request was refused as too long.
-func (k *talk) recover(ctx context.Context, s *convo.Snapshot, cause error) (*convo.Snapshot, []*value, error) {
-	h := k.mirror.History()
-	if _, _, err := h.Recover(ctx, s, cause); err != nil {
-		return nil, nil, err
-	}
-	s = h.Snapshot()
-	view, err := k.mirror.View(s)
-	return s, view, err
 }

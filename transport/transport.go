@@ -1,5 +1,3 @@
-// Package transport keeps the conversations of programs that know nothing of convo inside their
-// windows: it stands between a program and its provider.
 package transport
 
 import (
@@ -35,6 +33,14 @@ type Options struct {
 	// begin with the same messages. Nil or "": the name that the program itself sends, see
 	// [Conversation.Key], if it does.
 	Key func(*http.Request) string
+
+	// SummaryModel is the model that writes the summaries, at the provider of the
+	// conversation and with the credentials of its newest request that was answered; "*" is the
+	// model of the conversation itself, whose prompt cache is used where that costs less. It is
+	// not asked while requests fit, at most four summaries are written at a time, and a call
+	// takes at most a minute; if it fails, [convo.Extract] writes the summary. Empty: Extract
+	// writes all. It has no effect on options of History that have a Strategy.
+	SummaryModel string
 
 	// Watch leaves all requests as they are. The conversations are followed and can be looked
 	// at; nothing is compacted.
@@ -92,7 +98,8 @@ type Transport struct {
 	told   map[string]bool
 	closed bool
 
-	saving sync.Mutex
+	saving    sync.Mutex
+	summaries chan struct{} // holds one value for each summary that a model writes
 }
 
 // New returns a Transport.
@@ -106,7 +113,7 @@ func New(o Options) *Transport {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}}
+	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, summaries: make(chan struct{}, mostSummaries)}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -119,7 +126,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.tell("the body is signed; use the module clients/convobedrock")
 		return t.o.Base.RoundTrip(r)
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, int64(t.o.MaxBody)+1))
+	body, err := read(r.Body, r.ContentLength, t.o.MaxBody+1)
 	if err != nil {
 		_ = r.Body.Close()
 		return nil, err
@@ -140,6 +147,16 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.o.Base.RoundTrip(request(r, body))
 	}
 	return x.run()
+}
+
+// read reads at most so many bytes.
+func read(r io.Reader, expected int64, most int) ([]byte, error) {
+	var b bytes.Buffer
+	if expected > 0 {
+		b.Grow(int(min(expected, int64(most))) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(io.LimitReader(r, int64(most)))
+	return b.Bytes(), err
 }
 
 // request returns r with a body, which may be sent several times.

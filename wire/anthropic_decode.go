@@ -10,12 +10,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Decode reads a request, a response, a list of messages or one message.
-// Results in a user message become a tool message. Adjacent assistant
-// messages with calls become one message, as in the API. A message with the
-// role system becomes a user message with an opaque part. The container of an
-// answer is in the Origin of its message; that of a request is in the Origin of
-// the last assistant message.
+// Decode reads a request, a response, a list of messages or one message. An
+// assistant message alone is a response if it has a field that only responses
+// have, such as type or usage. Results in a user message become a tool message.
+// Adjacent assistant messages with calls become one message, as in the API. A
+// message with the role system becomes a user message with an opaque part. The
+// container of an answer is in the Origin of its message; that of a request is
+// in the Origin of the last assistant message.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
 	if err := d.decode(data); err != nil {

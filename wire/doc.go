@@ -93,6 +93,15 @@
 //	s := wire.OpenAIChat{}.Stream()
 //	for delta, err := range wire.Read(resp.Body, s) {
 //
+// # Messages of other programs
+//
+// All formats are a [Patcher]: Patch writes the changes of a compaction into messages that
+// another program made, and keeps all other bytes of them.
+//
+//	t, err := wire.OpenAIChat{}.Decode(raw)
+//	// ... t.Messages go into a History, and now is what is left of them
+//	messages, err := wire.OpenAIChat{}.Patch([]json.RawMessage{raw}, now...)
+//
 // # Errors
 //
 // Also pass the answer of a server that refused a request to Decode. It returns a

@@ -188,11 +188,32 @@ func read(path, want string, data []byte, to any) error {
 				return nil
 			}
 		}
+	case *[]map[string]json.RawMessage:
+		if list, ok := objectsIn(document(path, data)); ok {
+			*to = list
+			return nil
+		}
+	case *int:
+		if len(data) == 1 && '0' <= data[0] && data[0] <= '9' {
+			*to = int(data[0] - '0')
+			return nil
+		}
 	}
 	if err := json.Unmarshal(data, to); err != nil {
 		return decodeError(path, want, data, err)
 	}
 	return nil
+}
+
+// objectsIn returns the fields of the objects in an array, and whether data is an array of
+// objects alone.
+func objectsIn(data []byte) ([]map[string]json.RawMessage, bool) {
+	values, ok := strictjson.SplitArray(data)
+	list := make([]map[string]json.RawMessage, len(values))
+	for i := 0; ok && i < len(values); i++ {
+		list[i], ok = strictjson.SplitObject(values[i])
+	}
+	return list, ok
 }
 
 // A spot is the place of a value in a document. Its path is only written for errors and

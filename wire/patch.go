@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Patcher is a [Format] that writes changes of messages into the JSON from which they were
@@ -27,11 +27,13 @@ type Patcher interface {
 	// writes it as Encode does. A block without its parts is removed, and so is a message without
 	// its blocks. A block keeps its cache mark, also if now has none.
 	//
-	// Decode of what Patch returns says what now says, without its blank texts. Some changes need
-	// others: a call of Gemini that loses its signature gets that of Encode, an item of
-	// Responses loses its id with the reasoning that led to it. Results are
-	// matched with those of was by CallID, or by their order if a CallID is empty, and stay in the
-	// order of was. Names, authors and Meta are those of was.
+	// Decode of what Patch returns says what now says, without blank texts that was does not have.
+	// Some changes need others: reasoning is removed with all that follows it in an answer, a call
+	// of Gemini that loses its signature gets that of Encode, and an item of Responses loses its id
+	// with the reasoning that led to it. Results are matched with those of was by CallID, or by
+	// their order if a CallID is empty, and stay in the order of was. Names, authors and Meta are
+	// those of was. Patch does not join messages: if others are missing, two of one role may
+	// follow each other.
 	//
 	// The error is a *DecodeError if was cannot be decoded. was is not changed; what Patch returns
 	// may share its bytes.
@@ -49,11 +51,14 @@ type patchForm struct {
 
 	text    func(role convo.Role) string                             // the beginning of a block with a text
 	call    func(block json.RawMessage) (keys []string, custom bool) // where a call has its arguments
+	quotes  bool                                                     // arguments are a string
 	result  func(block json.RawMessage) []string                     // where a result has its content
 	failed  []string                                                 // where a result says that it is an error
 	unsign  func(block json.RawMessage, part convo.Part) []byte      // removes the signature of a part
 	media   string                                                   // the field of a result beside its content, for media
 	without string                                                   // a content that has lost its blocks, beside calls
+	needed  string                                                   // a field with reasoning that must not be missing
+	last    func(was, now []json.RawMessage)                         // changes what follows messages that are missing
 }
 
 // A patchUnit is a part with the opaque parts that describe it. Cache marks are left out.
@@ -61,6 +66,7 @@ type patchUnit struct {
 	role   convo.Role
 	part   convo.Part
 	beside []convo.Part
+	fixed  bool // no text can be in its place
 }
 
 // A patchBlock is a block of a message.
@@ -84,15 +90,6 @@ type patchList struct {
 	extra   map[int][]patchUnit // what is added, by the index of the block before it
 }
 
-// A patchPiece is what becomes of a block.
-type patchPiece struct {
-	raw  []byte
-	at   int         // index of the block; -1: it is new
-	text *convo.Text // of a string
-	role convo.Role  // of text
-	list []string    // the keys of the list that raw fits in
-}
-
 // A patcher is the state of one Patch.
 type patcher struct {
 	*patchForm
@@ -100,15 +97,22 @@ type patcher struct {
 	fate []*patchUnit // what became of each of old; nil: it is missing
 }
 
+// patch is Patch of a format.
 func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.RawMessage, error) {
+	list := []byte{'['}
 	for i, raw := range was {
 		if !strictjson.Valid(raw) {
-			_, err := fields(atIndex("", i), raw)
-			return nil, err
+			return nil, &DecodeError{Path: atIndex("", i), Reason: "not JSON"}
 		}
+		list = appendElement(list, string(raw))
 	}
-	if _, err := f.Decode(slices.Concat([]byte{'['}, bytes.Join(asBytes(was), []byte{','}), []byte{']'})); err != nil {
+	t, err := f.Decode(append(list, ']'))
+	if err != nil {
 		return nil, err
+	}
+	units := unitsOf(now)
+	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
 	msgs := make([][]*patchList, len(was))
@@ -122,25 +126,18 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 			f.read(l, &p.old)
 		}
 	}
-	units := unitsOf(now)
 	match := f.align(p.old, units)
 	p.settle(units, match)
 	alone := p.place(msgs, units, match)
-	var out []json.RawMessage
-	out = append(out, p.messages(alone[-1])...)
+	out := p.messages(alone[-1])
 	for i, raw := range was {
 		out = append(out, p.message(raw, msgs[i])...)
 		out = append(out, p.messages(alone[i])...)
 	}
-	return f.sendable(was, out), nil
-}
-
-func asBytes(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
+	if f.last != nil && len(out) < len(was) {
+		f.last(was, out)
 	}
-	return out
+	return out, nil
 }
 
 // unitsOf returns the units of messages.
@@ -164,7 +161,7 @@ func appendUnits(units []patchUnit, role convo.Role, parts []convo.Part) []patch
 				continue
 			}
 		}
-		if p != convo.Part(convo.Text("")) {
+		if p != nil && p != convo.Part(convo.Text("")) {
 			units = append(units, patchUnit{role: role, part: p})
 		}
 	}
@@ -187,6 +184,9 @@ func (f *patchForm) read(l *patchList, all *[]patchUnit) {
 			b.units = unitsOf(t.Messages)
 		} else if kindOf(raw) == '{' {
 			b.units = []patchUnit{{role: convo.RoleAssistant, part: convo.Opaque{Format: f.name, JSON: compact(raw)}}}
+		}
+		for i := range b.units {
+			b.units[i].fixed = l.role == convo.RoleNone
 		}
 		*all = append(*all, b.units...)
 		l.blocks = append(l.blocks, b)
@@ -212,16 +212,22 @@ func (f *patchForm) samePart(a, b convo.Part) bool {
 	switch a := a.(type) {
 	case convo.Reasoning:
 		b, ok := b.(convo.Reasoning)
-		return ok && a.Text == b.Text && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
+		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
 	case convo.ToolCall:
 		b, ok := b.(convo.ToolCall)
-		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && a.Arguments == b.Arguments
+		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
 	case convo.ToolResult:
 		b, ok := b.(convo.ToolResult)
 		return ok && sameID(a.CallID, b.CallID, false) && a.IsError == b.IsError && slices.EqualFunc(appendUnits(nil, "", a.Parts), appendUnits(nil, "", b.Parts), func(a, b patchUnit) bool { return f.same(&a, &b) })
+	case convo.Text:
+		b, ok := b.(convo.Text)
+		return ok && sameText(string(a), string(b))
 	}
 	return a == b
 }
+
+// sameText reports whether two texts are equal in a History, which replaces invalid UTF-8.
+func sameText(a, b string) bool { return a == b || text.Valid(a) == text.Valid(b) }
 
 func sameID(a, b string, minted bool) bool { return a == b || a == "" || b == "" || minted }
 
@@ -237,31 +243,66 @@ func (f *patchForm) likeness(a, b *patchUnit) int {
 	switch x := a.part.(type) {
 	case convo.ToolCall:
 		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return 4
+			return sureLikeness
 		}
 	case convo.ToolResult:
 		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return 4
+			return sureLikeness
 		}
 	case convo.Text:
 		if isText {
 			return 3
 		}
 	case convo.Media, convo.Opaque:
-		if isText {
+		if isText && !a.fixed {
 			return 2
 		}
 	}
 	return 0
 }
 
-// maxAlign is the maximum number of pairs of units that align compares.
+// maxAlign is the number of pairs of units above which align does not look for the best match.
+// It then matches what is equal or has the same ID.
 const maxAlign = 1 << 20
 
-// align returns for each unit of to the index of the unit of from that it was, or -1. It puts
-// adjacent results in the order of from.
+// sureLikeness is the likeness of calls and of results with one ID.
+const sureLikeness = 4
+
+// align returns for each unit of to the index of the unit of from that it was, or -1. Decode may
+// put results before other parts, so that they are compared only with each other.
 func (f *patchForm) align(from, to []patchUnit) []int {
-	orderResults(from, to)
+	match := make([]int, len(to))
+	for _, results := range []bool{false, true} {
+		places := func(units []patchUnit) (at []int) {
+			for i, u := range units {
+				if _, ok := u.part.(convo.ToolResult); ok == results {
+					at = append(at, i)
+				}
+			}
+			return at
+		}
+		pick := func(units []patchUnit, at []int) []patchUnit {
+			picked := make([]patchUnit, len(at))
+			for i, k := range at {
+				picked[i] = units[k]
+			}
+			return picked
+		}
+		fromAt, toAt := places(from), places(to)
+		if results {
+			orderResults(pick(from, fromAt), to, toAt)
+		}
+		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
+			if match[toAt[k]] = i; i >= 0 {
+				match[toAt[k]] = fromAt[i]
+			}
+		}
+	}
+	return match
+}
+
+// alignInOrder is align for units that are in one order in both lists.
+func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 	match := make([]int, len(to))
 	for i := range match {
 		match[i] = -1
@@ -277,10 +318,10 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 		a, b = a[:len(a)-1], b[:len(b)-1]
 	}
 	if len(a)*len(b) > maxAlign {
-		for i, k := 0, 0; i < len(a) && k < len(b); i++ {
-			if f.likeness(&a[i], &b[k]) > 0 {
-				match[head+k] = head + i
-				k++
+		for i, k := 0, 0; k < len(b); k++ {
+			if n := slices.IndexFunc(a[i:], func(u patchUnit) bool { return f.likeness(&u, &b[k]) >= sureLikeness }); n >= 0 {
+				match[head+k] = head + i + n
+				i += n + 1
 			}
 		}
 		return match
@@ -311,33 +352,23 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 	return match
 }
 
-// orderResults puts adjacent results of to in the order that they have in from.
-func orderResults(from, to []patchUnit) {
+// orderResults puts the indices of adjacent results of to in the order that these have in from.
+func orderResults(from, to []patchUnit, at []int) {
 	place := make(map[string]int)
 	for i, u := range from {
-		if r, ok := u.part.(convo.ToolResult); ok {
-			place[r.CallID] = i
-		}
+		place[u.part.(convo.ToolResult).CallID] = i
 	}
-	placeOf := func(u patchUnit) (int, bool) {
-		r, ok := u.part.(convo.ToolResult)
-		i, known := place[r.CallID]
-		return i, ok && known && r.CallID != ""
-	}
-	for i := 0; i < len(to); i++ {
-		end := i
-		for end < len(to) {
-			if _, ok := placeOf(to[end]); !ok {
+	delete(place, "")
+	idAt := func(k int) string { return to[k].part.(convo.ToolResult).CallID }
+	for i := 0; i < len(at); i++ {
+		begin := i
+		for i < len(at) {
+			if _, known := place[idAt(at[i])]; !known {
 				break
 			}
-			end++
+			i++
 		}
-		slices.SortStableFunc(to[i:end], func(a, b patchUnit) int {
-			x, _ := placeOf(a)
-			y, _ := placeOf(b)
-			return x - y
-		})
-		i = max(i, end-1)
+		slices.SortStableFunc(at[begin:i], func(a, b int) int { return place[idAt(a)] - place[idAt(b)] })
 	}
 }
 
@@ -347,6 +378,23 @@ func (p *patcher) settle(units []patchUnit, match []int) {
 	for k, i := range match {
 		if i >= 0 {
 			p.fate[i] = &units[k]
+		}
+	}
+	p.closeAnswers()
+}
+
+// closeAnswers removes the reasoning at the end of an answer whose rest is missing, which no
+// provider takes.
+func (p *patcher) closeAnswers() {
+	missing, left := false, false // what follows in the answer
+	for i, u := range slices.Backward(p.old) {
+		switch {
+		case u.role != convo.RoleAssistant:
+			missing, left = false, false
+		case !isReasoning(u.part):
+			missing, left = missing || p.fate[i] == nil, left || p.fate[i] != nil
+		case missing && !left:
+			p.fate[i] = nil
 		}
 	}
 }
@@ -431,7 +479,7 @@ func (p *patcher) message(raw json.RawMessage, lists []*patchList) []json.RawMes
 	had, left, changed := false, false, false
 	pieces := make([][]patchPiece, len(lists))
 	for i, l := range lists {
-		same, _ := false, false
+		same := false
 		pieces[i], same, _ = p.pieces(l, true)
 		changed = changed || !same
 		for _, b := range l.blocks {
@@ -466,7 +514,10 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			return p.withoutSome(raw, l)
+			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+				raw = setField(raw, []byte(`""`), p.needed)
+			}
+			return raw
 		}
 		all, _ := fields("-", pieces[0].raw)
 		for _, key := range l.some {
@@ -513,14 +564,6 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 
 func (p *patcher) textBlock(role convo.Role, text convo.Text) []byte {
 	return append(strictjson.AppendString([]byte(p.text(role)), string(text)), '}')
-}
-
-// withoutSome removes fields with reasoning.
-func (p *patcher) withoutSome(raw []byte, l *patchList) []byte {
-	if f, ok := p.Format.(OpenAIChat); ok && f.Dialect == DeepSeek { // the field is required
-		return setField(dropFields(raw, "reasoning", "thinking"), []byte(`""`), "reasoning_content")
-	}
-	return dropFields(raw, l.some...)
 }
 
 // pieces returns what becomes of the blocks of a list, and whether nothing changes. If encodes
@@ -653,8 +696,7 @@ func (p *patcher) editCall(raw []byte, call convo.ToolCall) []byte {
 	if !custom {
 		value = []byte(object(call.Arguments))
 	}
-	quotes := p.name != FormatAnthropic && p.name != FormatGemini && p.name != FormatConverse && p.name != FormatOllama
-	if old := valueAt(raw, keys...); isNull(old) && quotes || kindOf(old) == '"' {
+	if old := valueAt(raw, keys...); isNull(old) && p.quotes || kindOf(old) == '"' {
 		value = strictjson.AppendString(nil, string(value))
 	}
 	return setField(raw, value, keys...)
@@ -671,19 +713,20 @@ func (p *patcher) editResult(l *patchList, raw []byte, from, to convo.ToolResult
 	if len(made) == 0 {
 		return nil
 	}
-	copyField := func(keys ...string) {
-		if v := valueAt(made[0].raw, keys...); v != nil {
-			raw = setField(raw, v, keys...)
+	copyField := func(to []string, from ...string) {
+		if v := valueAt(made[0].raw, from...); v != nil {
+			raw = setField(raw, v, to...)
 		} else {
-			raw = dropField(raw, keys...)
+			raw = dropField(raw, to...)
 		}
 	}
-	copyField(keys...)
+	own := p.result(made[0].raw)
+	copyField(keys, own...)
 	if from.IsError != to.IsError && p.failed != nil {
-		copyField(p.failed...)
+		copyField(p.failed, p.failed...)
 	}
 	if p.media != "" && !slices.Equal(mediaOnly(from.Parts), mediaOnly(to.Parts)) {
-		copyField(keys[0], p.media)
+		copyField([]string{keys[0], p.media}, own[0], p.media)
 	}
 	return raw
 }
@@ -775,6 +818,9 @@ func (p *patcher) encoded(l *patchList, units []patchUnit) (pieces []patchPiece)
 				continue
 			}
 			for _, b := range made.blocks {
+				if len(b.units) == 0 || b.units[0].role != units[0].role {
+					continue
+				}
 				piece := patchPiece{raw: b.raw, at: -1}
 				if kindOf(b.raw) == '"' {
 					text := convo.Text(stringOf(b.raw))
@@ -840,27 +886,4 @@ func (p *patcher) encode(units []patchUnit) (out []encodedMessage) {
 		}
 	}
 	return out
-}
-
-// sendable returns the items of OpenAIResponses as the API takes them after items are removed:
-// an item loses its id with the reasoning before it. Other messages are returned unchanged.
-func (f *patchForm) sendable(was, now []json.RawMessage) []json.RawMessage {
-	if f.name != FormatOpenAIResponses || len(was) == len(now) {
-		return now
-	}
-	lost := map[string]bool{} // the ids of items that reasoning led to
-	for i, raw := range was[:max(len(was)-1, 0)] {
-		if inner(raw, "type") != "reasoning" || slices.ContainsFunc(now, func(m json.RawMessage) bool { return bytes.Equal(m, raw) }) {
-			continue
-		}
-		if id := inner(was[i+1], "id"); id != "" && inner(was[i+1], "type") != "reasoning" {
-			lost[id] = true
-		}
-	}
-	for i, raw := range now {
-		if id := inner(raw, "id"); lost[id] {
-			now[i] = dropFields(raw, "id")
-		}
-	}
-	return now
 }

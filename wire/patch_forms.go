@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -99,6 +100,8 @@ func (f OpenAIResponses) Patch(was []json.RawMessage, now ...convo.Message) ([]j
 			return []string{"arguments"}, false
 		},
 		result: func(json.RawMessage) []string { return []string{"output"} },
+		quotes: true,
+		last:   withoutLedIDs,
 		lists: func(raw json.RawMessage, all map[string]json.RawMessage) []*patchList {
 			if kind := stringOf(all["type"]); kind != "" && kind != "message" {
 				return wholeMessage(raw)
@@ -107,6 +110,22 @@ func (f OpenAIResponses) Patch(was []json.RawMessage, now ...convo.Message) ([]j
 		},
 	}
 	return form.patch(was, now)
+}
+
+// withoutLedIDs removes the ids of items that have lost the reasoning before them, since the API
+// takes such an id only after the reasoning.
+func withoutLedIDs(was, now []json.RawMessage) {
+	led := map[string]bool{}
+	for i, raw := range was[:len(was)-1] {
+		if id := inner(was[i+1], "id"); id != "" && inner(raw, "type") == "reasoning" && inner(was[i+1], "type") != "reasoning" {
+			led[id] = !slices.ContainsFunc(now, func(m json.RawMessage) bool { return bytes.Equal(m, raw) })
+		}
+	}
+	for i, raw := range now {
+		if led[inner(raw, "id")] {
+			now[i] = dropFields(raw, "id")
+		}
+	}
 }
 
 // Patch implements [Patcher].
@@ -122,6 +141,7 @@ func (f OpenAIChat) Patch(was []json.RawMessage, now ...convo.Message) ([]json.R
 		},
 		result:  func(json.RawMessage) []string { return []string{"content"} },
 		unsign:  func(call json.RawMessage, _ convo.Part) []byte { return dropFields(call, extraField) },
+		quotes:  f.Dialect != Ollama,
 		without: `""`,
 		lists: func(raw json.RawMessage, all map[string]json.RawMessage) []*patchList {
 			if stringOf(all["role"]) == "tool" {
@@ -151,6 +171,9 @@ func (f OpenAIChat) Patch(was []json.RawMessage, now ...convo.Message) ([]json.R
 			}
 			return lists
 		},
+	}
+	if f.Dialect == DeepSeek {
+		form.needed = "reasoning_content"
 	}
 	return form.patch(was, now)
 }

@@ -5,8 +5,17 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
+
+// A patchPiece is what becomes of a block.
+type patchPiece struct {
+	raw  []byte
+	at   int         // index of the block; -1: it is new
+	text *convo.Text // of a string
+	role convo.Role  // of text
+}
 
 // valueAt returns the value at a path of keys in an object, or nil.
 func valueAt(raw []byte, keys ...string) json.RawMessage {

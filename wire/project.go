@@ -881,6 +881,9 @@ func encode(f builtin, s *convo.Snapshot) (Request, error) {
 
 func init() {
 	overflow.BodyOf = func(snapshot, format any) (overflow.Body, error) {
+		if b, ok := format.(overflow.Body); ok { // it was not written by a format
+			return b, nil
+		}
 		s, f := snapshot.(*convo.Snapshot), format.(builtin)
 		p := newProjector(s, f)
 		p.read(s, 0, nil)

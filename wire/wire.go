@@ -16,13 +16,14 @@ import (
 // this package are plain values and safe for concurrent use; their fields describe
 // differences between models or servers of one provider.
 //
-// Each format of this package is also a [Streamer] and a [ToolWriter]. If the provider is
-// chosen at run time, an interface can combine all three:
+// Each format of this package is also a [Streamer], a [ToolWriter] and a [Patcher]. If the provider is
+// chosen at run time, an interface can combine them:
 //
 //	type provider interface {
 //		wire.Format
 //		wire.Streamer
 //		wire.ToolWriter
+//		wire.Patcher
 //	}
 type Format interface {
 	// Encode returns the request for a snapshot. The same snapshot always gives the same

@@ -8,10 +8,13 @@
 package convoadk
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"iter"
+	"reflect"
+	"slices"
 
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/genai"
@@ -101,9 +104,37 @@ const goOn = "Continue processing previous requests as instructed. Exit or provi
 // list. Signed reasoning that is no longer where it was made is left out for the models
 // that are known to refuse it.
 func Codec() mirror.Codec[*genai.Content] {
-	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks, Once: func(c *genai.Content) bool {
+	return mirror.Codec[*genai.Content]{Decode: decode, Encode: encode, Same: same, Seals: wire.SealsByModel.Checks, Once: func(c *genai.Content) bool {
 		return len(c.Parts) == 1 && c.Parts[0].Text == goOn
 	}}
+}
+
+// same compares what decode reads. ADK makes new contents for each request.
+func same(was, now *genai.Content) bool {
+	return was.Role == now.Role && slices.EqualFunc(was.Parts, now.Parts, samePart)
+}
+
+func samePart(a, b *genai.Part) bool {
+	if isText(a) && isText(b) {
+		return a.Text == b.Text && a.Thought == b.Thought && bytes.Equal(a.ThoughtSignature, b.ThoughtSignature)
+	}
+	if a == nil || b == nil {
+		return a == b
+	}
+	call, result, nextCall, nextResult := a.FunctionCall, a.FunctionResponse, b.FunctionCall, b.FunctionResponse
+	switch {
+	case call != nil && nextCall != nil && result == nil && nextResult == nil:
+		return call.ID == nextCall.ID && call.Name == nextCall.Name && reflect.DeepEqual(call.Args, nextCall.Args)
+	case result != nil && nextResult != nil && call == nil && nextCall == nil && len(result.Parts)+len(nextResult.Parts) == 0:
+		return result.ID == nextResult.ID && result.Name == nextResult.Name && reflect.DeepEqual(result.Response, nextResult.Response)
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// isText reports whether p is a text or a thought.
+func isText(p *genai.Part) bool {
+	return p != nil && (p.Text != "" || p.Thought) && p.FunctionCall == nil && p.FunctionResponse == nil && p.InlineData == nil && p.FileData == nil &&
+		p.ExecutableCode == nil && p.CodeExecutionResult == nil && p.ToolCall == nil && p.ToolResponse == nil
 }
 
 func decode(c *genai.Content) (msgs []convo.Message, err error) {
@@ -142,7 +173,7 @@ func partsOf(c *genai.Content, role convo.Role) (parts []*genai.Part) {
 
 func partOf(p *genai.Part) (convo.Part, error) {
 	switch {
-	case p.Thought:
+	case p.Thought && isText(p):
 		return convo.Reasoning{Text: p.Text, Signature: string(p.ThoughtSignature)}, nil
 	case p.FunctionCall != nil:
 		args, err := json.Marshal(p.FunctionCall.Args)
@@ -154,7 +185,16 @@ func partOf(p *genai.Part) (convo.Part, error) {
 		r := p.FunctionResponse
 		said, err := json.Marshal(r.Response)
 		_, failed := r.Response["error"]
-		return convo.ToolResult{CallID: r.ID, Name: r.Name, IsError: failed, Parts: []convo.Part{convo.Text(said)}}, err
+		parts := []convo.Part{convo.Text(said)}
+		for _, f := range r.Parts {
+			switch {
+			case f != nil && f.InlineData != nil:
+				parts = append(parts, mirror.File(f.InlineData.MIMEType, base64.StdEncoding.EncodeToString(f.InlineData.Data), ""))
+			case f != nil && f.FileData != nil:
+				parts = append(parts, mirror.File(f.FileData.MIMEType, "", f.FileData.FileURI))
+			}
+		}
+		return convo.ToolResult{CallID: r.ID, Name: r.Name, IsError: failed, Parts: parts}, err
 	case p.InlineData != nil:
 		return mirror.File(p.InlineData.MIMEType, base64.StdEncoding.EncodeToString(p.InlineData.Data), ""), nil
 	case p.FileData != nil:

@@ -15,6 +15,8 @@ import (
 // adk.GetMessageID, and gets one if it has none; system messages may get a new one each
 // run. A list that is made of the events of a run needs the results of parallel calls in
 // the order of the calls: the events have them in the order in which the tools end.
+//
+// It has no Same: middlewares of eino, such as those that clear results, change messages in place.
 func Codec() mirror.Codec[*schema.Message] {
 	return mirror.Codec[*schema.Message]{Decode: decode, Encode: encode, Key: func(m *schema.Message) string {
 		if adk.GetMessageID(m) == "" { // EnsureMessageID always writes, and other agents may read m

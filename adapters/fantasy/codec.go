@@ -24,7 +24,31 @@ import (
 // Messages of fantasy have no names, so each is known by its place in the list, unless
 // Key is set.
 func Codec() mirror.Codec[fantasy.Message] {
-	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
+	return mirror.Codec[fantasy.Message]{Decode: decode, Encode: encode, Same: same, Seals: wire.SealsByModel.Checks}
+}
+
+// same compares what decode reads. fantasy does not change the parts of a message.
+func same(was, now fantasy.Message) bool {
+	return was.Role == now.Role && slices.EqualFunc(was.Content, now.Content, samePart)
+}
+
+func samePart(was, now fantasy.MessagePart) bool {
+	switch a := was.(type) {
+	case fantasy.TextPart:
+		b, ok := now.(fantasy.TextPart)
+		return ok && a.Text == b.Text
+	case fantasy.ToolCallPart:
+		b, ok := now.(fantasy.ToolCallPart)
+		return ok && a.ToolCallID == b.ToolCallID && a.ToolName == b.ToolName && a.Input == b.Input && a.ProviderExecuted == b.ProviderExecuted
+	case fantasy.ToolResultPart:
+		b, _ := now.(fantasy.ToolResultPart)
+		said, isText := a.Output.(fantasy.ToolResultOutputContentText)
+		says, isStill := b.Output.(fantasy.ToolResultOutputContentText)
+		if isText && isStill && len(a.ProviderOptions)+len(b.ProviderOptions) == 0 {
+			return a.ToolCallID == b.ToolCallID && said == says
+		}
+	}
+	return reflect.DeepEqual(was, now)
 }
 
 func decode(m fantasy.Message) ([]convo.Message, error) {
@@ -35,7 +59,7 @@ func decode(m fantasy.Message) ([]convo.Message, error) {
 	return []convo.Message{msg}, nil
 }
 
-// partsOf returns what a part of m is for convo: nothing, if the model does not see it.
+// partsOf returns what a part of m is for convo: nothing, if there is none.
 func partsOf(m fantasy.Message, p fantasy.MessagePart) []convo.Part {
 	if t, ok := fantasy.AsMessagePart[fantasy.TextPart](p); ok {
 		return []convo.Part{convo.Text(t.Text)}
@@ -58,7 +82,10 @@ func partsOf(m fantasy.Message, p fantasy.MessagePart) []convo.Part {
 		}
 		return []convo.Part{resultOf(r)}
 	}
-	return nil
+	if p == nil {
+		return nil
+	}
+	return []convo.Part{opaque("fantasy", map[string]any{"type": p.GetType(), "part": p})}
 }
 
 func resultOf(r fantasy.ToolResultPart) convo.ToolResult {
@@ -74,6 +101,8 @@ func resultOf(r fantasy.ToolResultPart) convo.ToolResult {
 	} else if m, ok := fantasy.AsToolResultOutputType[fantasy.ToolResultOutputContentMedia](r.Output); ok {
 		result.Parts = append(result.Parts, mirror.File(m.MediaType, m.Data, ""))
 		text = m.Text
+	} else if r.Output != nil {
+		result.Parts = append(result.Parts, opaque("fantasy", map[string]any{"type": r.Output.GetType(), "output": r.Output}))
 	}
 	if text != "" {
 		result.Parts = append(result.Parts, convo.Text(text))
@@ -167,7 +196,7 @@ func serverResult(r fantasy.ToolResultPart) convo.Part {
 func opaque(format string, block map[string]any) convo.Part {
 	data, err := json.Marshal(block)
 	if err != nil {
-		data = []byte("{}") // no block holds a value that cannot be written
+		data = []byte("{}") // a part that fantasy does not know
 	}
 	return convo.Opaque{Format: format, JSON: string(data)}
 }

@@ -18,6 +18,8 @@ import (
 // its own form stay in the framework's values. Signed reasoning that is no longer where
 // it was made is left out for the models that are known to refuse it, by the name given
 // to SetModel, since a middleware of genkit does not get the name of the model.
+//
+// It has no Same: genkit puts instructions and downloaded files into messages in place.
 func Codec() mirror.Codec[*ai.Message] {
 	return mirror.Codec[*ai.Message]{Decode: decode, Encode: encode, Seals: wire.SealsByModel.Checks}
 }

@@ -10,7 +10,9 @@ package convolangchaingo
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"reflect"
+	"slices"
 
 	"github.com/tmc/langchaingo/llms"
 
@@ -69,7 +71,12 @@ func usageOf(info map[string]any) (u convo.Usage) {
 // Codec translates messages of package llms. They have no names, so each is known by its
 // place in the list.
 func Codec() mirror.Codec[llms.MessageContent] {
-	return mirror.Codec[llms.MessageContent]{Decode: decode, Encode: encode}
+	return mirror.Codec[llms.MessageContent]{Decode: decode, Encode: encode, Same: same}
+}
+
+// same compares messages. Their parts are values, which package llms does not change.
+func same(was, now llms.MessageContent) bool {
+	return was.Role == now.Role && slices.EqualFunc(was.Parts, now.Parts, func(a, b llms.ContentPart) bool { return reflect.DeepEqual(a, b) })
 }
 
 var roles = map[llms.ChatMessageType]convo.Role{
@@ -99,7 +106,11 @@ func decode(m llms.MessageContent) ([]convo.Message, error) {
 		case llms.ToolCallResponse:
 			msg.Parts = append(msg.Parts, convo.ToolResult{CallID: p.ToolCallID, Name: p.Name, Parts: []convo.Part{convo.Text(p.Content)}})
 		default:
-			msg.Parts = append(msg.Parts, convo.Opaque{Format: "langchaingo", JSON: "{}"})
+			data, err := json.Marshal(p)
+			if err != nil {
+				return nil, err
+			}
+			msg.Parts = append(msg.Parts, convo.Opaque{Format: "langchaingo", JSON: string(data)})
 		}
 	}
 	return []convo.Message{msg}, nil
@@ -115,7 +126,10 @@ func encode(msg convo.Message, was *llms.MessageContent) (llms.MessageContent, e
 	var old []convo.Part
 	if was != nil {
 		m.Role = was.Role
-		msgs, _ := decode(*was)
+		msgs, err := decode(*was)
+		if err != nil {
+			return m, err
+		}
 		old = msgs[0].Parts
 	}
 	for i, k := range mirror.Kept(old, msg.Parts) {

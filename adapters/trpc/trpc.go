@@ -8,10 +8,13 @@
 package convotrpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"reflect"
+	"slices"
 
 	"trpc.group/trpc-go/trpc-agent-go/model"
 
@@ -84,7 +87,17 @@ func drain(answers <-chan *model.Response) {
 // Codec translates messages of package model. They have no names, so each is known by its
 // place in the list.
 func Codec() mirror.Codec[model.Message] {
-	return mirror.Codec[model.Message]{Decode: decode, Encode: encode}
+	return mirror.Codec[model.Message]{Decode: decode, Encode: encode, Same: same}
+}
+
+// same compares what decode reads. The framework changes copies of messages only.
+func same(was, now model.Message) bool {
+	sameCall := func(a, b model.ToolCall) bool {
+		return a.ID == b.ID && a.Function.Name == b.Function.Name && bytes.Equal(a.Function.Arguments, b.Function.Arguments)
+	}
+	return was.Role == now.Role && was.Content == now.Content && was.ReasoningContent == now.ReasoningContent &&
+		was.ToolID == now.ToolID && was.ToolName == now.ToolName && slices.EqualFunc(was.ToolCalls, now.ToolCalls, sameCall) &&
+		slices.EqualFunc(was.ContentParts, now.ContentParts, func(a, b model.ContentPart) bool { return reflect.DeepEqual(a, b) })
 }
 
 func decode(m model.Message) ([]convo.Message, error) {

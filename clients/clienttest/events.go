@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,10 +107,9 @@ func testStopInRun(t *testing.T, c Client) {
 		p := provider.New(provider.Options{})
 		p.Script(twoCalls(c.Signs))
 		ctx, stop := context.WithCancelCause(t.Context())
-		stops := &stopsAfter{events: n, stop: func() { stop(clients.ErrStop) }}
+		var events atomic.Int64 // of all answers
 		url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			stops.ResponseWriter, stops.gone = w, r.Context().Done()
-			p.ServeHTTP(stops, r)
+			p.ServeHTTP(&stopsAfter{w, int64(n), &events, func() { stop(clients.ErrStop) }, r.Context().Done()}, r)
 		}))
 		h := history(t, convo.Options{})
 		if _, err := h.Append(convo.User("Read both files.")); err != nil {
@@ -134,14 +134,15 @@ func testStopInRun(t *testing.T, c Client) {
 // A stopsAfter stops an answer after some events, and waits until the client has gone.
 type stopsAfter struct {
 	http.ResponseWriter
-	events int
+	most   int64
+	events *atomic.Int64
 	stop   func()
 	gone   <-chan struct{}
 }
 
 func (s *stopsAfter) Flush() {
 	s.ResponseWriter.(http.Flusher).Flush()
-	if s.events--; s.events == 0 {
+	if s.events.Add(1) == s.most {
 		time.Sleep(2 * time.Millisecond) // so that the client reads what came
 		s.stop()
 		<-s.gone

@@ -14,11 +14,14 @@ package convoanthropic
 import (
 	"cmp"
 	"context"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 
 	"github.com/anthropics/anthropic-sdk-go/v2"
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients"
@@ -102,10 +105,32 @@ func (s *Sender) send(ctx context.Context, f wire.Anthropic, req wire.Request, s
 		changes = append(changes, clients.Set("thinking", anthropic.ThinkingConfigDisabledParam{Type: "disabled"}))
 	}
 	return clients.SendBody(ctx, req, params, f, show, func(body []byte, m clients.Middleware) clients.Stream[anthropic.MessageStreamEventUnion] {
+		var resp *http.Response
 		options := slices.Concat([]option.RequestOption{option.WithRequestBody("application/json", body), option.WithMiddleware(m)}, s.Options)
 		for _, name := range slices.Sorted(maps.Keys(req.Headers)) {
 			options = append(options, option.WithHeaderAdd(name, req.Headers[name]))
 		}
-		return s.Client.Messages.NewStreaming(ctx, params, options...) // all of params: some fields are sent in the header
+		options = append(options, option.WithResponseBodyInto(&resp))
+		err := s.Client.Messages.NewStreaming(ctx, params, options...).Err() // all of params: some fields are sent in the header
+		stream := ssestream.NewStream[anthropic.MessageStreamEventUnion](ssestream.NewDecoder(resp), err)
+		if err != nil || isTraced(resp.Body) {
+			return stream
+		}
+		return answer{stream, resp.Body}
 	}, changes...)
+}
+
+// An answer is a stream of the SDK, and the body that it reads.
+type answer struct {
+	*ssestream.Stream[anthropic.MessageStreamEventUnion]
+	io.Reader
+}
+
+// isTraced reports whether a span of OpenTelemetry takes what it records from the events that
+// the SDK builds.
+func isTraced(body io.Reader) bool {
+	_, ok := body.(interface {
+		TraceEvents(ssestream.Decoder) ssestream.Decoder
+	})
+	return ok
 }

@@ -16,6 +16,7 @@ package convogenai
 import (
 	"cmp"
 	"context"
+	"reflect"
 
 	"google.golang.org/genai"
 
@@ -93,10 +94,16 @@ func (s *Sender) send(ctx context.Context, f wire.Gemini, req wire.Request, show
 	config.AutomaticContinuation = new(false)
 	return clients.Through(ctx, req, f, show, func(ctx context.Context) error {
 		for _, err := range s.Client.Models.GenerateContentStream(ctx, f.Model, nil, &config) {
-			if err != nil {
+			if err != nil || s.readsAll() {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// readsAll reports whether nothing but the SDK sees what [clients.Transport] has read of an
+// answer, so that the SDK need not build the rest of it.
+func (s *Sender) readsAll() bool {
+	return reflect.TypeOf(s.Client.ClientConfig().HTTPClient.Transport) == reflect.TypeOf(clients.Transport(nil))
 }

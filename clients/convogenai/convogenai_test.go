@@ -1,10 +1,12 @@
 package convogenai_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -173,6 +175,49 @@ func TestTransport(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A transport around that of package clients sees the whole answer.
+func TestOuterTransport(t *testing.T) {
+	p := provider.New(provider.Options{Answer: func(provider.Request) provider.Answer {
+		return provider.Answer{Blocks: []provider.Block{provider.Text(strings.Repeat("one more word, ", 1_000))}}
+	}})
+	var wrote, seen bytes.Buffer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.ServeHTTP(copies{w, &wrote}, r)
+	}))
+	outer := roundTripper(func(r *http.Request) (*http.Response, error) {
+		resp, err := clients.Transport(nil).RoundTrip(r)
+		if err == nil {
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.TeeReader(resp.Body, &seen), resp.Body}
+		}
+		return resp, err
+	})
+	err := clienttest.Do(t, convogenai.Send(newClient(server.URL, &http.Client{Transport: outer}), model, nil, nil), convo.User("q"))
+	server.Close()
+	if err != nil || wrote.Len() < 15_000 || seen.String() != wrote.String() {
+		t.Errorf("%v, and the transport saw %d of %d bytes", err, seen.Len(), wrote.Len())
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A copies writes what it writes to another writer as well.
+type copies struct {
+	http.ResponseWriter
+	to io.Writer
+}
+
+func (c copies) Write(b []byte) (int, error) {
+	_, _ = c.to.Write(b) // a buffer takes it
+	return c.ResponseWriter.Write(b)
+}
+
+func (c copies) Flush() { c.ResponseWriter.(http.Flusher).Flush() }
 
 // With a key in the environment, the sender talks to the real service.
 func TestReal(t *testing.T) {

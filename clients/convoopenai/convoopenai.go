@@ -168,11 +168,11 @@ type answer[E any] struct {
 func stream[E interface{ RawJSON() string }](ctx context.Context, client []option.RequestOption, path string, own []option.RequestOption) clients.Stream[E] {
 	var resp *http.Response
 	err := (&openai.Client{Options: client}).Post(ctx, path, nil, &resp, own...)
-	a := answer[E]{Stream: ssestream.NewStream[E](ssestream.NewDecoder(resp), err)}
-	if resp != nil {
-		a.Reader = resp.Body
+	stream := ssestream.NewStream[E](ssestream.NewDecoder(resp), err)
+	if err != nil {
+		return stream
 	}
-	return a
+	return answer[E]{stream, resp.Body}
 }
 
 // includeReasoning has the answer include its reasoning in encrypted form.

@@ -2,6 +2,7 @@ package convoopenai_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -193,4 +194,26 @@ func TestReal(t *testing.T) {
 		return convoopenai.Responses(openai.NewClient(), responses.ResponseNewParams{Model: cmp.Or(model, "gpt-5.5-mini")}, nil)
 	}
 	t.Run("Responses", func(t *testing.T) { clienttest.Real(t, service) })
+}
+
+// A request that is given up when its answer begins is an error.
+func TestGivenUp(t *testing.T) {
+	server := httptest.NewServer(provider.New(provider.Options{}))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	given := []option.RequestOption{option.WithMiddleware(func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+		defer cancel()
+		return next(r)
+	})}
+	for _, s := range []clienttest.Sender{
+		&convoopenai.ChatSender{Client: newClient(server.URL), Params: openai.ChatCompletionNewParams{Model: "gpt-5.5"}, Options: given},
+		&convoopenai.ResponsesSender{Client: newClient(server.URL), Params: responses.ResponseNewParams{Model: "gpt-5.5"}, Options: given},
+	} {
+		send := func(_ context.Context, at *convo.Snapshot) (convo.Reply, error) { return s.Send(ctx, at) }
+		if err := clienttest.Do(t, send, convo.User("q")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%T: the error is %v, want context.Canceled", s, err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+	}
 }

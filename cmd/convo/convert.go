@@ -78,7 +78,7 @@ Calls without a result get one, and other faults are repaired, so that the provi
 
 // encode is the function encode, with its errors printed.
 func (c *conversation) encode(env *cli.Env, name, to string, s *convo.Snapshot) (*encoded, int) {
-	e, err := encode(c, to, s)
+	e, err := encode(c, to, s, name == "compact")
 	if err == nil {
 		return e, cli.OK
 	}

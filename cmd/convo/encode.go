@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -41,8 +42,9 @@ func (l loss) String() string {
 var written = []string{"messages", "system", "tools", "contents", "systemInstruction", "system_instruction", "input", "instructions", "toolConfig", "previous_response_id"}
 
 // encode returns a conversation as the request of a format. The other fields of the request
-// that was read stay if the format is the same.
-func encode(c *conversation, to string, s *convo.Snapshot) (*encoded, error) {
+// that was read stay if the format is the same, and with keep also what did not change in its
+// messages.
+func encode(c *conversation, to string, s *convo.Snapshot, keep bool) (*encoded, error) {
 	same := to == c.format
 	model := ""
 	if same {
@@ -95,14 +97,67 @@ func encode(c *conversation, to string, s *convo.Snapshot) (*encoded, error) {
 			return nil, err
 		}
 	}
-	if out.body, err = req.With(params); err != nil {
-		return nil, err
+	patched := same && keep && out.patch(c, f, s, req, params)
+	if !patched {
+		if out.body, err = req.With(params); err != nil {
+			return nil, err
+		}
+		out.found = f.Check(out.body)
 	}
-	out.found = f.Check(out.body)
-	if same && isList(c.raw) && req.System == nil && len(req.Fields) == 0 {
+	if !patched && same && isList(c.raw) && req.System == nil && len(req.Fields) == 0 {
 		out.body = slices.Concat([]byte("["), bytes.Join(toBytes(req.Messages), []byte(",")), []byte("]"))
 	}
 	return out, nil
+}
+
+// patch makes the body of the request that was read, with the messages of s written into its own
+// messages, so that those which did not change keep all that they hold. It returns false if that
+// is not possible, or if the provider would refuse it.
+func (e *encoded) patch(c *conversation, f format, s *convo.Snapshot, req wire.Request, params map[string]json.RawMessage) bool {
+	var was []json.RawMessage
+	all := fields(c.raw)
+	list := cmp.Or(string(all["messages"]), string(all["contents"]), string(all["input"]))
+	if isList(c.raw) {
+		list = string(c.raw)
+	}
+	p, ok := f.(wire.Patcher)
+	if !ok || c.snap != nil || json.Unmarshal([]byte(list), &was) != nil {
+		return false
+	}
+	req.System = nil
+	for _, name := range []string{"system", "instructions", "systemInstruction", "system_instruction"} {
+		if all[name] != nil {
+			req.System = all[name]
+		}
+	}
+	var err error
+	if req.Messages, err = p.Patch(was, sealed(s, c.format)...); err != nil {
+		return false
+	}
+	if e.body, err = req.With(params); err != nil || len(f.Check(e.body)) > 0 {
+		return false
+	}
+	e.lost = nil
+	if isList(c.raw) {
+		e.body = slices.Concat([]byte("["), bytes.Join(toBytes(req.Messages), []byte(",")), []byte("]"))
+	}
+	return true
+}
+
+// sealed returns the messages of s without signed reasoning that the provider would refuse, and
+// without tags for authors, whose names are in fields.
+func sealed(s *convo.Snapshot, format string) (msgs []convo.Message) {
+	var unbound []convo.ID
+	if format == wire.FormatAnthropic || format == wire.FormatConverse {
+		unbound = s.Unbound()
+	}
+	for i, m := range s.MessagesFrom(0, func(convo.Role, string) bool { return true }) {
+		if e, _ := s.At(i); m.Role == convo.RoleAssistant && slices.Contains(unbound, e.ID) {
+			m.Parts = slices.DeleteFunc(m.Parts, func(p convo.Part) bool { _, ok := p.(convo.Reasoning); return ok })
+		}
+		msgs = append(msgs, m)
+	}
+	return msgs
 }
 
 // isList reports whether a document is a list of messages alone.

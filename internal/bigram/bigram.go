@@ -6,8 +6,9 @@ package bigram
 
 import (
 	_ "embed"
-	"math/bits"
 	"sync"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // table holds how many tokens a byte adds, in 255ths, given the byte before it.
@@ -43,64 +44,66 @@ const (
 	longRun = 16  // runs of one byte from this length on are counted separately
 )
 
-// Count estimates the tokens of text. It does not allocate. Text that is not
+// Count estimates the tokens of s. It does not allocate. A text that is not
 // empty counts at least 1, and at most its length in bytes.
-func Count(text string) int {
-	if text == "" {
+func Count(s string) int {
+	if s == "" {
 		return 0
 	}
 	filled.Do(fill)
 	t := &table
 	sum := uint64(one) // the first byte starts a token
-	i := 1
-	for i+7 <= len(text) {
-		b := text[i-1 : i+7]
-		x := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
-			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-		if x == bits.RotateLeft64(x, 8) && b[0] < 0x80 {
-			if from, to := runAround(text, i-1); to-from >= longRun {
-				pair := uint64(b[0])<<8 | uint64(b[0])
-				sum -= uint64(i-1-from) * uint64(t[pair]) // these were added before the run was noticed
-				sum += longRunCost(b[0], to-from)
-				if from == 0 {
-					sum -= one
-				} else {
-					sum -= uint64(t[uint64(b[0])<<8|uint64(text[from-1])])
-				}
-				i = to
-				if i < len(text) {
-					sum += uint64(t[uint64(text[i])<<8|uint64(b[0])])
-					i++
-				}
+	rest := s
+	for len(rest) > 8 {
+		x, y := text.Word(rest), text.Word(rest[1:])
+		if x == y && x>>63 == 0 {
+			at := len(s) - len(rest)
+			if from, to := runAround(s, at); to-from >= longRun {
+				sum += longRunCost(s, from, at, to)
+				rest = s[min(to, len(s)-1):]
 				continue
 			}
 		}
-		sum += uint64(t[uint16(x)]) + uint64(t[uint16(x>>8)]) + uint64(t[uint16(x>>16)]) + uint64(t[uint16(x>>24)]) +
-			uint64(t[uint16(x>>32)]) + uint64(t[uint16(x>>40)]) + uint64(t[x>>48])
-		i += 7
+		sum += uint64(t[uint16(x)]) + uint64(t[uint16(x>>16)]) + uint64(t[uint16(x>>32)]) + uint64(t[x>>48]) +
+			uint64(t[uint16(y)]) + uint64(t[uint16(y>>16)]) + uint64(t[uint16(y>>32)]) + uint64(t[y>>48])
+		rest = rest[8:]
 	}
-	for ; i < len(text); i++ {
-		sum += uint64(t[uint64(text[i])<<8|uint64(text[i-1])])
+	for i := 1; i < len(rest); i++ {
+		sum += cost(rest[i-1], rest[i])
 	}
 	return int((sum + one/2) / one)
 }
 
+// cost returns the value of a byte after another.
+func cost(prev, cur byte) uint64 { return uint64(table[uint64(cur)<<8|uint64(prev)]) }
+
 // runAround returns the bounds [from, to) of the run of equal bytes around
-// text[i].
-func runAround(text string, i int) (from, to int) {
-	c := text[i]
+// s[i].
+func runAround(s string, i int) (from, to int) {
+	c := s[i]
 	from, to = i, i+1
-	for from > 0 && text[from-1] == c {
+	for from > 0 && s[from-1] == c {
 		from--
 	}
-	for to < len(text) && text[to] == c {
+	for to < len(s) && s[to] == c {
 		to++
 	}
 	return from, to
 }
 
-// longRunCost returns the value of a run of n bytes c, which is ASCII.
-func longRunCost(c byte, n int) uint64 {
+// longRunCost returns the value of the run s[from:to] of an ASCII byte and of the byte
+// after it, less what was added up to s[at], before the run was noticed. It may wrap.
+func longRunCost(s string, from, at, to int) uint64 {
+	c := s[from]
 	per := uint64(table[pairs+int(c)])
-	return (uint64(n) + per - 1) / per * one
+	sum := (uint64(to-from)+per-1)/per*one - uint64(at-from)*cost(c, c)
+	if from == 0 {
+		sum -= one
+	} else {
+		sum -= cost(s[from-1], c)
+	}
+	if to < len(s) {
+		sum += cost(c, s[to])
+	}
+	return sum
 }

@@ -137,6 +137,26 @@ func TestCount_DoesNotAllocate(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { Count(text) }))
 }
 
+// countSlowly is Count by its definition, one run of equal bytes after another.
+func countSlowly(s string) int {
+	sum := uint64(0)
+	for from, to := 0, 0; from < len(s); from = to {
+		_, to = runAround(s, from)
+		n, c := uint64(to-from), s[from]
+		if per := uint64(table[pairs+int(c&0x7f)]); c < 0x80 && n >= longRun {
+			sum += (n + per - 1) / per * one
+			continue
+		}
+		if from == 0 {
+			sum += one
+		} else {
+			sum += cost(s[from-1], c)
+		}
+		sum += (n - 1) * cost(c, c)
+	}
+	return int((sum + one/2) / one)
+}
+
 // checkCount checks what the estimate guarantees for any two texts.
 func checkCount(t *testing.T, a, b string) {
 	t.Helper()
@@ -145,6 +165,9 @@ func checkCount(t *testing.T, a, b string) {
 		n := count(s)
 		if n < (len(s)+255)/256 || n > len(s) {
 			t.Fatalf("%d bytes count %d: %q", len(s), n, s)
+		}
+		if slow := countSlowly(s); n != slow {
+			t.Fatalf("counts %d, not %d: %q", n, slow, s)
 		}
 	}
 	if a == "" || b == "" || a[len(a)-1] == b[0] {
@@ -158,16 +181,24 @@ func checkCount(t *testing.T, a, b string) {
 
 func TestCount_Bounds(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
+	var human []string
+	for _, s := range udhr.Texts() {
+		human = append(human, s)
+	}
 	text := func() string {
 		var out strings.Builder
 		for range r.IntN(12) {
-			switch r.IntN(4) {
+			switch r.IntN(5) {
 			case 0:
 				out.WriteString(strings.Repeat(string(rune(r.IntN(0x80))), r.IntN(50)))
 			case 1:
 				out.WriteByte(byte(r.Uint32()))
 			case 2:
 				out.WriteRune(rune(r.IntN(0x20000)))
+			case 3:
+				in := human[r.IntN(len(human))]
+				from := r.IntN(len(in) - 50)
+				out.WriteString(in[from : from+r.IntN(50)])
 			default:
 				out.WriteString("some words ")
 			}

@@ -6,6 +6,8 @@ package fingerprint
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Sum is the fingerprint of a sequence of values. The zero Sum is that of no values.
@@ -28,19 +30,19 @@ func (s Sum) Uint64(v uint64) Sum {
 }
 
 // String returns the fingerprint of the values of s followed by a text.
-func (s Sum) String(text string) Sum {
-	a, b := uint64(s)^k0, uint64(len(text))^k2
-	for len(text) >= 16 {
-		a = mix(a^word(text), k1)
-		b = mix(b^word(text[8:]), k2)
-		text = text[16:]
+func (s Sum) String(t string) Sum {
+	a, b := uint64(s)^k0, uint64(len(t))^k2
+	for len(t) >= 16 {
+		a = mix(a^text.Word(t), k1)
+		b = mix(b^text.Word(t[8:]), k2)
+		t = t[16:]
 	}
-	if len(text) >= 8 {
-		a = mix(a^word(text), k1)
-		text = text[8:]
+	if len(t) >= 8 {
+		a = mix(a^text.Word(t), k1)
+		t = t[8:]
 	}
 	var rest [8]byte
-	copy(rest[:], text)
+	copy(rest[:], t)
 	return Sum(mix(a^binary.LittleEndian.Uint64(rest[:]), k0) ^ mix(b, k1)).Uint64(b)
 }
 
@@ -58,10 +60,3 @@ func (l List) Add(s Sum) List { return l*step + List(s) }
 
 // Remove is the inverse of Add: l.Add(s).Remove(s) is l.
 func (l List) Remove(s Sum) List { return (l - List(s)) * List(back) }
-
-// word returns the first 8 bytes of a text as a number.
-func word(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}

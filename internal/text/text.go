@@ -16,11 +16,11 @@ func Valid(s string) string {
 
 // IsASCII reports whether s holds ASCII characters alone.
 func IsASCII(s string) bool {
-	for len(s) >= 8 {
-		if (uint64(s[0])|uint64(s[1])<<8|uint64(s[2])<<16|uint64(s[3])<<24|uint64(s[4])<<32|uint64(s[5])<<40|uint64(s[6])<<48|uint64(s[7])<<56)&0x8080808080808080 != 0 {
+	for len(s) >= 16 {
+		if (Word(s)|Word(s[8:]))&0x8080808080808080 != 0 {
 			return false
 		}
-		s = s[8:]
+		s = s[16:]
 	}
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -28,6 +28,13 @@ func IsASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// Word returns the first 8 bytes of s as a number, the first one lowest.
+func Word(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // Floor returns the largest index not above i at which s can be cut without

@@ -1,5 +1,5 @@
-// Command clients makes streamed requests for bench with the SDKs of Anthropic and OpenAI, alone
-// and through the clients of convo.
+// Command clients makes streamed requests for bench with SDKs of providers, alone and through the
+// clients of convo.
 package main
 
 import (
@@ -9,23 +9,40 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-func main() { peer.Main(library) }
+func main() {
+	peer.Main(library)
+	_ = os.RemoveAll(dir) // it is in a temporary directory
+}
 
 var library = peer.Peer{
-	Modules: []string{"github.com/anthropics/anthropic-sdk-go/v2", "github.com/openai/openai-go/v3"},
+	Modules: []string{"github.com/anthropics/anthropic-sdk-go/v2", "github.com/openai/openai-go/v3", "google.golang.org/genai", "github.com/aws/aws-sdk-go-v2/service/bedrockruntime", "github.com/sashabaranov/go-openai"},
 	Cells: []peer.Cell{ // pairs: an SDK, and the client of convo for it
 		{Table: peer.TableStream, Name: "anthropic-sdk-go", New: func(n int) peer.Case { return sdk(n, anthropicSDK) }},
 		{Table: peer.TableStream, Name: "convoanthropic", New: func(n int) peer.Case { return ours(n, anthropicSend) }},
 		{Table: peer.TableStream, Name: "openai-go, Chat", New: func(n int) peer.Case { return sdk(n, chatSDK) }},
 		{Table: peer.TableStream, Name: "convoopenai, Chat", New: func(n int) peer.Case { return ours(n, chatSend) }},
+		{Table: peer.TableStream, Name: "openai-go, Responses", New: func(n int) peer.Case { return sdk(n, responsesSDK) }},
+		{Table: peer.TableStream, Name: "convoopenai, Responses", New: func(n int) peer.Case { return ours(n, responsesSend) }},
+		{Table: peer.TableStream, Name: "genai", New: func(n int) peer.Case { return sdk(n, genaiSDK) }},
+		{Table: peer.TableStream, Name: "convogenai", New: func(n int) peer.Case { return ours(n, genaiSend) }},
+		{Table: peer.TableStream, Name: "bedrockruntime, ConverseStream", New: func(n int) peer.Case { return sdk(n, bedrockSDK) }},
+		{Table: peer.TableStream, Name: "convobedrock", New: func(n int) peer.Case { return ours(n, bedrockSend) }},
+		{Table: peer.TableStream, Name: "go-openai", New: func(n int) peer.Case { return sdk(n, goopenaiSDK) }},
+		{Table: peer.TableStream, Name: "convogoopenai", New: func(n int) peer.Case { return ours(n, goopenaiSend) }},
+		{Table: peer.TableAgent, Name: "copy of what convoopenai sends", New: func(n int) peer.Case { return copies(n, chatSend) }},
+		{Table: peer.TableAgent, Name: "convoopenai, Chat", New: func(n int) peer.Case { return turns(n, chatSend) }},
+		{Table: peer.TableAgent, Name: "copy of what convoanthropic sends", New: func(n int) peer.Case { return copies(n, anthropicSend) }},
+		{Table: peer.TableAgent, Name: "convoanthropic", New: func(n int) peer.Case { return turns(n, anthropicSend) }},
 	},
 	Notes: []peer.Note{
-		{Table: peer.TableStream, Text: "An SDK alone is used as its documentation shows: a list of messages of its types, and its accumulator for the events of the stream. With convo, the rows include Append, Prepare and AppendReply."},
+		{Table: peer.TableStream, Text: "An SDK alone is used as its documentation shows: a list of messages of its types, and its accumulator for the events of the stream, if it has one. With convo, the rows include Append, Prepare and AppendReply."},
 	},
 }
 
@@ -117,12 +134,24 @@ func (canned) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Body.Close(); err != nil {
 		return nil, err
 	}
-	body := chatAnswer
-	if r.URL.Path == "/v1/messages" {
+	kind := "text/event-stream"
+	var body []byte
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/chat/completions"):
+		body = chatAnswer
+	case strings.HasSuffix(path, "/responses"):
+		body = responsesAnswer
+	case strings.HasSuffix(path, "/messages"):
 		body = anthropicAnswer
+	case strings.HasSuffix(path, ":streamGenerateContent"):
+		body = genaiAnswer
+	case strings.HasSuffix(path, "/converse-stream"):
+		kind, body = "application/vnd.amazon.eventstream", bedrockAnswer
+	default:
+		return nil, fmt.Errorf("no answer for %s", path)
 	}
 	return &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+		Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 }
 
 // quoted returns a text as JSON.
