@@ -220,6 +220,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 		opts.Strategy = t.strategy(k)
 	}
 	k.limits, k.cuts = opts.Limits, opts.MaxResult > 0
+	k.isUsual = opts.Limits.Window == Window(k.about.Model)
 	for i := len(pasts) - 1; i >= 0; i-- {
 		m, _, err := mirror.Resume(pasts[i].Decisions, values, codec(k.api), opts)
 		if err == nil {
@@ -244,7 +245,7 @@ func (t *Transport) options(about Conversation) *convo.Options {
 			opts = *own
 		}
 	}
-	if opts.Limits == (convo.Limits{}) {
+	if opts.Limits.Window == 0 && opts.Limits.High == 0 {
 		opts.Limits.Window = Window(about.Model)
 	}
 	if reflect.ValueOf(opts.Overheads).IsZero() {

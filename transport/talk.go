@@ -19,6 +19,8 @@ type talk struct {
 	limits convo.Limits
 	cuts   bool // Append may cut results
 
+	isUsual bool // the window is that of the model
+
 	answered atomic.Pointer[answered] // the newest one
 
 	// These belong to the Transport and are guarded by its mutex.
