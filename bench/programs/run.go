@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/transport"
+)
+
+// The ways in which a program is run.
+const (
+	alone     = "alone"
+	watched   = "watched"
+	compacted = "compacted"
+)
+
+var ways = []string{alone, watched, compacted}
+
+// A runner runs programs.
+type runner struct {
+	dir    string // where they are installed
+	files  int    // of the task
+	limit  time.Duration
+	bodies string // a folder for what was sent, and what the program said; empty: none
+}
+
+// run gives a program its task.
+func (r runner) run(ctx context.Context, p program, version, way string) (tally, error) {
+	home, err := os.MkdirTemp("", "programs-")
+	if err != nil {
+		return tally{}, err
+	}
+	defer os.RemoveAll(home)
+	upstream := provider.New(provider.Options{Window: p.window, Answer: p.model(r.files)})
+	server := httptest.NewServer(upstream)
+	defer server.Close()
+	door, done := between(server.URL, p, way)
+	front := httptest.NewServer(door)
+	defer front.Close()
+	if err := p.prepare(home, front.URL, r.files); err != nil {
+		return tally{}, err
+	}
+	said, err := r.start(ctx, p, version, home, front.URL)
+	done()
+	t := p.count(door.bodies, upstream.Requests(), upstream.Refused())
+	if r.bodies != "" {
+		err = errors.Join(err, r.keep(p.name+"-"+way, said, door, upstream.Requests()))
+	}
+	return t, err
+}
+
+// prepare writes the files of the task and of the program.
+func (p program) prepare(home, url string, n int) error {
+	work := filepath.Join(home, "work")
+	if err := os.MkdirAll(work, 0o755); err != nil {
+		return err
+	}
+	for i := 1; i <= n; i++ {
+		if err := os.WriteFile(filepath.Join(work, fileName(i)), []byte(contents(i)), 0o644); err != nil {
+			return err
+		}
+	}
+	if p.file == "" {
+		return nil
+	}
+	name := filepath.Join(home, p.file)
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(strings.ReplaceAll(p.config, "{url}", url)), 0o644)
+}
+
+// start runs the program and returns what it said. That it fails is no error: alone it must.
+func (r runner) start(ctx context.Context, p program, version, home, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, p.name+"@"+version, p.binary), append(p.args, fmt.Sprintf(task, fileName(1), fileName(r.files), rule))...)
+	cmd.Dir = filepath.Join(home, "work")
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "TMPDIR=" + home}
+	for _, v := range p.env {
+		cmd.Env = append(cmd.Env, strings.ReplaceAll(v, "{url}", url))
+	}
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that what it has started ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = nil
+	}
+	return said.Bytes(), err
+}
+
+// A door stands between a program and its provider. It keeps what the program sends.
+type door struct {
+	proxy *httputil.ReverseProxy
+
+	mu      sync.Mutex
+	bodies  [][]byte
+	headers []http.Header
+	log     bytes.Buffer
+}
+
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	d.mu.Lock()
+	d.bodies, d.headers = append(d.bodies, body), append(d.headers, r.Header.Clone())
+	d.mu.Unlock()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	d.proxy.ServeHTTP(w, r)
+}
+
+func (d *door) Write(b []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.log.Write(b)
+}
+
+// between returns a door to a provider.
+func between(upstream string, p program, way string) (*door, func()) {
+	d := &door{}
+	target, _ := url.Parse(upstream)
+	d.proxy = &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		FlushInterval: -1,
+	}
+	if way == alone {
+		return d, func() {}
+	}
+	t := transport.New(transport.Options{
+		Watch:  way == watched,
+		Logger: slog.New(slog.NewTextHandler(d, nil)),
+		History: func(transport.Conversation) *convo.Options {
+			return &convo.Options{Limits: convo.Limits{Window: p.window, Reserve: 2000}}
+		},
+	})
+	d.proxy.Transport = t
+	return d, func() {
+		for _, c := range t.Conversations() {
+			fmt.Fprintf(d, "conversation %s: %d requests, key %q, program %q, %s\n", c.ID, c.Requests, c.Key, c.Program, c.Last.Error)
+		}
+		_ = t.Close()
+	}
+}
+
+// keep writes what was sent into a folder.
+func (r runner) keep(name string, said []byte, d *door, arrived []provider.Request) error {
+	dir := filepath.Join(r.bodies, name)
+	err := os.RemoveAll(dir)
+	err = errors.Join(err, os.MkdirAll(dir, 0o755))
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "said.txt"), said, 0o644))
+	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "log.txt"), d.log.Bytes(), 0o644))
+	for i, body := range d.bodies {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d-sent.json", i+1)), body, 0o644))
+		var head bytes.Buffer
+		_ = d.headers[i].Write(&head)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d-head.txt", i+1)), head.Bytes(), 0o644))
+	}
+	for i, a := range arrived {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d-came.json", i+1)), append(a.Body, []byte("\n"+a.Error)...), 0o644))
+	}
+	return err
+}
