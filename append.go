@@ -118,13 +118,13 @@ func (a pendingEntry) isDecision() bool {
 // to batch. It runs the caller's code, so no lock may be held.
 func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	for i, m := range msgs {
-		e, err := h.newEntry(m)
+	for i := range msgs {
+		e, err := h.newEntry(&msgs[i])
 		if err != nil {
 			return nil, atIndex(err, i)
 		}
 		a := pendingEntry{entry: e}
-		if m.Role == RoleAssistant {
+		if e.msg.Role == RoleAssistant {
 			e.calls = newCalls(&e.msg, h.ident.counter)
 		}
 		if h.opts.Pin != nil {
@@ -139,9 +139,10 @@ func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingE
 
 // newEntry copies, checks and counts a message. It runs the caller's code, so no lock
 // may be held.
-func (h *History) newEntry(m Message) (_ *entry, err error) {
-	e := new(entry)
-	if e.msg, err = m.checked(&e.inline); err == nil && !h.opts.Roles.KeepEmpty && m.isEmpty() {
+func (h *History) newEntry(m *Message) (*entry, error) {
+	e := &entry{msg: *m}
+	err := e.msg.checkShared(&e.inline)
+	if err == nil && !h.opts.Roles.KeepEmpty && e.msg.isEmpty() {
 		err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err != nil {
@@ -205,7 +206,7 @@ func (h *History) Count(m Message) (tokens int, err error) {
 		return 0, ErrClosed
 	}
 	defer catch(&err, "Options.Tokenizer")
-	e, err := h.newEntry(m)
+	e, err := h.newEntry(&m)
 	if err != nil {
 		return 0, err
 	}
@@ -677,38 +678,35 @@ func atIndex(err error, i int) error {
 	return err
 }
 
-// checked returns a copy of m for a History, with valid UTF-8 and an ID for each
-// call, or an error if the message is invalid. The caller sets the Index of that
-// error.
-//
-// inline holds the parts if there is just one.
-func (m Message) checked(inline *[1]Part) (Message, error) {
-	var own []Part
+// checkShared is check for a message that shares its parts: it copies them. inline holds
+// them if there is just one.
+func (m *Message) checkShared(inline *[1]Part) error {
 	switch len(m.Parts) {
 	case 0:
+		m.Parts = nil
 	case 1:
-		own = inline[:1:1]
+		inline[0] = m.Parts[0]
+		m.Parts = inline[:]
 	default:
-		own = make([]Part, len(m.Parts))
+		m.Parts = slices.Clone(m.Parts)
 	}
-	copy(own, m.Parts)
-	m.Parts = own
-	return m, m.check(false)
+	return m.check(false)
 }
 
-// check is checked for a message that shares no parts: it changes them in place. If
-// deep is set, it also changes the parts of results in place.
+// check gives m, which shares no parts, valid UTF-8 and an ID for each call, or returns an
+// error if it is invalid. The caller sets the Index of that error. If deep is set, the parts
+// of results are not shared either.
 func (m *Message) check(deep bool) error {
 	switch m.Role {
 	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
 	default:
 		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
-	m.Author = text.Valid(m.Author)
-	m.Origin.Format = text.Valid(m.Origin.Format)
-	m.Origin.Model = text.Valid(m.Origin.Model)
-	m.Origin.Container = text.Valid(m.Origin.Container)
-	m.Meta = text.Valid(m.Meta)
+	for _, s := range [...]*string{&m.Author, &m.Origin.Format, &m.Origin.Model, &m.Origin.Container, &m.Meta} {
+		if *s != "" {
+			*s = text.Valid(*s)
+		}
+	}
 	if err := m.checkKey(); err != nil {
 		return err
 	}

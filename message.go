@@ -410,7 +410,7 @@ func (r *partRoom) copy(parts []Part) []Part {
 func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool }
 
 // isEmpty reports whether m holds nothing but empty text.
-func (m Message) isEmpty() bool {
+func (m *Message) isEmpty() bool {
 	for _, p := range m.Parts {
 		if t, ok := p.(Text); !ok || t != "" {
 			return false

@@ -585,11 +585,10 @@ func (ed *checkedEdit) clearPlaces(at *Snapshot, places []Place) error {
 			m.clearAt(places[0])
 			places = places[1:]
 		}
-		own, err := m.checked(new([1]Part))
-		if err != nil {
+		if err := m.check(true); err != nil {
 			return err
 		}
-		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: own})
+		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: m})
 	}
 	return nil
 }

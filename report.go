@@ -590,7 +590,7 @@ func (r Report) Originals() []Entry {
 // when it was appended, or nil if there are none.
 func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
 	var r *Report
-	raw := h.raw()
+	missing := int64(0)
 	for _, a := range batch {
 		if a.original == nil {
 			continue
@@ -600,12 +600,12 @@ func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
 		}
 		r.Shortened = append(r.Shortened, a.id)
 		r.left.gone = append(r.left.gone, departed{a.entry, a.entry, a.original})
-		raw += a.missing()
+		missing += a.missing()
 	}
 	if r == nil {
 		return nil
 	}
 	h.measureBeforeLocked(r)
-	r.TokensBefore = clampInt(h.scaleLocked().Weigh(raw))
+	r.TokensBefore = clampInt(h.scaleLocked().Weigh(h.raw() + missing))
 	return r
 }

@@ -316,7 +316,8 @@ func (l *loader) check(i int, old, e *entry) error {
 	if l.own {
 		err = e.msg.check(true)
 	} else {
-		e.msg, err = old.msg.checked(&e.inline)
+		e.msg = old.msg
+		err = e.msg.checkShared(&e.inline)
 	}
 	if err == nil && l.byHand && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
@@ -359,8 +360,7 @@ func (l *loader) repaired(m Message) Message {
 		}
 		m.Parts = append(m.Parts, own)
 	}
-	m, err := m.checked(new([1]Part))
-	if err != nil || m.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if m.check(true) != nil || m.isEmpty() && !l.h.opts.Roles.KeepEmpty {
 		return Message{}
 	}
 	return m

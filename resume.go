@@ -288,9 +288,8 @@ func (r *resumer) put(m Message) error {
 func (r *resumer) firstOther(run rowRun, otherwise string) string {
 	for i := range r.at {
 		place, id := r.place-r.at+i, run.first+ID(i)
-		e := new(entry)
-		var err error
-		if e.msg, err = r.places[place].checked(&e.inline); err != nil {
+		e := &entry{msg: r.places[place]}
+		if e.msg.checkShared(&e.inline) != nil {
 			return r.keys[place]
 		}
 		if !r.rows.isShort(id) && !r.rows.fits(place, e.msg.Sum()) {
@@ -336,10 +335,10 @@ func (r *resumer) build(opts *Options) error {
 				continue
 			}
 			r.ids[id] = key
-			e := &entry{id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
+			e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
 			e.marks.set(paused, isIn(r.rows.paused, id))
-			var err error
-			if e.msg, err = m.checked(&e.inline); err == nil {
+			err := e.msg.checkShared(&e.inline)
+			if err == nil {
 				err = namer.identify(e)
 			}
 			if err != nil {

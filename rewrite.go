@@ -125,8 +125,8 @@ func (e *entry) withParts(parts []Part) (Message, error) {
 		wrong.ID = e.id
 		return m, wrong
 	}
-	own, err := m.checked(new([1]Part))
-	if err != nil {
+	own := m
+	if err := own.checkShared(new([1]Part)); err != nil {
 		rule := withoutPrefix(err)
 		if wrong, ok := err.(*MessageError); ok {
 			rule = fmt.Sprintf("rewrites part %d of an entry: %s", wrong.Part, wrong.Reason)

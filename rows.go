@@ -776,8 +776,11 @@ func readSent(r *strictjson.Reader) *sentView {
 // nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
 // the row that Resume is given later may still be without it.
 func (m *Message) nameCalls() {
+	if m.Key == "" {
+		return
+	}
 	for i, p := range m.Parts {
-		if c, ok := p.(ToolCall); ok && c.ID == "" && m.Key != "" {
+		if c, ok := p.(ToolCall); ok && c.ID == "" {
 			hash := sha256.Sum256(fmt.Appendf(nil, "call %d of %s", i, m.Key))
 			c.ID, c.Minted = "call_"+base32.StdEncoding.EncodeToString(hash[:])[:16], true
 			m.Parts[i] = c

@@ -239,6 +239,8 @@ func letterOf(r rune) byte {
 		return byte('a' + (r-0x1d400)%26)
 	case 0x24b6 <= r && r <= 0x24e9: // circled
 		return byte('a' + (r-0x24b6)%26)
+	case r > 'ⅼ': // no other looks like one
+		return 0
 	}
 	switch r { // Cyrillic, Greek and Latin
 	case 'а', 'А', 'α', 'Α':

@@ -6,7 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +24,7 @@ import (
 func bodies(b *testing.B, format string, size, n int) (all [][]byte) {
 	t := &testing.T{}
 	p := newProgram(t, nil, "", format)
+	p.model = "a-model" // whose window is not known
 	for i := 0; len(all) < n; i++ {
 		appendStep(p, i)
 		if len(p.list)*700 > size {
@@ -57,7 +63,7 @@ func BenchmarkTransport(b *testing.B) {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
 		}
-		p := &program{format: format, model: "gemini-2.5-pro"}
+		p := &program{format: format, model: "a-model"}
 		for _, watch := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%s/watch=%v", format, watch), func(b *testing.B) {
 				b.ReportAllocs()
@@ -82,6 +88,73 @@ func BenchmarkTransport(b *testing.B) {
 			for b.Loop() {
 				if !json.Valid(all[0]) {
 					b.Fatal()
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkProxy sends streams through a reverse proxy with and without a Transport, in turns, each
+// with two more messages than the one before. It reports how long requests take until the first
+// byte and until the last one, with a Transport as a share of the time without.
+func BenchmarkProxy(b *testing.B) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 100 {
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"word \"}}]}\n\n")
+			w.(http.Flusher).Flush()
+		}
+	}))
+	defer upstream.Close()
+	to, err := url.Parse(upstream.URL)
+	require.NoError(b, err)
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	for _, size := range []int{10 << 10, 1 << 20, 10 << 20} {
+		b.Run(fmt.Sprint(size>>10, "kB"), func(b *testing.B) {
+			all := bodies(b, provider.FormatOpenAIChat, size, 20)
+			var clients []func(body []byte) (first, last time.Duration)
+			for _, watched := range []bool{false, true} {
+				proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1, Transport: base}
+				if watched {
+					proxy.Transport = transport.New(transport.Options{Base: base})
+				}
+				server := httptest.NewServer(proxy)
+				defer server.Close()
+				clients = append(clients, func(body []byte) (first, last time.Duration) {
+					start := time.Now()
+					resp, err := server.Client().Post(server.URL+"/v1/chat/completions", "application/json", bytes.NewReader(body))
+					require.NoError(b, err)
+					_, err = resp.Body.Read(make([]byte, 1))
+					first = time.Since(start)
+					require.NoError(b, err)
+					_, err = io.Copy(io.Discard, resp.Body)
+					require.NoError(b, err)
+					require.NoError(b, resp.Body.Close())
+					return first, time.Since(start)
+				})
+				clients[len(clients)-1](all[0])
+			}
+			var firsts, lasts [2][]time.Duration
+			for i := 0; b.Loop(); i++ {
+				for k, send := range clients {
+					first, last := send(all[i%len(all)])
+					firsts[k], lasts[k] = append(firsts[k], first), append(lasts[k], last)
+				}
+			}
+			for _, m := range []struct {
+				name  string
+				share float64
+				of    [2][]time.Duration
+			}{{"p50", 0.5, lasts}, {"p99", 0.99, lasts}, {"first-p50", 0.5, firsts}, {"first-p99", 0.99, firsts}} {
+				var at [2]float64
+				for k, all := range m.of {
+					slices.Sort(all)
+					at[k] = float64(all[int(m.share*float64(len(all)-1))])
+				}
+				b.ReportMetric(at[1]/at[0], m.name+"-ratio")
+				if m.share == 0.5 {
+					b.ReportMetric(at[1]/1e6, m.name+"-ms")
 				}
 			}
 		})

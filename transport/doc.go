@@ -36,7 +36,7 @@
 // the model reads: cache marks, names of calls, white space in JSON, and texts of the user in one tag
 // <system-reminder> do not count, and neither does the system text. If it leaves that conversation
 // near its end, as where a question is asked in other words, the conversation goes back. If it leaves
-// it earlier, while a request is under way, or where a summary stands for what would go, another
+// it before the first answer or in its first half, while a request is under way, or where a summary stands for what would go, another
 // conversation begins with what was decided about the common beginning, so that its requests begin
 // with the same bytes. A question or two without tools, such as for a title, begins none.
 //

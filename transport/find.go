@@ -97,10 +97,12 @@ func (t *Transport) longest(chain []uint64) (*talk, int) {
 }
 
 // canGoBack reports whether the conversation itself may go back to the first n values: nobody waits
-// for an answer to what would go, no summary stands for it, and it is the smaller part. Otherwise
-// another conversation goes on from there.
+// for an answer to what would go, no summary stands for it, it is the smaller part, and what stays
+// has an answer, without which it may be how many conversations begin. Otherwise another
+// conversation goes on from there.
 func (k *talk) canGoBack(n int) bool {
-	return k.under == 0 && n >= len(k.chain)/2 && (len(k.pasts) == 0 || n >= k.pasts[len(k.pasts)-1].N)
+	isOwn := slices.ContainsFunc(k.values[:n], func(v *value) bool { return v.read&answerMark != 0 })
+	return k.under == 0 && isOwn && n >= len(k.chain)/2 && (len(k.pasts) == 0 || n >= k.pasts[len(k.pasts)-1].N)
 }
 
 // extend makes values the list of k, of which the first n are known.
@@ -116,16 +118,27 @@ func (t *Transport) extend(k *talk, n int, values []*value, chain []uint64) {
 	}
 }
 
-// merge returns now with the values of was where these are the same.
+// merge returns now with the values of was where these are the same. The others get memory of their
+// own, so that the body that they are in does not stay.
 func merge(was, now []*value) []*value {
-	all := make([]*value, len(now))
+	all, size := slices.Clone(now), 0
 	for i, v := range now {
 		if i < len(was) && was[i].same(v) {
 			all[i] = was[i]
+		} else {
+			size += v.size()
+		}
+	}
+	own := make([]byte, 0, size)
+	for i, v := range now {
+		if all[i] != v {
 			continue
 		}
-		v.own()
-		all[i] = v
+		for k, raw := range v.raw {
+			from := len(own)
+			own = append(own, raw...)
+			v.raw[k] = own[from:len(own):len(own)]
+		}
 	}
 	return all
 }

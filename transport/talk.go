@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,7 +60,7 @@ func codec(a api) mirror.Codec[*value] {
 		},
 		Encode: func(msg convo.Message, was **value) (*value, error) {
 			if was != nil {
-				return &value{was: *was, now: &msg}, nil
+				return &value{was: *was, msgs: []convo.Message{msg}}, nil
 			}
 			raw, err := a.encode(msg)
 			return &value{raw: raw}, err
@@ -86,9 +87,9 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 			raw = append(raw, v.raw...)
 			continue
 		}
-		now := []convo.Message{*v.now}
+		now := slices.Clone(v.msgs)
 		for i < len(view) && view[i].was == v.was {
-			now = append(now, *view[i].now)
+			now = append(now, view[i].msgs...)
 			i++
 		}
 		w, err := k.write(v.was, now)

@@ -14,14 +14,12 @@ import (
 type value struct {
 	raw      [][]byte
 	sum      uint64 // of the bytes
-	read     uint64 // of what the model reads, odd for system text; 0: nothing that counts
+	read     uint64 // of what the model reads, with the marks below; 0: nothing that counts
 	isSystem bool   // it is the field with the system text, which stands outside the list
 	isFront  bool   // it is system text, and nothing else stands before it
 
 	msgs []convo.Message // what read was made of, until the Mirror has it, which alone reads it
-
-	was *value         // of a value that a compaction has changed
-	now *convo.Message // and what it says now
+	was  *value          // of a value that a compaction has changed, so that it says msgs
 }
 
 // size returns the bytes of the raw messages.
@@ -32,19 +30,17 @@ func (v *value) size() (n int) {
 	return n
 }
 
+// The lowest bits of value.read say what kind of message it is of.
+const (
+	systemMark = 1 << iota // system text and nothing else
+	answerMark             // an answer of the model
+	otherMark
+	marks = systemMark | answerMark | otherMark
+)
+
 // same reports whether two values have the same bytes.
 func (v *value) same(w *value) bool {
 	return v == w || v.sum == w.sum && v.isSystem == w.isSystem && slices.EqualFunc(v.raw, w.raw, bytes.Equal)
-}
-
-// own makes v independent of the body that its bytes are in.
-func (v *value) own() {
-	all := make([]byte, 0, v.size())
-	for i, raw := range v.raw {
-		from := len(all)
-		all = append(all, raw...)
-		v.raw[i] = all[from:len(all):len(all)]
-	}
 }
 
 // A reader makes values of bodies. It remembers what the model reads of bytes that it has seen, so
@@ -123,14 +119,17 @@ func (v *value) decode(a api) (msgs []convo.Message, read uint64, err error) {
 	if err != nil || len(msgs) == 0 {
 		return nil, 0, err
 	}
-	isFront := uint64(1)
+	mark := uint64(systemMark)
 	for _, m := range msgs {
 		read = mix(read, m.Sum())
-		if m.Role != convo.RoleSystem {
-			isFront = 0
+		switch {
+		case m.Role == convo.RoleAssistant:
+			mark = answerMark
+		case m.Role != convo.RoleSystem && mark == systemMark:
+			mark = otherMark
 		}
 	}
-	return msgs, max(read&^1|isFront, 2), nil
+	return msgs, read&^marks | mark, nil
 }
 
 // mix adds b to a fingerprint a. It gives the same in every process.
@@ -182,7 +181,7 @@ func (r *reader) values(a api, body []byte, list []span) (all []*value, err erro
 				return nil, err
 			}
 		}
-		isFront = isFront && all[i].read&1 == 1
+		isFront = isFront && all[i].read&systemMark != 0
 		all[i].isFront = isFront
 	}
 	return all, nil

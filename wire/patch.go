@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -52,6 +51,7 @@ type patchForm struct {
 
 	text    func(role convo.Role) string                             // the beginning of a block with a text
 	call    func(block json.RawMessage) (keys []string, custom bool) // where a call has its arguments
+	quotes  bool                                                     // arguments are a string
 	result  func(block json.RawMessage) []string                     // where a result has its content
 	failed  []string                                                 // where a result says that it is an error
 	unsign  func(block json.RawMessage, part convo.Part) []byte      // removes the signature of a part
@@ -97,15 +97,23 @@ type patcher struct {
 	fate []*patchUnit // what became of each of old; nil: it is missing
 }
 
+// patch is Patch of a format.
 func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.RawMessage, error) {
+	list := []byte{'['}
 	for i, raw := range was {
 		if !strictjson.Valid(raw) {
 			_, err := fields(atIndex("", i), raw)
 			return nil, err
 		}
+		list = appendElement(list, string(raw))
 	}
-	if _, err := f.Decode(slices.Concat([]byte{'['}, bytes.Join(asBytes(was), []byte{','}), []byte{']'})); err != nil {
+	t, err := f.Decode(append(list, ']'))
+	if err != nil {
 		return nil, err
+	}
+	units := unitsOf(now)
+	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
 	msgs := make([][]*patchList, len(was))
@@ -119,12 +127,10 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 			f.read(l, &p.old)
 		}
 	}
-	units := unitsOf(now)
 	match := f.align(p.old, units)
 	p.settle(units, match)
 	alone := p.place(msgs, units, match)
-	var out []json.RawMessage
-	out = append(out, p.messages(alone[-1])...)
+	out := p.messages(alone[-1])
 	for i, raw := range was {
 		out = append(out, p.message(raw, msgs[i])...)
 		out = append(out, p.messages(alone[i])...)
@@ -133,14 +139,6 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		f.last(was, out)
 	}
 	return out, nil
-}
-
-func asBytes(list []json.RawMessage) [][]byte {
-	out := make([][]byte, len(list))
-	for i, raw := range list {
-		out[i] = raw
-	}
-	return out
 }
 
 // unitsOf returns the units of messages.
@@ -164,7 +162,7 @@ func appendUnits(units []patchUnit, role convo.Role, parts []convo.Part) []patch
 				continue
 			}
 		}
-		if p != convo.Part(convo.Text("")) {
+		if p != nil && p != convo.Part(convo.Text("")) {
 			units = append(units, patchUnit{role: role, part: p})
 		}
 	}
@@ -699,8 +697,7 @@ func (p *patcher) editCall(raw []byte, call convo.ToolCall) []byte {
 	if !custom {
 		value = []byte(object(call.Arguments))
 	}
-	quotes := p.name != FormatAnthropic && p.name != FormatGemini && p.name != FormatConverse && p.name != FormatOllama
-	if old := valueAt(raw, keys...); isNull(old) && quotes || kindOf(old) == '"' {
+	if old := valueAt(raw, keys...); isNull(old) && p.quotes || kindOf(old) == '"' {
 		value = strictjson.AppendString(nil, string(value))
 	}
 	return setField(raw, value, keys...)

@@ -100,6 +100,7 @@ func (f OpenAIResponses) Patch(was []json.RawMessage, now ...convo.Message) ([]j
 			return []string{"arguments"}, false
 		},
 		result: func(json.RawMessage) []string { return []string{"output"} },
+		quotes: true,
 		last:   withoutLedIDs,
 		lists: func(raw json.RawMessage, all map[string]json.RawMessage) []*patchList {
 			if kind := stringOf(all["type"]); kind != "" && kind != "message" {
@@ -140,6 +141,7 @@ func (f OpenAIChat) Patch(was []json.RawMessage, now ...convo.Message) ([]json.R
 		},
 		result:  func(json.RawMessage) []string { return []string{"content"} },
 		unsign:  func(call json.RawMessage, _ convo.Part) []byte { return dropFields(call, extraField) },
+		quotes:  f.Dialect != Ollama,
 		without: `""`,
 		lists: func(raw json.RawMessage, all map[string]json.RawMessage) []*patchList {
 			if stringOf(all["role"]) == "tool" {

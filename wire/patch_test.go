@@ -49,7 +49,15 @@ func TestPatch_Random(t *testing.T) {
 
 			out, err := f.Patch(was, before.Messages...)
 			require.NoError(t, err, at)
-			require.Equal(t, strings.Join(asTexts(was), "\n"), strings.Join(asTexts(out), "\n"), at)
+			require.Equal(t, asTexts(was), asTexts(out), at)
+			more := convo.User("more")
+			if last := before.Messages[len(before.Messages)-1]; last.Role == convo.RoleUser {
+				more = convo.Assistant("more")
+			}
+			out, err = f.Patch(was, append(slices.Clip(before.Messages), more)...)
+			require.NoError(t, err, at)
+			require.Len(t, out, len(was)+1, at)
+			require.Equal(t, strings.Join(asTexts(was), "\n"), strings.Join(asTexts(out[:len(was)]), "\n"), at)
 			for i, raw := range was {
 				if one, err := f.Decode(list(was[i : i+1])); err == nil {
 					out, err := f.Patch(was[i:i+1], one.Messages...)
@@ -87,6 +95,35 @@ func asTexts(list []json.RawMessage) []string {
 		texts[i] = string(raw)
 	}
 	return texts
+}
+
+// Messages that a provider refuses are kept like others.
+func TestPatch_RuleCases(t *testing.T) {
+	checked := 0
+	wire.EachRuleCase(func(rule string, f wire.Format, body string) {
+		var all map[string]json.RawMessage
+		if json.Unmarshal([]byte(body), &all) != nil {
+			return
+		}
+		for _, key := range []string{"messages", "contents", "input"} {
+			var was []json.RawMessage
+			if json.Unmarshal(all[key], &was) != nil {
+				continue
+			}
+			for i := range was {
+				one := was[i : i+1]
+				msgs, err := f.Decode([]byte("[" + string(was[i]) + "]"))
+				if err != nil {
+					continue
+				}
+				checked++
+				out, err := f.(wire.Patcher).Patch(one, msgs.Messages...)
+				require.NoError(t, err)
+				assert.Equal(t, asTexts(one), asTexts(out), rule)
+			}
+		}
+	})
+	assert.Greater(t, checked, 100)
 }
 
 // disturbed returns messages after a compaction.

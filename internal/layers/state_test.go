@@ -26,7 +26,6 @@ var stateOwners = map[string]string{
 // entries yet. The text of each states where the entries go.
 var entryMakers = map[string]string{
 	"History.newEntries":          "to appendLocked, SetSystem and SetEphemeral",
-	"History.newEntry":            "to newEntries",
 	"History.identify":            "to appendLocked",
 	"History.joinLocked":          "to appendLocked",
 	"joining.admit":               "to joinLocked",
@@ -63,10 +62,8 @@ var entryMakers = map[string]string{
 	"stateJSON.keep":              "to a record, as copies",
 	"setHeads":                    "to load",
 	"splitSystem":                 "to load",
-	"resumer.build":               "to load",
 	"resumer.nameResults":         "to load",
 	"resumer.change":              "to load",
-	"resumer.firstOther":          "to nobody",
 }
 
 // Four methods of state write sys, list, originals, their totals, turns and turn. No

@@ -1,0 +1,119 @@
+package transport_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-c1b73e60/convo/convotest/provider"
+	"github.com/seed-c1b73e60/convo/transport"
+)
+
+// Each event reaches the program before the next one is written.
+func TestTransport_StreamsAtOnce(t *testing.T) {
+	events := map[string]string{
+		provider.FormatAnthropic:       `{"type":"ping","n":%d}`,
+		provider.FormatOpenAIChat:      `{"choices":[{"delta":{"content":"%d"}}]}`,
+		provider.FormatOpenAIResponses: `{"type":"response.output_text.delta","delta":"%d"}`,
+		provider.FormatGemini:          `{"candidates":[{"content":{"parts":[{"text":"%d"}]}}]}`,
+	}
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			seen := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("Content-Type", "text/event-stream")
+				for i := range 5 {
+					_, _ = fmt.Fprintf(w, "data: "+events[format]+"\n\n", i)
+					w.(http.Flusher).Flush()
+					<-seen
+				}
+			}))
+			defer server.Close()
+			tr := small(t, transport.Options{})
+			p := newProgram(t, nil, server.URL, format)
+			p.stream = true
+			resp, err := (&http.Client{Transport: tr}).Post(server.URL+p.path(), "application/json", strings.NewReader(string(p.body())))
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			lines := bufio.NewScanner(resp.Body)
+			for i := range 5 {
+				require.True(t, lines.Scan())
+				require.Equal(t, "data: "+fmt.Sprintf(events[format], i), lines.Text())
+				require.True(t, lines.Scan())
+				seen <- struct{}{}
+			}
+			require.False(t, lines.Scan())
+		})
+	}
+}
+
+// What a program sends to name its conversation keeps those apart that begin alike.
+func TestTransport_Keys(t *testing.T) {
+	tests := []struct {
+		name, format string
+		header       string
+		extra        func(id string) obj
+		key          func(*http.Request) string
+	}{
+		{name: "session_id of Codex", format: provider.FormatOpenAIResponses, header: "Session_id"},
+		{name: "prompt_cache_key", format: provider.FormatOpenAIResponses, extra: func(id string) obj { return obj{"prompt_cache_key": id} }},
+		{name: "prompt_cache_key of Chat Completions", format: provider.FormatOpenAIChat, extra: func(id string) obj { return obj{"prompt_cache_key": id} }},
+		{name: "user_id of Claude Code", format: provider.FormatAnthropic, extra: func(id string) obj { return obj{"metadata": obj{"user_id": "user_x_session_" + id}} }},
+		{name: "session_id of Gemini CLI", format: provider.FormatGemini, extra: func(id string) obj { return obj{"session_id": id} }},
+		{name: "session affinity", format: provider.FormatOpenAIChat, header: "X-Session-Affinity"},
+		{name: "own", format: provider.FormatOpenAIChat, header: "X-Own", key: func(r *http.Request) string { return r.Header.Get("X-Own") }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := &recorder{}
+			tr := small(t, transport.Options{Base: c, Key: tt.key})
+			for range 2 {
+				for _, id := range []string{"one", "two"} {
+					p := newProgram(t, nil, "", tt.format)
+					var header []string
+					if tt.header != "" {
+						header = []string{tt.header, id}
+					}
+					if tt.extra != nil {
+						p.extra = tt.extra(id)
+					}
+					post(t, tr, p.path(), p.body(), header...)
+				}
+			}
+			all := tr.Conversations()
+			require.Len(t, all, 2)
+			require.Contains(t, all[0].Key, "two")
+			require.Contains(t, all[1].Key, "one")
+			require.Equal(t, 2, all[0].Requests)
+		})
+	}
+}
+
+// Conversations are bounded in number, and those under way stay.
+func TestTransport_Most(t *testing.T) {
+	c := &recorder{}
+	tr := small(t, transport.Options{Base: c, Most: 3})
+	for i := range 10 {
+		p := newProgram(t, nil, "", provider.FormatOpenAIChat)
+		p.user(fmt.Sprint("conversation ", i))
+		post(t, tr, p.path(), p.body())
+	}
+	all := tr.Conversations()
+	require.Len(t, all, 3)
+	for _, k := range all {
+		require.Equal(t, 2, k.History.Len()-k.History.Status().System)
+	}
+	require.NoError(t, tr.Close())
+	require.Empty(t, tr.Conversations())
+	p := newProgram(t, nil, "", provider.FormatOpenAIChat)
+	post(t, tr, p.path(), p.body())
+	require.Equal(t, string(p.body()), string(c.body), "a closed Transport lets requests pass")
+	require.Empty(t, tr.Conversations())
+}
