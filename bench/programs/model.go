@@ -60,13 +60,13 @@ func (p program) model(n int) func(provider.Request) provider.Answer {
 			return provider.Answer{Blocks: []provider.Block{provider.Text("They are lists of words.")}}
 		}
 		asked[next]++
-		call := provider.Call{Name: p.tool, Arguments: fmt.Sprintf(p.arguments, fileName(next))}
-		if p.format == provider.FormatGemini {
+		blocks := []provider.Block{provider.Thinking(fmt.Sprintf("I have read %d files.", next-1))}
+		if p.format != provider.FormatGemini {
 			// Gemini CLI asks a model about its last 20 messages alone. It leaves out a call
 			// at their beginning only if there is no text beside it.
-			return provider.Answer{Blocks: []provider.Block{call}}
+			blocks = append(blocks, provider.Text(fmt.Sprintf("File %d is next.", next)))
 		}
-		return provider.Answer{Blocks: []provider.Block{provider.Text(fmt.Sprintf("File %d is next.", next)), call}}
+		return provider.Answer{Blocks: append(blocks, provider.Call{Name: p.tool, Arguments: fmt.Sprintf(p.arguments, fileName(next))})}
 	}
 }
 
