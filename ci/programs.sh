@@ -57,4 +57,4 @@ fi
 [ ${#list[@]} -gt 0 ] || fail 'none of these programs can be had'
 go build -o "$CI_WORK/convo" ./cmd/convo
 cd bench
-go run ./programs -dir "$dir" "${list[@]}"
+go run ./programs -convo "$CI_WORK/convo" -dir "$dir" "${list[@]}"

@@ -39,6 +39,7 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 	flags.SetOutput(messages)
 	var r runner
 	flags.StringVar(&r.dir, "dir", "", "the folder that holds a folder NAME@VERSION for each program")
+	flags.StringVar(&r.convo, "convo", "", "the command convo; if absent, package transport is used in its place")
 	flags.IntVar(&r.files, "files", 60, "how many files are to be read")
 	flags.DurationVar(&r.limit, "limit", 10*time.Minute, "how long a program may run")
 	flags.StringVar(&r.bodies, "bodies", "", "a folder for all requests and what the programs say")

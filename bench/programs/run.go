@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,6 +38,7 @@ var ways = []string{alone, watched, compacted}
 // A runner runs programs.
 type runner struct {
 	dir    string // where they are installed
+	convo  string // the command; empty: package transport in this process
 	files  int    // of the task
 	limit  time.Duration
 	bodies string // a folder for what was sent, and what the program said; empty: none
@@ -51,13 +54,16 @@ func (r runner) run(ctx context.Context, p program, version, way string) (tally,
 	upstream := provider.New(provider.Options{Window: p.window, Answer: p.model(r.files)})
 	server := httptest.NewServer(upstream)
 	defer server.Close()
-	door, done := between(server.URL, p, way)
-	front := httptest.NewServer(door)
-	defer front.Close()
-	if err := p.prepare(home, front.URL, r.files); err != nil {
+	door, done, err := r.between(server.URL, p, way)
+	if err != nil {
 		return tally{}, err
 	}
-	said, err := r.start(ctx, p, version, home, front.URL)
+	front := httptest.NewServer(door)
+	defer front.Close()
+	var said []byte
+	if err = p.prepare(home, front.URL, r.files); err == nil {
+		said, err = r.start(ctx, p, version, home, front.URL)
+	}
 	done()
 	t := p.count(door.bodies, upstream.Requests(), upstream.Refused())
 	if r.bodies != "" {
@@ -131,37 +137,92 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.proxy.ServeHTTP(w, r)
 }
 
+// Write appends to the log.
 func (d *door) Write(b []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.log.Write(b)
 }
 
-// between returns a door to a provider.
-func between(upstream string, p program, way string) (*door, func()) {
+// between returns a door to a provider, and a function that ends it.
+func (r runner) between(upstream string, p program, way string) (*door, func(), error) {
 	d := &door{}
-	target, _ := url.Parse(upstream)
+	done := func() {}
+	transport := http.RoundTripper(http.DefaultTransport)
+	switch {
+	case way == alone:
+	case r.convo == "":
+		transport, done = d.inside(p, way)
+	default:
+		var err error
+		if upstream, done, err = d.command(r.convo, upstream, p, way); err != nil {
+			return nil, nil, err
+		}
+	}
+	target, err := url.Parse(upstream)
+	if err != nil {
+		return nil, nil, err
+	}
 	d.proxy = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
+		Transport:     transport,
 	}
-	if way == alone {
-		return d, func() {}
-	}
+	return d, done, nil
+}
+
+// inside returns package transport.
+func (d *door) inside(p program, way string) (http.RoundTripper, func()) {
 	t := transport.New(transport.Options{
 		Watch:  way == watched,
 		Logger: slog.New(slog.NewTextHandler(d, nil)),
 		History: func(transport.Conversation) *convo.Options {
-			return &convo.Options{Limits: convo.Limits{Window: p.window, Reserve: 2000}}
+			return &convo.Options{Limits: convo.Limits{Window: p.window}}
 		},
 	})
-	d.proxy.Transport = t
-	return d, func() {
+	return t, func() {
 		for _, c := range t.Conversations() {
 			fmt.Fprintf(d, "conversation %s: %d requests, key %q, program %q, %s\n", c.ID, c.Requests, c.Key, c.Program, c.Last.Error)
 		}
 		_ = t.Close()
 	}
+}
+
+// command starts convo proxy, and returns its address.
+func (d *door) command(convo, upstream string, p program, way string) (address string, done func(), err error) {
+	if strings.HasPrefix(p.format, "openai-") {
+		upstream += "/v1"
+	}
+	cmd := exec.Command(convo, "proxy", "-listen", "127.0.0.1:0", "-window", strconv.Itoa(p.window), "-upstream", p.format+"="+upstream)
+	if way == compacted {
+		cmd.Args = append(cmd.Args, "-compact")
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	said := bufio.NewReader(stderr)
+	for address == "" {
+		line, err := said.ReadString('\n')
+		_, _ = io.WriteString(d, line)
+		if err != nil {
+			return "", nil, errors.Join(fmt.Errorf("convo proxy: %s", line), cmd.Wait())
+		}
+		_, address, _ = strings.Cut(strings.TrimSuffix(line, "/convo\n"), "shown at ")
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(d, said)
+	}()
+	return address, func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		<-read
+		_ = cmd.Wait()
+	}, nil
 }
 
 // keep writes what was sent into a folder.
