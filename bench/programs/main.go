@@ -1,7 +1,7 @@
 // Command programs gives agents that others have written a task that does not fit into their window: to
 // read 60 files of 6 kB, one after the other, with a rule in the first message. The provider is that
-// of convotest/provider. Each program is run alone, behind convo proxy, which watches, and behind
-// convo proxy -compact.
+// of convotest/provider. Each program is run alone, behind convo proxy, which watches, behind
+// convo proxy -compact, and so with a restart of both.
 //
 //	ci/programs.sh                 installs the programs and runs all
 //	go run ./programs -dir DIR codex@0.171.0
@@ -82,14 +82,15 @@ func yes(is bool) string {
 
 // check returns what is wrong with a run.
 func (t tally) check(way string, files int) error {
+	isCompacted := way == compacted || way == restarted
 	switch {
-	case way == compacted && (t.steps < files || t.refused > 0):
+	case isCompacted && (t.steps < files || t.refused > 0):
 		return fmt.Errorf("%d of %d steps, %d requests refused: %s", t.steps, files, t.refused, t.refusal)
-	case way == compacted && !t.hasRule:
+	case isCompacted && !t.hasRule:
 		return errors.New("the rule is not in the last request")
-	case way != compacted && t.refused == 0:
+	case !isCompacted && t.refused == 0:
 		return errors.New("no request was refused: the task is no test")
-	case way != compacted && t.changed > 0:
+	case !isCompacted && t.changed > 0:
 		return fmt.Errorf("%d bodies were changed", t.changed)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 )
@@ -44,9 +45,9 @@ func (p program) hasTool(body []byte) bool {
 	return json.Unmarshal(body, &all) == nil && bytes.Contains(all.Tools, fmt.Appendf(nil, "%q", p.tool))
 }
 
-// model returns a model that reads n files, one after the other, and ends if it is to read one for
-// the fourth time.
-func (p program) model(n int) func(provider.Request) provider.Answer {
+// model returns a model that reads files, one after the other until a number, and ends if it is to
+// read one for the fourth time.
+func (p program) model(until *atomic.Int64) func(provider.Request) provider.Answer {
 	var mu sync.Mutex
 	asked := map[int]int{}
 	return func(r provider.Request) provider.Answer {
@@ -56,7 +57,7 @@ func (p program) model(n int) func(provider.Request) provider.Answer {
 		switch {
 		case p.side != "" && !p.hasTool(r.Body):
 			return provider.Answer{Blocks: []provider.Block{provider.Text(p.side)}}
-		case !p.hasTool(r.Body) || next > n || asked[next] > 2:
+		case !p.hasTool(r.Body) || next > int(until.Load()) || asked[next] > 2:
 			return provider.Answer{Blocks: []provider.Block{provider.Text("They are lists of words.")}}
 		}
 		asked[next]++

@@ -23,6 +23,7 @@ type program struct {
 	config string // what file says; {url} stands for the address of the provider
 	env    []string
 	args   []string // the task follows
+	again  []string // in place of args, to go on with the last conversation
 }
 
 // programs are all of them. What they believe their window to be is larger than that of the
@@ -43,8 +44,9 @@ base_url = "{url}/v1"
 env_key = "TEST_KEY"
 wire_api = "responses"
 `,
-		env:  []string{"TEST_KEY=none"},
-		args: []string{"exec", "--skip-git-repo-check"},
+		env:   []string{"TEST_KEY=none"},
+		args:  []string{"exec", "--skip-git-repo-check"},
+		again: []string{"exec", "resume", "--skip-git-repo-check", "--last"},
 	},
 	{
 		name: "gemini", binary: "node_modules/.bin/gemini", format: provider.FormatGemini, window: 45_000,
@@ -54,6 +56,7 @@ wire_api = "responses"
 		config: `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`,
 		env:    []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_CLI_TRUST_WORKSPACE=true"},
 		args:   []string{"-y", "-m", "gemini-2.5-pro", "-p"},
+		again:  []string{"-y", "-m", "gemini-2.5-pro", "-r", "latest", "-p"},
 	},
 	{
 		name: "opencode", binary: "node_modules/opencode-linux-x64/bin/opencode", format: provider.FormatOpenAIChat, window: 60_000,
@@ -61,7 +64,8 @@ wire_api = "responses"
 		file: "work/opencode.json",
 		config: `{"provider":{"test":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{url}/v1","apiKey":"none"},
 "models":{"test-model":{"limit":{"context":1000000,"output":8000}}}}},"autoupdate":false,"share":"disabled"}`,
-		args: []string{"run", "-m", "test/test-model"},
+		args:  []string{"run", "-m", "test/test-model"},
+		again: []string{"run", "-m", "test/test-model", "-c"},
 	},
 	{
 		name: "pi", binary: "node_modules/.bin/pi", format: provider.FormatAnthropic, window: 40_000,
@@ -70,8 +74,9 @@ wire_api = "responses"
 		config: `{"providers":{"test":{"baseUrl":"{url}","api":"anthropic-messages","apiKey":"none",
 "models":[{"id":"test-model","name":"test","reasoning":false,"input":["text"],"contextWindow":1000000,"maxTokens":8000,
 "cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0}}]}}}`,
-		env:  []string{"PI_OFFLINE=1"},
-		args: []string{"--provider", "test", "--model", "test-model", "--no-session", "-p"},
+		env:   []string{"PI_OFFLINE=1"},
+		args:  []string{"--provider", "test", "--model", "test-model", "-p"},
+		again: []string{"--provider", "test", "--model", "test-model", "-c", "-p"},
 	},
 	{
 		name: "qwen", binary: "node_modules/.bin/qwen", format: provider.FormatOpenAIChat, window: 60_000,
@@ -80,6 +85,7 @@ wire_api = "responses"
 		config: `{"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true}}`,
 		env:    []string{"OPENAI_API_KEY=none", "OPENAI_BASE_URL={url}/v1"},
 		args:   []string{"--auth-type", "openai", "-m", "test-model", "-y"},
+		again:  []string{"--auth-type", "openai", "-m", "test-model", "-y", "-c"},
 	},
 	{
 		name: "crush", binary: "crush", format: provider.FormatOpenAIChat, window: 60_000,
@@ -90,8 +96,9 @@ wire_api = "responses"
 "models":{"large":{"provider":"test","model":"test-model"},"small":{"provider":"test","model":"test-model"}},
 "permissions":{"allowed_tools":["bash","view"]},
 "options":{"disable_metrics":true,"disable_provider_auto_update":true}}`,
-		env:  []string{"CRUSH_DISABLE_METRICS=1"},
-		args: []string{"run", "-q"},
+		env:   []string{"CRUSH_DISABLE_METRICS=1"},
+		args:  []string{"run", "-q"},
+		again: []string{"run", "-q", "-C"},
 	},
 }
 

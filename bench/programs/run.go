@@ -15,9 +15,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,9 +33,10 @@ const (
 	alone     = "alone"
 	watched   = "watched"
 	compacted = "compacted"
+	restarted = "restarted" // compacted; after two thirds the program and the proxy end, and start again
 )
 
-var ways = []string{alone, watched, compacted}
+var ways = []string{alone, watched, compacted, restarted}
 
 // A runner runs programs.
 type runner struct {
@@ -51,23 +54,39 @@ func (r runner) run(ctx context.Context, p program, version, way string) (tally,
 		return tally{}, err
 	}
 	defer os.RemoveAll(home)
-	upstream := provider.New(provider.Options{Window: p.window, Answer: p.model(r.files)})
+	parts := []int{r.files}
+	if way == restarted {
+		parts = []int{r.files * 2 / 3, r.files}
+	}
+	var until atomic.Int64
+	upstream := provider.New(provider.Options{Window: p.window, Answer: p.model(&until)})
 	server := httptest.NewServer(upstream)
 	defer server.Close()
-	door, done, err := r.between(server.URL, p, way)
-	if err != nil {
+	d := &door{}
+	front := httptest.NewServer(d)
+	defer front.Close()
+	if err := p.prepare(home, front.URL, r.files); err != nil {
 		return tally{}, err
 	}
-	front := httptest.NewServer(door)
-	defer front.Close()
 	var said []byte
-	if err = p.prepare(home, front.URL, r.files); err == nil {
-		said, err = r.start(ctx, p, version, home, front.URL)
+	args := append(slices.Clone(p.args), fmt.Sprintf(task, fileName(1), fileName(r.files), rule))
+	for _, n := range parts {
+		until.Store(int64(n))
+		done, err := r.open(d, server.URL, p, way, filepath.Join(home, "store"))
+		if err != nil {
+			return tally{}, err
+		}
+		more, err := r.start(ctx, p, version, home, front.URL, args)
+		done()
+		said = append(said, more...)
+		if err != nil {
+			return tally{}, err
+		}
+		args = append(slices.Clone(p.again), "Read the other files.")
 	}
-	done()
-	t := p.count(door.bodies, upstream.Requests(), upstream.Refused())
+	t := p.count(d.bodies, upstream.Requests(), upstream.Refused())
 	if r.bodies != "" {
-		err = errors.Join(err, r.keep(p.name+"-"+way, said, door, upstream.Requests()))
+		err = r.keep(p.name+"-"+way, said, d, upstream.Requests())
 	}
 	return t, err
 }
@@ -94,10 +113,10 @@ func (p program) prepare(home, url string, n int) error {
 }
 
 // start runs the program and returns what it said. That it fails is no error: alone it must.
-func (r runner) start(ctx context.Context, p program, version, home, url string) ([]byte, error) {
+func (r runner) start(ctx context.Context, p program, version, home, url string, args []string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, p.name+"@"+version, p.binary), append(p.args, fmt.Sprintf(task, fileName(1), fileName(r.files), rule))...)
+	cmd := exec.CommandContext(ctx, filepath.Join(r.dir, p.name+"@"+version, p.binary), args...)
 	cmd.Dir = filepath.Join(home, "work")
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "TMPDIR=" + home}
 	for _, v := range p.env {
@@ -144,37 +163,37 @@ func (d *door) Write(b []byte) (int, error) {
 	return d.log.Write(b)
 }
 
-// between returns a door to a provider, and a function that ends it.
-func (r runner) between(upstream string, p program, way string) (*door, func(), error) {
-	d := &door{}
-	done := func() {}
+// open puts what a way needs behind the door, with the provider behind that. It returns a function
+// that ends it.
+func (r runner) open(d *door, upstream string, p program, way, store string) (done func(), err error) {
+	done = func() {}
 	transport := http.RoundTripper(http.DefaultTransport)
 	switch {
 	case way == alone:
 	case r.convo == "":
-		transport, done = d.inside(p, way)
+		transport, done = d.inside(p, way, store)
 	default:
-		var err error
-		if upstream, done, err = d.command(r.convo, upstream, p, way); err != nil {
-			return nil, nil, err
+		if upstream, done, err = d.command(r.convo, upstream, p, way, store); err != nil {
+			return nil, err
 		}
 	}
 	target, err := url.Parse(upstream)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	d.proxy = &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		FlushInterval: -1,
 		Transport:     transport,
 	}
-	return d, done, nil
+	return done, nil
 }
 
 // inside returns package transport.
-func (d *door) inside(p program, way string) (http.RoundTripper, func()) {
+func (d *door) inside(p program, way, store string) (http.RoundTripper, func()) {
 	t := transport.New(transport.Options{
 		Watch:  way == watched,
+		Store:  transport.Dir(store),
 		Logger: slog.New(slog.NewTextHandler(d, nil)),
 		History: func(transport.Conversation) *convo.Options {
 			return &convo.Options{Limits: convo.Limits{Window: p.window}}
@@ -189,12 +208,12 @@ func (d *door) inside(p program, way string) (http.RoundTripper, func()) {
 }
 
 // command starts convo proxy, and returns its address.
-func (d *door) command(convo, upstream string, p program, way string) (address string, done func(), err error) {
+func (d *door) command(convo, upstream string, p program, way, store string) (address string, done func(), err error) {
 	if strings.HasPrefix(p.format, "openai-") {
 		upstream += "/v1"
 	}
-	cmd := exec.Command(convo, "proxy", "-listen", "127.0.0.1:0", "-window", strconv.Itoa(p.window), "-upstream", p.format+"="+upstream)
-	if way == compacted {
+	cmd := exec.Command(convo, "proxy", "-listen", "127.0.0.1:0", "-window", strconv.Itoa(p.window), "-upstream", p.format+"="+upstream, "-store", store)
+	if way != watched {
 		cmd.Args = append(cmd.Args, "-compact")
 	}
 	stderr, err := cmd.StderrPipe()
