@@ -135,7 +135,11 @@ func TestChromium(t *testing.T) {
 		_, _ = w.Write([]byte("<!DOCTYPE html><title>x</title><script>document.title='ran'</script>"))
 	})
 	store := saved(t)
-	for path, p := range map[string]*inspect.Pages{"/store": {Store: store}, "/talk": pagesOf(talked, seen), "/empty": inspect.Handler(empty), "/hostile": hostile(t, "</style></title></pre><script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">\x1b[31m\u202e"),
+	live := func() []inspect.Conversation {
+		return []inspect.Conversation{{ID: 7, Name: "Flights to Rome", History: talked, Reports: seen, About: []string{"agent/1.0 · gpt-5 · 12 requests"}, Problem: "The provider refused the last request."},
+			{ID: 9, History: empty, About: []string{"agent/1.0"}}}
+	}
+	for path, p := range map[string]*inspect.Pages{"/store": {Store: store}, "/live": {List: live}, "/talk": pagesOf(talked, seen), "/empty": inspect.Handler(empty), "/hostile": hostile(t, "</style></title></pre><script>document.title='ran'</script><img src=x onerror=\"document.title='ran'\">\x1b[31m\u202e"),
 		"/long": hostile(t, tooLong), "/large": inspect.Handler(large(t, 10_000))} {
 		mux.Handle(path, p)
 	}
@@ -145,7 +149,7 @@ func TestChromium(t *testing.T) {
 	has(t, browse(t, "--dump-dom", server.URL+"/script"), "<title>ran</title>") // it would run a script
 
 	pinned := fmt.Sprint("e", talked.Pinned()[0])
-	for _, path := range []string{"/talk?open=summary&open=c1&open=" + pinned, "/empty", "/hostile", "/hostile?open=summary&whole=e3", "/long", "/large", "/store", "/store?key=rome", "/store?key=rome&seq=2", "/store?key=rome&archive=3"} {
+	for _, path := range []string{"/talk?open=summary&open=c1&open=" + pinned, "/empty", "/hostile", "/hostile?open=summary&whole=e3", "/long", "/large", "/live", "/live?c=7", "/store", "/store?key=rome", "/store?key=rome&seq=2", "/store?key=rome&archive=3"} {
 		response, err := http.Get(server.URL + path)
 		require.NoError(t, err)
 		var served bytes.Buffer
@@ -173,7 +177,7 @@ func TestChromium(t *testing.T) {
 	last := talked.Snapshot().Len() - 1
 	newest, _ := talked.Snapshot().At(last)
 	pictures := map[string]string{"talk": "/talk?open=summary&open=" + pinned, "compaction": fmt.Sprintf("/talk?open=c1&from=%d", newest.ID), "empty": "/empty", "hostile": "/hostile?open=c2",
-		"list": "/store", "record": "/store?key=rome", "early-record": "/store?key=rome&seq=1", "findings": "/hostile?open=c2&from=24&open=e24", "archive": "/store?key=rome&archive=3&open=e3"}
+		"list": "/store", "live": "/live", "record": "/store?key=rome", "early-record": "/store?key=rome&seq=1", "findings": "/hostile?open=c2&from=24&open=e24", "archive": "/store?key=rome&archive=3&open=e3"}
 	if *shots == "" {
 		pictures = map[string]string{"talk": "/talk"}
 	}

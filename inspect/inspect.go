@@ -11,6 +11,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -30,6 +31,11 @@ type Conversation struct {
 	Name    string         // empty: its title, or else its number
 	History *convo.History // nil: it is left out
 	Reports *Reports       // nil: its compactions are not listed
+
+	ID      int           // in addresses; 0: its place among the conversations, from 1
+	About   []string      // what else is said of it, such as its model
+	Problem string        // what is wrong with it, which stands out
+	Formats []wire.Format // whose Check is shown; nil: those of Pages
 }
 
 // Pages is an http.Handler that shows conversations. Set its fields before the first
@@ -41,6 +47,10 @@ type Conversation struct {
 // a link leads to the rest. The time for a page is linear in the size of the conversation.
 type Pages struct {
 	Conversations []Conversation
+
+	// List returns conversations that come and go, which follow those of Conversations. It is
+	// called for each page. Nil: there are none.
+	List func() []Conversation
 
 	// Store has further conversations. Each can be shown as of any of its records. Nil:
 	// there are none.
@@ -94,7 +104,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "inspect: the page answers only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	if !p.allows(r.Host) {
+	if !p.Allows(r.Host) {
 		http.Error(w, fmt.Sprintf("inspect: the host %q is not allowed; use localhost, or add the name to Pages.Hosts", short(r.Host)), http.StatusForbidden)
 		return
 	}
@@ -117,8 +127,8 @@ func policy(nonce string) string {
 	return "default-src 'none'; style-src 'nonce-" + nonce + "'; base-uri 'none'; form-action 'none'"
 }
 
-// allows reports whether a request may have this Host.
-func (p *Pages) allows(host string) bool {
+// Allows reports whether p answers requests with this Host.
+func (p *Pages) Allows(host string) bool {
 	name := bare(host)
 	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || name == "localhost" {
 		return true
@@ -149,7 +159,12 @@ func (p *Pages) view(ctx context.Context, at state, nonce string) (v *view, stat
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	v = newView(at, nonce)
-	v.Home = len(p.Conversations) != 1 || p.Store != nil
+	list := p.Conversations
+	if p.List != nil {
+		list = slices.Concat(list, p.List())
+	}
+	isOne := len(list) == 1 && p.List == nil
+	v.Home = !isOne || p.Store != nil
 	switch {
 	case at.key != "" && p.Store == nil:
 		status = v.fail(http.StatusNotFound, "The page has no Store; set Pages.Store to show what is saved in it.")
@@ -157,21 +172,28 @@ func (p *Pages) view(ctx context.Context, at state, nonce string) (v *view, stat
 		status = p.showStoreArchive(ctx, v)
 	case at.key != "":
 		status = p.showRecord(ctx, v)
-	case at.list || at.number == 0 && len(p.Conversations) != 1:
-		status = p.showList(ctx, v)
+	case at.list || at.number == 0 && !isOne:
+		status = p.showList(ctx, v, list)
 	default:
-		status = p.showConversation(ctx, v)
+		status = p.showConversation(ctx, v, list)
 	}
 	return v, status
 }
 
-func (p *Pages) showConversation(ctx context.Context, v *view) int {
+func (p *Pages) showConversation(ctx context.Context, v *view, list []Conversation) int {
 	n := max(v.at.number, 1)
-	if n > len(p.Conversations) || p.Conversations[n-1].History == nil {
+	i := -1
+	for at := range list {
+		if list[at].number(at) == n {
+			i = at
+		}
+	}
+	if i < 0 || list[i].History == nil {
 		return v.fail(http.StatusNotFound, "There is no conversation %d.", n)
 	}
-	c := &p.Conversations[n-1]
-	v.Title = c.name(n-1, c.History.Snapshot())
+	c := &list[i]
+	v.Title = c.name(i, c.History.Snapshot())
+	v.About, v.Wrong = c.lines()
 	if v.at.archive > 0 {
 		return v.showArchive(ctx, c.History)
 	}
@@ -181,8 +203,23 @@ func (p *Pages) showConversation(ctx context.Context, v *view) int {
 	m := now(c.History)
 	v.showMoment(m)
 	v.showReports(c.Reports)
-	v.showChecks(m.Snapshot, p.Formats)
+	formats := c.Formats
+	if formats == nil {
+		formats = p.Formats
+	}
+	v.showChecks(m.Snapshot, formats)
 	return http.StatusOK
+}
+
+// number returns the number of the i-th conversation in addresses.
+func (c *Conversation) number(i int) int { return cmp.Or(c.ID, i+1) }
+
+// lines returns what is said of c, and what is wrong.
+func (c *Conversation) lines() (about []string, problem string) {
+	for _, line := range c.About {
+		about = append(about, short(line))
+	}
+	return about, visible(first(c.Problem, mostText/4))
 }
 
 // name returns what the page calls the i-th conversation.
@@ -193,5 +230,5 @@ func (c *Conversation) name(i int, s *convo.Snapshot) string {
 			return short(name)
 		}
 	}
-	return fmt.Sprint("Conversation ", i+1)
+	return fmt.Sprint("Conversation ", c.number(i))
 }

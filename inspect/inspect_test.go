@@ -22,6 +22,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/inspect"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // request returns the page that a browser on the same machine gets. The target may be an
@@ -301,6 +302,40 @@ func TestPages_Several(t *testing.T) {
 		status, _ := get(t, p, "/?c="+c)
 		assert.Equal(t, 404, status)
 	}
+}
+
+// Conversations that come and go keep their addresses, and have their own lines and checks.
+func TestPages_List(t *testing.T) {
+	talked, seen := talk(t)
+	empty := newHistory(t, nil)
+	var list []inspect.Conversation
+	p := &inspect.Pages{List: func() []inspect.Conversation { return list }}
+	refuses := func(target string, status int, want string) {
+		got, page := get(t, p, target)
+		assert.Equal(t, status, got)
+		has(t, page, want)
+	}
+	refuses("/?c=7", http.StatusNotFound, "There is no conversation 7.")
+	list = []inspect.Conversation{{ID: 7, Name: "Flights", History: talked, Reports: seen, About: []string{"agent/1.0 <b>", "gpt-5"}, Problem: "It was refused.\x1b", Formats: []wire.Format{wire.Gemini{}}}}
+	page := ask(t, p, "/")
+	has(t, page, `<a href="?c=7"><bdi>Flights</bdi></a>`)
+	has(t, page, `<span class="faint">agent/1.0 &lt;b&gt;</span><span class="faint">gpt-5</span><span class="bad">It was refused.␛</span><svg class="small"`)
+	has(t, page, "Refresh every 5 seconds")
+	assert.NotZero(t, tokensOf(t, page)["results"])
+	page = ask(t, p, "/?c=7")
+	has(t, page, `<p class="faint">agent/1.0 &lt;b&gt;</p>`)
+	has(t, page, `<p class="bad">It was refused.␛</p>`)
+	has(t, page, `<a href="?list">All conversations</a>`)
+	has(t, page, `<th scope="row">Gemini</th>`)
+	hasNot(t, page, `<th scope="row">Anthropic</th>`)
+	list = append([]inspect.Conversation{{ID: 8, History: empty}}, list...)
+	page = ask(t, p, "/")
+	has(t, page, `<a href="?c=8"><bdi>Conversation 8</bdi></a>`)
+	has(t, page, `<a href="?c=7"><bdi>Flights</bdi></a>`)
+	list = list[:1]
+	refuses("/?c=7", http.StatusNotFound, "There is no conversation 7.")
+	p.List = func() []inspect.Conversation { panic("no list") }
+	refuses("/", http.StatusInternalServerError, "because of a panic: no list")
 }
 
 // Names stay apart in the list: those in several lines, those that turn the line around, and

@@ -17,22 +17,35 @@ const (
 	storeTime   = 30 * time.Second // for what one page reads of the Store
 )
 
-// A listed is a conversation in the list.
-type listed struct{ Name, Line, Href string }
+// A listed is a conversation in the list. One that is not in the Store has a bar of its window.
+type listed struct {
+	Name, Line, Href string
+	About            []string
+	Wrong            string
+	Bar              []segment
+	Limit            string // where it is on the bar; empty: there is none
+}
 
-func (p *Pages) showList(ctx context.Context, v *view) int {
-	v.Title, v.IsList, v.Home = "Conversations", true, false
+func (p *Pages) showList(ctx context.Context, v *view, list []Conversation) int {
+	v.Title, v.IsList, v.Home, v.Refreshable = "Conversations", true, false, p.List != nil
 	named := map[string]bool{}
-	for i, c := range p.Conversations {
+	for i, c := range list {
 		if c.History == nil || v.at.after.Key != "" {
 			continue
 		}
-		name := c.name(i, c.History.Snapshot())
+		m := sizes(c.History)
+		name := c.name(i, m.Snapshot)
 		if named[name] {
-			name = fmt.Sprintf("%s (conversation %d)", name, i+1)
+			name = fmt.Sprintf("%s (conversation %d)", name, c.number(i))
 		}
 		named[name] = true
-		v.List = append(v.List, listed{name, c.History.Status().String(), state{number: i + 1}.href("")})
+		w := windowOf(m)
+		l := listed{Name: name, Line: m.status.String(), Href: state{number: c.number(i)}.href(""), Bar: w.Kinds}
+		if limit := m.status.Limit; limit > 0 {
+			l.Limit = percent(limit, w.whole)
+		}
+		l.About, l.Wrong = c.lines()
+		v.List = append(v.List, l)
 	}
 	if p.Store == nil {
 		return http.StatusOK
@@ -52,7 +65,7 @@ func (p *Pages) showList(ctx context.Context, v *view) int {
 		if info.Title != "" {
 			line = short(info.Title) + ": " + line
 		}
-		v.List = append(v.List, listed{short(info.Key), line, state{key: info.Key}.href("")})
+		v.List = append(v.List, listed{Name: short(info.Key), Line: line, Href: state{key: info.Key}.href("")})
 	}
 	return http.StatusOK
 }

@@ -28,6 +28,8 @@ type view struct {
 
 	IsList bool
 	List   []listed
+	About  []string
+	Wrong  string
 
 	Before, After string // addresses of records
 
@@ -133,8 +135,15 @@ type present interface {
 	Tokens() convo.Estimate
 }
 
-// now returns the present moment of a History, which others may be changing.
+// now returns the present moment of a History.
 func now(h present) *moment {
+	m := sizes(h)
+	m.collect()
+	return m
+}
+
+// sizes returns the present moment of a History, which others may be changing, without its entries.
+func sizes(h present) *moment {
 	m := &moment{}
 	for range 1000 { // the three are read one after the other, and must belong together
 		if m.Snapshot, m.status, m.estimate = h.Snapshot(), h.Status(), h.Tokens(); m.Snapshot == h.Snapshot() {
@@ -142,7 +151,6 @@ func now(h present) *moment {
 		}
 	}
 	m.breakdown = m.Breakdown()
-	m.collect()
 	return m
 }
 

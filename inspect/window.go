@@ -22,6 +22,7 @@ type window struct {
 	Unknown       string // says which marks are not known
 	WordsOpen     bool   // whether the words are explained
 	Keep          link
+	whole         int // tokens of the whole bar
 }
 
 // A figure is what a reader looks at first.
@@ -86,6 +87,7 @@ func windowOf(m *moment) window {
 	b, e := m.breakdown, m.estimate
 	var w window
 	whole := max(b.Window, e.Tokens, e.Upper, m.status.High, 1)
+	w.whole = whole
 	add := func(to *[]segment, kind string, tokens, from, end int) {
 		if tokens > 0 {
 			*to = append(*to, segmentOf(kind, tokens, from, end-from, whole))

@@ -258,14 +258,16 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 			return err
 		}
 		for _, u := range r.units {
-			if _, err := m.h.Count(u.msg); err != nil {
+			if _, err := m.h.Count(u.message()); err != nil {
 				return err
 			}
 			if u.host != "" && m.isTaken(u.host, rows) {
 				return &convo.RowError{Key: key, Fault: convo.RowTwice}
 			}
 			u.isOwn, u.at = true, -1 // meet finds out which call it answers
-			u.msg.Parts = slices.Clone(u.msg.Parts)
+			own := u.message()
+			own.Parts = slices.Clone(own.Parts)
+			u.msg = &own
 		}
 		rows = append(rows, r)
 	}
@@ -291,7 +293,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 func (m *Mirror[M]) checkWaiting() error {
 	for i, r := range m.waiting {
 		for _, u := range r.units {
-			if _, err := m.h.Count(u.msg); err != nil {
+			if _, err := m.h.Count(u.message()); err != nil {
 				m.waiting = slices.Delete(m.waiting, i, i+1)
 				return err
 			}
@@ -322,7 +324,7 @@ func (m *Mirror[M]) deliver() error {
 		var msgs []convo.Message
 		for _, u := range r.units {
 			m.name(u)
-			msgs = append(msgs, u.msg)
+			msgs = append(msgs, u.message())
 		}
 		last, err := m.h.Append(msgs...)
 		if errors.As(err, new(*convo.RoleError)) {
@@ -459,7 +461,7 @@ func (m *Mirror[M]) warn(done Followed) {
 
 func messagesOf[M any](units []*unit[M]) (msgs []convo.Message) {
 	for _, u := range units {
-		msgs = append(msgs, u.msg)
+		msgs = append(msgs, u.message())
 	}
 	return msgs
 }
@@ -490,14 +492,14 @@ func (m *Mirror[M]) letGo() {
 				u.row.value, u.row.held = zero, false
 			}
 			if u.listed {
-				u.msg = convo.Message{}
+				u.msg = nil
 			}
 		}
 	}
 	show(false)
 	for _, u := range m.system {
 		if m.codec.Same == nil {
-			u.msg = convo.Message{}
+			u.msg = nil
 		}
 	}
 }

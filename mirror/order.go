@@ -217,13 +217,15 @@ func (m *Mirror[M]) translate(s *convo.Snapshot, p *plan[M], it *unit[M]) error 
 	if err := m.load(p, it); err != nil {
 		return err
 	}
-	it.msg.Parts = slices.Clone(it.msg.Parts)
-	for i, part := range it.msg.Parts {
+	own := it.message()
+	own.Parts = slices.Clone(own.Parts)
+	for i, part := range own.Parts {
 		if r, ok := part.(convo.ToolResult); ok {
 			r.CallID = id
-			it.msg.Parts[i] = r
+			own.Parts[i] = r
 		}
 	}
+	it.msg = &own
 	return nil
 }
 
@@ -411,7 +413,7 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 			u.msg = p.items[n].msg
 		}
 		m.name(u)
-		msgs[i] = u.msg
+		msgs[i] = u.message()
 	}
 	var last convo.ID
 	var err error
@@ -434,7 +436,7 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 			u.host, u.isPart = it.host, it.isPart
 		}
 		if m.filled {
-			u.sum, u.at = max(it.msg.Sum(), 1), it.at
+			u.sum, u.at = max(it.message().Sum(), 1), it.at
 		}
 		u.listed, u.place, u.isOwn = true, i, false
 		m.seen = append(m.seen, u.read())
@@ -545,6 +547,6 @@ func (p *plan[M]) settle(g *given[M], items []*unit[M]) {
 	g.items = items
 	for _, it := range items {
 		it.read()
-		it.msg = convo.Message{}
+		it.msg = nil
 	}
 }

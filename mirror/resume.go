@@ -120,7 +120,7 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 		if u.key == "" {
 			continue // the History has it whole
 		}
-		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: min(u.behind, max(len(list), len(m.seen))), Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView, Message: u.msg}
+		l := loose{ID: u.id, Key: u.key, Host: u.host, Part: u.isPart, Behind: min(u.behind, max(len(list), len(m.seen))), Rest: u.rest, Read: u.sum, At: u.at, End: u.isEnd, Shown: u.stand == inView, Message: u.message()}
 		out.Loose = append(out.Loose, l)
 	}
 	for _, r := range m.waiting {
@@ -216,7 +216,8 @@ func resume[M any](data []byte, list []M, codec Codec[M], opts *convo.Options, s
 			return // it has left the view, and nothing of the list is new
 		}
 		for _, u := range rows {
-			if u.msg.Key = u.key; !yield(u.msg, nil) {
+			msg := u.message()
+			if msg.Key = u.key; !yield(msg, nil) {
 				return
 			}
 		}
@@ -324,7 +325,7 @@ runs:
 func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, l := range in.Loose {
 		u := &unit[M]{id: l.ID, key: l.Key, host: l.Host, isPart: l.Part, behind: l.Behind, rest: l.Rest, sum: l.Read, at: l.At, isEnd: l.End, isOwn: true, stand: hasLeft}
-		u.msg, u.role, u.calls = l.Message, l.Message.Role, callsOf(&l.Message)
+		u.msg, u.role, u.calls = &l.Message, l.Message.Role, callsOf(&l.Message)
 		if l.Shown {
 			u.stand = inView
 		}
@@ -339,7 +340,7 @@ func (m *Mirror[M]) resumeLoose(in *saved, last convo.ID) {
 	for _, msgs := range in.Waiting {
 		r := &row[M]{}
 		for i, msg := range msgs {
-			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, calls: callsOf(&msg), msg: msg, isOwn: true, at: -1}
+			u := &unit[M]{host: msg.Key, isPart: i > 0, role: msg.Role, calls: callsOf(&msg), msg: &msg, isOwn: true, at: -1}
 			u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 			r.units = append(r.units, u)
 		}

@@ -28,14 +28,14 @@ type unit[M any] struct {
 	exact  uint64   // see sum; of the value of row
 	calls  []string // IDs of the calls in the value of row, or of those that it answers
 
-	index  int           // in the items of the plan that it is in
-	early  bool          // it was compacted before the Mirror was made, so that its ID is not known
-	listed bool          // the newest list holds it
-	place  int           // in that list, after the system messages
-	msg    convo.Message // of a unit that has no entry yet, and of one that the list does not hold
-	behind int           // of a unit that the list does not hold: how many units of the list it stands behind
-	rest   int           // and how many of these were compacted, or in the view with it
-	isOwn  bool          // it came from Add
+	index  int            // in the items of the plan that it is in
+	early  bool           // it was compacted before the Mirror was made, so that its ID is not known
+	listed bool           // the newest list holds it
+	place  int            // in that list, after the system messages
+	msg    *convo.Message // of a unit that has no entry yet, and of one that the list does not hold; else nil
+	behind int            // of a unit that the list does not hold: how many units of the list it stands behind
+	rest   int            // and how many of these were compacted, or in the view with it
+	isOwn  bool           // it came from Add
 }
 
 // A standing says where the entry of a unit is.
@@ -97,7 +97,9 @@ func (m *Mirror[M]) name(u *unit[M]) {
 			u.key = ownKey(m.named)
 		}
 	}
-	u.msg.Key = u.key
+	own := u.message()
+	own.Key = u.key
+	u.msg = &own
 }
 
 // A reading is a list that was read.
@@ -237,7 +239,7 @@ func (m *Mirror[M]) decode(v M, key string) (r *row[M], err error) {
 	key = text.Valid(key) // as Append keeps it
 	for _, msg := range split(msgs) {
 		msg.Key = ""
-		u := &unit[M]{row: r, msg: msg, role: msg.Role, exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
+		u := &unit[M]{row: r, msg: &msg, role: msg.Role, exact: m.sum(&msg), calls: callsOf(&msg), isPart: len(r.units) > 0}
 		u.isEnd = msg.Role == convo.RoleAssistant && len(u.calls) == 0
 		if key != "" {
 			u.host = hostKey(key, len(r.units))
@@ -249,7 +251,7 @@ func (m *Mirror[M]) decode(v M, key string) (r *row[M], err error) {
 
 // load decodes the value of an item that was not decoded, since its message is needed.
 func (m *Mirror[M]) load(p *plan[M], it *unit[M]) error {
-	if it.msg.Role != "" {
+	if it.msg != nil {
 		return nil
 	}
 	i, units := it.row.index, it.row.units
@@ -385,10 +387,18 @@ func (u *unit[M]) answers(calls, ids []string) {
 	}
 }
 
+// message returns the message of u, or none.
+func (u *unit[M]) message() convo.Message {
+	if u.msg == nil {
+		return convo.Message{}
+	}
+	return *u.msg
+}
+
 // read returns a fingerprint of what the model reads of u, and of which call it answers.
 func (u *unit[M]) read() uint64 {
 	if u.sum == 0 {
-		u.sum = max(u.msg.Sum(), 1)
+		u.sum = max(u.message().Sum(), 1)
 	}
 	if u.role == convo.RoleTool {
 		return u.sum*31 + uint64(u.at)
@@ -474,7 +484,7 @@ func (m *Mirror[M]) meet(s *convo.Snapshot) {
 		}
 		u := m.find(e)
 		if u == nil {
-			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, sum: max(msg.Sum(), 1), calls: callsOf(&msg), msg: msg, behind: len(m.seen)}
+			u = &unit[M]{key: msg.Key, id: e.ID, role: msg.Role, sum: max(msg.Sum(), 1), calls: callsOf(&msg), msg: &msg, behind: len(m.seen)}
 			if msg.Role == convo.RoleTool {
 				u.answers(calls, u.calls)
 			}

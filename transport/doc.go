@@ -46,6 +46,6 @@
 //
 // # What it costs
 //
-// A conversation takes about three times the memory of its newest request, until it has not been
-// used for Options.Idle. Only messages that are new, or whose bytes have changed, are decoded.
+// A conversation takes about twice the memory of its newest request and a kilobyte for each message,
+// until it has not been used for Options.Idle. Only messages that are new, or whose bytes have changed, are decoded.
 package transport

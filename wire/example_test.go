@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -151,4 +152,24 @@ func ExampleAnthropic_systemSummary() {
 	// Output:
 	// [{"type":"text","text":"You are a travel agent.","cache_control":{"type":"ephemeral"}},
 	// {"type":"text","text":"<summary key=...>\nWhat went before in this conversation, in short:\nFlights to Rome were looked up.\n</summary key=...>"}]
+}
+
+// A program keeps its own messages, with what convo has cleared written into them.
+func ExamplePatcher() {
+	raw := json.RawMessage(`{"role": "tool", "tool_call_id": "call_1", "content": "36 flights ...", "trace": 7}`)
+	t, err := wire.OpenAIChat{}.Decode(raw)
+	if err != nil {
+		log.Fatal(err)
+	}
+	now := t.Messages[0]
+	result := now.ToolResults()[0]
+	result.Parts, result.Cleared = []convo.Part{convo.Text("[cleared]")}, true
+	now.Parts = []convo.Part{result}
+	messages, err := wire.OpenAIChat{}.Patch([]json.RawMessage{raw}, now)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", messages[0])
+	// Output:
+	// {"role": "tool", "tool_call_id": "call_1", "content": "[cleared]", "trace": 7}
 }

@@ -102,8 +102,7 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 	list := []byte{'['}
 	for i, raw := range was {
 		if !strictjson.Valid(raw) {
-			_, err := fields(atIndex("", i), raw)
-			return nil, err
+			return nil, &DecodeError{Path: atIndex("", i), Reason: "not JSON"}
 		}
 		list = appendElement(list, string(raw))
 	}

@@ -389,7 +389,7 @@ func TestPatch_Results(t *testing.T) {
 
 func TestPatch_Errors(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(formats)) {
-		for _, raw := range []string{"", "{", "7", `{"role":"nobody"}`, `{},{}`, `{"role":"user","content":7,"parts":7}`} {
+		for _, raw := range []string{"", "{", "7", `{"role":"user","content":tru,"parts":tru}`, `{"role":"nobody"}`, `{},{}`, `{"role":"user","content":7,"parts":7}`} {
 			_, err := formats[name].(wire.Patcher).Patch([]json.RawMessage{json.RawMessage(raw)}, convo.User("x"))
 			var e *wire.DecodeError
 			assert.ErrorAs(t, err, &e, "%s: %s", name, raw)

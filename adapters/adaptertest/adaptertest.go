@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -219,7 +220,8 @@ func page(t *testing.T) string {
 }
 
 // Untouched checks that a view gives back the values of a list, also after the list was
-// synced again and after a restart. same reports whether two values are one.
+// synced again and after a restart, and that Same says of any two of them what Decode says. same
+// reports whether two values are one.
 func Untouched[M any](t *testing.T, codec mirror.Codec[M], list []M, same func(want, got M) bool) {
 	t.Helper()
 	h, err := convo.New(nil)
@@ -239,6 +241,15 @@ func Untouched[M any](t *testing.T, codec mirror.Codec[M], list []M, same func(w
 		for i := range list {
 			if !same(list[i], view[i]) {
 				t.Errorf("%s: value %d was made anew: %+v, want %+v", when, i, view[i], list[i])
+			}
+		}
+	}
+	for i, was := range list {
+		for j, now := range list {
+			a, _ := codec.Decode(was)
+			b, _ := codec.Decode(now)
+			if isSame := reflect.DeepEqual(a, b); codec.Same != nil && codec.Same(was, now) != isSame {
+				t.Errorf("Same of values %d and %d is %t", i, j, !isSame)
 			}
 		}
 	}

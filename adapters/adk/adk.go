@@ -111,17 +111,30 @@ func Codec() mirror.Codec[*genai.Content] {
 
 // same compares what decode reads. ADK makes new contents for each request.
 func same(was, now *genai.Content) bool {
-	return was.Role == now.Role && slices.EqualFunc(was.Parts, now.Parts, func(a, b *genai.Part) bool {
-		if isText(a) && isText(b) {
-			return a.Text == b.Text && a.Thought == b.Thought && bytes.Equal(a.ThoughtSignature, b.ThoughtSignature)
-		}
-		return reflect.DeepEqual(a, b)
-	})
+	return was.Role == now.Role && slices.EqualFunc(was.Parts, now.Parts, samePart)
+}
+
+func samePart(a, b *genai.Part) bool {
+	if isText(a) && isText(b) {
+		return a.Text == b.Text && a.Thought == b.Thought && bytes.Equal(a.ThoughtSignature, b.ThoughtSignature)
+	}
+	if a == nil || b == nil {
+		return a == b
+	}
+	call, result, nextCall, nextResult := a.FunctionCall, a.FunctionResponse, b.FunctionCall, b.FunctionResponse
+	switch {
+	case call != nil && nextCall != nil && result == nil && nextResult == nil:
+		return call.ID == nextCall.ID && call.Name == nextCall.Name && reflect.DeepEqual(call.Args, nextCall.Args)
+	case result != nil && nextResult != nil && call == nil && nextCall == nil && len(result.Parts)+len(nextResult.Parts) == 0:
+		return result.ID == nextResult.ID && result.Name == nextResult.Name && reflect.DeepEqual(result.Response, nextResult.Response)
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // isText reports whether p is a text or a thought.
 func isText(p *genai.Part) bool {
-	return p != nil && (p.Text != "" || p.Thought) && p.FunctionCall == nil && p.FunctionResponse == nil && p.InlineData == nil && p.FileData == nil
+	return p != nil && (p.Text != "" || p.Thought) && p.FunctionCall == nil && p.FunctionResponse == nil && p.InlineData == nil && p.FileData == nil &&
+		p.ExecutableCode == nil && p.CodeExecutionResult == nil && p.ToolCall == nil && p.ToolResponse == nil
 }
 
 func decode(c *genai.Content) (msgs []convo.Message, err error) {

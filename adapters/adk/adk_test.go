@@ -237,3 +237,25 @@ func TestCodec_OddValues(t *testing.T) {
 	}
 	adaptertest.Untouched(t, convoadk.Codec(), list, func(want, got *genai.Content) bool { return want == got })
 }
+
+// What a result shows beside its text, and a thought that is no text, are counted.
+func TestCodec_PartsBesideTexts(t *testing.T) {
+	image := &genai.Blob{MIMEType: "image/png", Data: []byte{1, 2, 3}}
+	for _, c := range []struct {
+		part *genai.Part
+		want []convo.Part
+	}{
+		{&genai.Part{Thought: true, InlineData: image}, []convo.Part{convo.NewMedia("image/png", image.Data)}},
+		{&genai.Part{Thought: true, ThoughtSignature: []byte("s")}, []convo.Part{convo.Reasoning{Signature: "s"}}},
+		{&genai.Part{Thought: true, ExecutableCode: &genai.ExecutableCode{Code: "1+1"}}, []convo.Part{convo.Opaque{Format: "gemini", JSON: `{"executableCode":{"code":"1+1"},"thought":true}`}}},
+		{&genai.Part{FunctionResponse: &genai.FunctionResponse{ID: "c", Name: "look", Response: map[string]any{"output": "here"}, Parts: []*genai.FunctionResponsePart{
+			{InlineData: &genai.FunctionResponseBlob{MIMEType: "image/png", Data: image.Data}},
+			{FileData: &genai.FunctionResponseFileData{MIMEType: "image/png", FileURI: "gs://a"}},
+		}}}, []convo.Part{convo.ToolResult{CallID: "c", Name: "look", Parts: []convo.Part{convo.Text(`{"output":"here"}`), convo.NewMedia("image/png", image.Data), convo.Media{MIME: "image/png", URL: "gs://a"}}}}},
+	} {
+		msgs, err := convoadk.Codec().Decode(&genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{c.part}})
+		require.NoError(t, err)
+		require.Len(t, msgs, 1)
+		assert.Equal(t, c.want, msgs[0].Parts)
+	}
+}

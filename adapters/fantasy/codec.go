@@ -29,7 +29,26 @@ func Codec() mirror.Codec[fantasy.Message] {
 
 // same compares what decode reads. fantasy does not change the parts of a message.
 func same(was, now fantasy.Message) bool {
-	return was.Role == now.Role && slices.EqualFunc(was.Content, now.Content, func(a, b fantasy.MessagePart) bool { return reflect.DeepEqual(a, b) })
+	return was.Role == now.Role && slices.EqualFunc(was.Content, now.Content, samePart)
+}
+
+func samePart(was, now fantasy.MessagePart) bool {
+	switch a := was.(type) {
+	case fantasy.TextPart:
+		b, ok := now.(fantasy.TextPart)
+		return ok && a.Text == b.Text
+	case fantasy.ToolCallPart:
+		b, ok := now.(fantasy.ToolCallPart)
+		return ok && a.ToolCallID == b.ToolCallID && a.ToolName == b.ToolName && a.Input == b.Input && a.ProviderExecuted == b.ProviderExecuted
+	case fantasy.ToolResultPart:
+		b, _ := now.(fantasy.ToolResultPart)
+		said, isText := a.Output.(fantasy.ToolResultOutputContentText)
+		says, isStill := b.Output.(fantasy.ToolResultOutputContentText)
+		if isText && isStill && len(a.ProviderOptions)+len(b.ProviderOptions) == 0 {
+			return a.ToolCallID == b.ToolCallID && said == says
+		}
+	}
+	return reflect.DeepEqual(was, now)
 }
 
 func decode(m fantasy.Message) ([]convo.Message, error) {

@@ -212,3 +212,31 @@ func TestImports(t *testing.T) {
 		}
 	}
 }
+
+// A sketch is a part, and the output of a tool, that fantasy does not have.
+type sketch struct{ Lines int }
+
+func (sketch) GetType() fantasy.ContentType     { return "sketch" }
+func (sketch) Options() fantasy.ProviderOptions { return nil }
+
+type sketchOutput struct{ Lines int }
+
+func (sketchOutput) GetType() fantasy.ToolResultContentType { return "sketch" }
+
+// What the codec does not know stays in the History, and in the values.
+func TestCodec_UnknownParts(t *testing.T) {
+	list := []fantasy.Message{
+		{Role: fantasy.MessageRoleUser, Content: []fantasy.MessagePart{sketch{3}}},
+		{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c", ToolName: "draw", Input: "{}"}}},
+		{Role: fantasy.MessageRoleTool, Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c", Output: sketchOutput{4}}}},
+	}
+	var parts []convo.Part
+	for _, m := range list {
+		msgs, err := convofantasy.Codec().Decode(m)
+		require.NoError(t, err)
+		parts = append(parts, msgs[0].Parts...)
+	}
+	assert.Equal(t, convo.Opaque{Format: "fantasy", JSON: `{"part":{"Lines":3},"type":"sketch"}`}, parts[0])
+	assert.Equal(t, []convo.Part{convo.Opaque{Format: "fantasy", JSON: `{"output":{"Lines":4},"type":"sketch"}`}}, parts[2].(convo.ToolResult).Parts)
+	adaptertest.Untouched(t, convofantasy.Codec(), list, func(want, got fantasy.Message) bool { return assert.ObjectsAreEqual(want, got) })
+}

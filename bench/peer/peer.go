@@ -43,13 +43,14 @@ const (
 
 	TableMany    Table = "A turn of each of many conversations"
 	TableStream  Table = "A streamed request"
+	TableAgent   Table = "A turn of a long agent"
 	TableCommits Table = "Two commits" // of the programs below compare
 )
 
 // Tables lists all tables.
 var Tables = []Table{
 	TableAppend, TableCheck, TableStep, TableTrim, TableRead, TablePairs,
-	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableMany, TableStream, TableCommits,
+	TableSpeed, TableCalls, TableLong, TableSame, TableLoad, TableSave, TableMany, TableStream, TableAgent, TableCommits,
 }
 
 // A Cell is a row of one of the tables TableAppend to TableRead, or of TableSave.

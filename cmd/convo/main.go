@@ -31,6 +31,7 @@ var commands = []cli.Command{
 	{Name: "convert", Help: "the request of another provider, and what is lost", Run: convert},
 	{Name: "store", Help: "what a store in files holds", Run: store},
 	{Name: "replay", Help: "what convo would have done with a session", Run: replaySessions},
+	{Name: "proxy", Help: "what a running program sends, kept inside the window", Run: runProxy},
 	{Name: "version", Help: "print the version", Run: version},
 }
 
@@ -39,7 +40,8 @@ var commands = []cli.Command{
 const gcPercent = 25
 
 func main() {
-	if os.Getenv("GOGC") == "" {
+	isProxy := len(os.Args) > 1 && os.Args[1] == "proxy"
+	if os.Getenv("GOGC") == "" && !isProxy {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -50,9 +52,12 @@ func main() {
 		os.Exit(code)
 	case <-ctx.Done():
 		stop() // a second interrupt ends the program at once
-		if writes(os.Args[1:]) {
+		switch {
+		case isProxy:
+			os.Exit(<-done)
+		case writes(os.Args[1:]):
 			<-done
-		} else {
+		default:
 			select {
 			case <-done:
 			case <-time.After(200 * time.Millisecond): // it may be waiting for its input

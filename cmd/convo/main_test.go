@@ -464,6 +464,9 @@ func TestVersion(t *testing.T) {
 
 // TestMain is the program itself in the processes that TestProcess starts.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == agentName {
+		agent(os.Args[2])
+	}
 	if os.Getenv(isProgram) != "" {
 		main()
 	}
@@ -472,6 +475,9 @@ func TestMain(m *testing.M) {
 
 // isProgram is set in the environment of a test binary that is to be the program.
 const isProgram = "CONVO_TEST_PROGRAM"
+
+// agentName is the argument of a test binary that is to be a program that the proxy starts.
+const agentName = "test-agent"
 
 // The program in its own process: its exit codes, a reader that goes away, and an interrupt.
 func TestProcess(t *testing.T) {

@@ -115,7 +115,7 @@ func TestPages_NamesExist(t *testing.T) {
 			return true
 		})
 	}
-	for _, name := range []string{"NO_COLOR", "PROJECT", "LockFileEx", "Retry", "NewTextHandler", "SUBCOMMAND", "FILE", "DIR", "KEY", "MessageParam", "MessageNewParams", "ChatCompletionMessageParamUnion", "OutputConfig"} { // names of others, and arguments
+	for _, name := range []string{"NO_COLOR", "PROJECT", "LockFileEx", "Retry", "NewTextHandler", "SUBCOMMAND", "FILE", "DIR", "KEY", "MessageParam", "MessageNewParams", "ChatCompletionMessageParamUnion", "OutputConfig", "PROGRAM", "FORMAT", "URL", "Origin"} { // names of others, and arguments
 		names[name] = true
 	}
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)

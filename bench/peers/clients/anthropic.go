@@ -48,13 +48,18 @@ func anthropicSDK(c *http.Client) (add func(bool, string), request func(context.
 	return add, request
 }
 
+// anthropicEvent is an event of a stream.
+func anthropicEvent(name, fields string) []byte {
+	return fmt.Appendf(nil, "event: %s\ndata: {\"type\":%q%s}\n\n", name, name, fields)
+}
+
+var anthropicStart = anthropicEvent("message_start", `,"message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":1}}`)
+
 // anthropicAnswer is a stream as in https://docs.claude.com/en/docs/build-with-claude/streaming.
 var anthropicAnswer = func() []byte {
 	var b bytes.Buffer
-	event := func(name, fields string) {
-		fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", name, name, fields)
-	}
-	event("message_start", `,"message":{"id":"msg_01","type":"message","role":"assistant","model":"claude-opus-5-5","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1000,"output_tokens":1}}`)
+	event := func(name, fields string) { b.Write(anthropicEvent(name, fields)) }
+	b.Write(anthropicStart)
 	event("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)
 	for i := range deltas {
 		event("content_block_delta", `,"index":0,"delta":{"type":"text_delta","text":`+quoted(piece(i))+`}`)

@@ -9,13 +9,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 )
 
-func main() { peer.Main(library) }
+func main() {
+	peer.Main(library)
+	_ = os.RemoveAll(dir) // it is in a temporary directory
+}
 
 var library = peer.Peer{
 	Modules: []string{"github.com/anthropics/anthropic-sdk-go/v2", "github.com/openai/openai-go/v3", "google.golang.org/genai", "github.com/aws/aws-sdk-go-v2/service/bedrockruntime", "github.com/sashabaranov/go-openai"},
@@ -32,6 +36,10 @@ var library = peer.Peer{
 		{Table: peer.TableStream, Name: "convobedrock", New: func(n int) peer.Case { return ours(n, bedrockSend) }},
 		{Table: peer.TableStream, Name: "go-openai", New: func(n int) peer.Case { return sdk(n, goopenaiSDK) }},
 		{Table: peer.TableStream, Name: "convogoopenai", New: func(n int) peer.Case { return ours(n, goopenaiSend) }},
+		{Table: peer.TableAgent, Name: "copy of what convoopenai sends", New: func(n int) peer.Case { return copies(n, chatSend) }},
+		{Table: peer.TableAgent, Name: "convoopenai, Chat", New: func(n int) peer.Case { return turns(n, chatSend) }},
+		{Table: peer.TableAgent, Name: "copy of what convoanthropic sends", New: func(n int) peer.Case { return copies(n, anthropicSend) }},
+		{Table: peer.TableAgent, Name: "convoanthropic", New: func(n int) peer.Case { return turns(n, anthropicSend) }},
 	},
 	Notes: []peer.Note{
 		{Table: peer.TableStream, Text: "An SDK alone is used as its documentation shows: a list of messages of its types, and its accumulator for the events of the stream, if it has one. With convo, the rows include Append, Prepare and AppendReply."},

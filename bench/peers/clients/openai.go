@@ -45,12 +45,15 @@ func chatSDK(c *http.Client) (add func(bool, string), request func(context.Conte
 	return add, request
 }
 
+// chatChunk is an event of a stream of Chat Completions.
+func chatChunk(choices, more string) []byte {
+	return fmt.Appendf(nil, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1741570283,\"model\":\"gpt-5.5\",\"choices\":[%s]%s}\n\n", choices, more)
+}
+
 // chatAnswer is a stream as in https://platform.openai.com/docs/api-reference/chat-streaming.
 var chatAnswer = func() []byte {
 	var b bytes.Buffer
-	chunk := func(choices, more string) {
-		fmt.Fprintf(&b, "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1741570283,\"model\":\"gpt-5.5\",\"choices\":[%s]%s}\n\n", choices, more)
-	}
+	chunk := func(choices, more string) { b.Write(chatChunk(choices, more)) }
 	chunk(`{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}`, "")
 	for i := range deltas {
 		chunk(`{"index":0,"delta":{"content":`+quoted(piece(i))+`},"finish_reason":null}`, "")

@@ -36,6 +36,9 @@ type Env struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
+	// Direct is Stdout without a buffer, for another program.
+	Direct io.Writer
+
 	StdinTerminal  bool
 	StdoutTerminal bool
 	StderrTerminal bool
@@ -46,7 +49,7 @@ type Env struct {
 
 // NewEnv returns the Env for three streams. Those that are files may be terminals.
 func NewEnv(stdin io.Reader, stdout, stderr io.Writer) *Env {
-	env := &Env{Stdin: stdin, Stdout: stdout, Stderr: stderr, Width: 80}
+	env := &Env{Stdin: stdin, Stdout: stdout, Stderr: stderr, Direct: stdout, Width: 80}
 	env.StdinTerminal, _ = terminal(stdin)
 	env.StderrTerminal, _ = terminal(stderr)
 	var width int
