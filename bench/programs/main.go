@@ -57,6 +57,9 @@ func run(ctx context.Context, args []string, out, messages io.Writer) error {
 		}
 		p := programs[i]
 		for way := range strings.SplitSeq(*chosen, ",") {
+			if way == restarted && p.again == nil {
+				continue
+			}
 			start := time.Now()
 			t, err := r.run(ctx, p, version, way)
 			if err == nil {

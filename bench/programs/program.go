@@ -23,7 +23,7 @@ type program struct {
 	config string // what file says; {url} stands for the address of the provider
 	env    []string
 	args   []string // the task follows
-	again  []string // in place of args, to go on with the last conversation
+	again  []string // in place of args, to go on with the last conversation; nil: it can't
 }
 
 // programs are all of them. What they believe their window to be is larger than that of the
@@ -55,8 +55,7 @@ wire_api = "responses"
 		file:   ".gemini/settings.json",
 		config: `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false}}`,
 		env:    []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL={url}", "GEMINI_CLI_TRUST_WORKSPACE=true"},
-		args:   []string{"-y", "-m", "gemini-2.5-pro", "-p"},
-		again:  []string{"-y", "-m", "gemini-2.5-pro", "-r", "latest", "-p"},
+		args:   []string{"-y", "-m", "gemini-2.5-pro", "-p"}, // and with -r it sends each result twice
 	},
 	{
 		name: "opencode", binary: "node_modules/opencode-linux-x64/bin/opencode", format: provider.FormatOpenAIChat, window: 60_000,
