@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
-	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A talk is a conversation that the Transport follows.
@@ -68,7 +67,7 @@ func codec(a api) mirror.Codec[*value] {
 			return &value{raw: raw}, err
 		},
 		Same:  func(was, now *value) bool { return was.same(now) },
-		Seals: wire.SealsByModel.Checks,
+		Seals: a.checksSeals,
 	}
 }
 
