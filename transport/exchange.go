@@ -195,7 +195,9 @@ func (x *exchange) follow(c choice) error {
 		if errors.As(err, new(*convo.FloorError)) { // whose text has figures
 			err = errors.New("it is too large, and nothing in it may be removed")
 		}
-		x.t.tell(err.Error())
+		if x.r.Context().Err() == nil {
+			x.t.tell(err.Error())
+		}
 		s = h.Snapshot()
 	}
 	return x.write(s)

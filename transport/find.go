@@ -49,11 +49,15 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 	k, n := t.longest(chain)
 	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
 		t.mu.Unlock()
-		own, err := t.open(ctx, x, k, n, front, values, chain)
+		own, err := t.open(ctx, x, k, front, values, chain)
 		if err != nil {
 			return choice{}, err
 		}
 		t.mu.Lock()
+		if t.closed {
+			t.mu.Unlock()
+			return choice{}, own.mirror.History().Close()
+		}
 		t.talks = append(t.talks, own)
 		k, n = own, 0
 	} else if k == nil {
@@ -191,8 +195,8 @@ func (t *Transport) drop(k *talk) {
 }
 
 // open returns a new conversation for a list. It begins with what was decided about its beginning
-// by the conversation from, with which it has n values in common, or before a restart.
-func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
+// by the conversation from, or before a restart.
+func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
 	k = &talk{api: x.api, about: x.about}
 	var pasts []past
@@ -215,7 +219,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 		}
 		k.about.First = append(k.about.First, msgs...)
 	}
-	opts := t.options(k.about)
+	opts := t.options(k.api, k.about)
 	if t.o.SummaryModel != "" && opts.Strategy == nil {
 		opts.Strategy = t.strategy(k)
 	}
@@ -238,7 +242,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 }
 
 // options returns the options of a conversation.
-func (t *Transport) options(about Conversation) *convo.Options {
+func (t *Transport) options(a api, about Conversation) *convo.Options {
 	var opts convo.Options
 	if t.o.History != nil {
 		if own := t.o.History(about); own != nil {
@@ -249,7 +253,7 @@ func (t *Transport) options(about Conversation) *convo.Options {
 		opts.Limits.Window = Window(about.Model)
 	}
 	if reflect.ValueOf(opts.Overheads).IsZero() {
-		opts.Overheads = wire.Overheads(about.Model)
+		opts.Overheads = wire.OverheadsFor(a.format, about.Model)
 	}
 	if opts.Logger == nil {
 		opts.Logger = t.o.Logger

@@ -145,11 +145,3 @@ func (k *talk) decide(n int, data []byte) {
 		k.pasts = append([]past(nil), k.pasts[1:]...)
 	}
 }
-
-// recordUsage tells the History what the provider has reported for a request.
-func (k *talk) recordUsage(s *convo.Snapshot, u convo.Usage) error {
-	if s == nil || u.Input == 0 {
-		return nil
-	}
-	return k.mirror.History().RecordUsage(s, u)
-}
