@@ -21,14 +21,15 @@ import (
 
 // An exchange is a request and its answer.
 type exchange struct {
-	t     *Transport
-	r     *http.Request
-	api   api
-	came  []byte // the body as it came
-	plain []byte // without its encoding
-	list  span   // of plain: the messages
-	tools []byte
-	about Conversation
+	t        *Transport
+	r        *http.Request
+	api      api
+	came     []byte // the body as it came
+	plain    []byte // without its encoding
+	list     span   // of plain: the messages
+	thinking span   // of plain: the field that enables thinking; empty: it is not enabled
+	tools    []byte
+	about    Conversation
 
 	talk *talk
 	n    int // values of the list
@@ -120,6 +121,11 @@ func (x *exchange) read() (system []byte, err error) {
 			x.about.Model = textOf(raw)
 		case "metadata":
 			metadata = raw
+		case "thinking":
+			var is struct{ Type string }
+			if x.api.name == wire.FormatAnthropic && json.Unmarshal(raw, &is) == nil && is.Type == "enabled" {
+				x.thinking = v
+			}
 		case "prompt_cache_key":
 			cacheKey = raw
 		case "session_id":
@@ -246,6 +252,13 @@ func (x *exchange) write(s *convo.Snapshot) error {
 		return err
 	}
 	x.sent, x.raw = splice(x.plain, x.list, raw), raw
+	if at := x.thinking; at != (span{}) && lacksThinking(raw) {
+		if at.from > x.list.from {
+			n := len(x.sent) - len(x.plain)
+			at = span{at.from + n, at.to + n}
+		}
+		x.sent = slices.Concat(x.sent[:at.from], []byte(`{"type":"disabled"}`), x.sent[at.to:])
+	}
 	x.decide()
 	return nil
 }
