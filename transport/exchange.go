@@ -310,13 +310,16 @@ func (x *exchange) run() (*http.Response, error) {
 		x.t.mu.Lock()
 		x.talk.last = Answer{Status: resp.StatusCode, Sent: len(x.sent)}
 		if refused != nil {
-			x.talk.last.Error = refused.Error()
+			text := refused.Error()
+			x.talk.last.Error = strings.ToValidUTF8(text[:min(len(text), mostSaid)], "")
 		}
 		x.t.mu.Unlock()
 		resp.Body = newWatcher(x, resp, refused == nil)
 		return resp, nil
 	}
 }
+
+const mostSaid = 4 << 10 // bytes of what the provider has said that are kept
 
 const mostTries = 2 // how often a refused request is sent again
 

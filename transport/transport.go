@@ -118,7 +118,8 @@ func New(o Options) *Transport {
 	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, summaries: make(chan struct{}, mostSummaries)}
 }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper]. A request that cannot be followed, for whatever reason,
+// goes out as it came; so the only errors are those of reading its body and those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := apiOf(r.URL)
 	if !ok || r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Upgrade") != "" {
