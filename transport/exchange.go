@@ -160,7 +160,7 @@ func (x *exchange) read() (system []byte, err error) {
 }
 
 // sessionOf returns the ID of a session that a program sends in a header: Session-Id is that of
-// Codex 0.171, Session_id that of older ones, and X-Session-Id that of opencode and crush.
+// Codex, Session_id that of pi, and X-Session-Id that of opencode and crush.
 func sessionOf(h http.Header) string {
 	for _, name := range []string{"Session_id", "Session-Id", "X-Session-Id", "X-Session-Affinity"} {
 		if id := h.Get(name); id != "" {

@@ -86,8 +86,10 @@ type Answer struct {
 	Sent   int    // bytes of the body that was sent
 }
 
-// A Transport is an [http.RoundTripper] that keeps conversations inside their windows. It
-// is safe for concurrent use.
+// A Transport is an [http.RoundTripper] that keeps conversations inside their windows. Of a
+// request it changes the messages, and the field that enables thinking where Anthropic's API would
+// refuse it, because the answers have lost the thinking that they began with. It is safe for
+// concurrent use.
 type Transport struct {
 	o      Options
 	reader *reader
