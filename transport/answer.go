@@ -154,6 +154,7 @@ func (w *watcher) Close() error {
 
 // see takes note of bytes of the answer.
 func (w *watcher) see(b []byte) {
+	at := len(w.seen) // no line ends before it
 	if w.seen = append(w.seen, b...); len(w.seen) > mostAnswer {
 		w.seen = nil
 		return
@@ -163,14 +164,16 @@ func (w *watcher) see(b []byte) {
 	}
 	from := 0
 	for {
-		n := bytes.IndexByte(w.seen[from:], '\n')
+		n := bytes.IndexByte(w.seen[at:], '\n')
 		if n < 0 {
 			break
 		}
-		w.event(w.seen[from : from+n])
-		from += n + 1
+		w.event(w.seen[from : at+n])
+		from, at = at+n+1, at+n+1
 	}
-	w.seen = append(w.seen[:0], w.seen[from:]...)
+	if from > 0 {
+		w.seen = append(w.seen[:0], w.seen[from:]...)
+	}
 }
 
 // event reads a line of a stream, if it has usage.
