@@ -151,6 +151,14 @@ func TestTransport_Encodings(t *testing.T) {
 	require.Equal(t, "gzip", c.encoding, "what is not changed stays as it came")
 	require.Equal(t, "identity", c.accepts)
 	require.Equal(t, packed.Bytes(), c.body)
+
+	for accepts, want := range map[string]string{
+		"gzip": "gzip", "br, GZIP;q=0.5": "gzip", "gzip;q=1.0, *;q=0": "gzip",
+		"gzip;q=0": "identity", "br, gzip; q=0.00": "identity", "identity": "identity",
+	} {
+		post(t, tr, "/v1/messages", short, "Accept-Encoding", accepts)
+		require.Equal(t, want, c.accepts, accepts)
+	}
 }
 
 // What cannot be followed passes.

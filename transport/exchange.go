@@ -308,14 +308,19 @@ func (x *exchange) request() *http.Request {
 		r.Header.Del("Content-Encoding")
 	}
 	if accepted := r.Header.Get("Accept-Encoding"); accepted != "" { // so that the answer can be read
-		if !strings.Contains(accepted, "gzip") {
-			accepted = "identity"
-		} else {
-			accepted = "gzip"
+		r.Header.Set("Accept-Encoding", "identity")
+		if slices.ContainsFunc(strings.Split(accepted, ","), takesGzip) {
+			r.Header.Set("Accept-Encoding", "gzip")
 		}
-		r.Header.Set("Accept-Encoding", accepted)
 	}
 	return r
+}
+
+// takesGzip reports whether an element of Accept-Encoding is gzip, and its weight is not zero.
+func takesGzip(coding string) bool {
+	name, weight, _ := strings.Cut(coding, ";")
+	_, q, ok := strings.Cut(weight, "=")
+	return strings.EqualFold(strings.TrimSpace(name), "gzip") && (!ok || strings.Trim(q, " 0.") != "")
 }
 
 // recover makes the conversation smaller after a refusal, and reports whether it did.
