@@ -18,12 +18,14 @@ import (
 // A recorder answers everything with an empty answer, and keeps the newest request.
 type recorder struct {
 	path, encoding, accepts string
+	trailer                 http.Header
 	body                    []byte
 	err                     error
 }
 
 func (c *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.path, c.encoding, c.accepts = r.URL.Path, r.Header.Get("Content-Encoding"), r.Header.Get("Accept-Encoding")
+	c.trailer = r.Trailer
 	c.body, _ = io.ReadAll(r.Body)
 	if c.err != nil {
 		return nil, c.err
@@ -159,6 +161,21 @@ func TestTransport_Encodings(t *testing.T) {
 		post(t, tr, "/v1/messages", short, "Accept-Encoding", accepts)
 		require.Equal(t, want, c.accepts, accepts)
 	}
+}
+
+// A request with a trailer passes, since it has one only in chunks.
+func TestTransport_Trailer(t *testing.T) {
+	c := &recorder{}
+	tr := small(t, transport.Options{Base: c})
+	body := longProgram(t, provider.FormatAnthropic).body()
+	r, err := http.NewRequest(http.MethodPost, "https://provider/v1/messages", bytes.NewReader(body))
+	require.NoError(t, err)
+	r.ContentLength, r.Trailer = -1, http.Header{"Digest": {"x"}}
+	resp, err := tr.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, body, c.body)
+	require.Equal(t, r.Trailer, c.trailer)
 }
 
 // What cannot be followed passes.

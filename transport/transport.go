@@ -119,7 +119,7 @@ func New(o Options) *Transport {
 // RoundTrip implements [http.RoundTripper].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := apiOf(r.URL)
-	if !ok || r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Upgrade") != "" {
+	if !ok || r.Method != http.MethodPost || r.Body == nil || len(r.Trailer) > 0 || r.Header.Get("Upgrade") != "" {
 		return t.o.Base.RoundTrip(r)
 	}
 	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
