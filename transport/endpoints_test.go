@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/transport"
 )
@@ -177,6 +179,30 @@ func TestTransport_Trailer(t *testing.T) {
 	require.Equal(t, body, c.body)
 	require.Equal(t, r.Trailer, c.trailer)
 }
+
+// A Logger that panics, or another function of the program, keeps no request.
+func TestTransport_Panics(t *testing.T) {
+	options := map[string]transport.Options{
+		"Logger":  {Logger: slog.New(slog.NewTextHandler(panics{}, nil))},
+		"Key":     {Key: func(*http.Request) string { panic("key") }},
+		"History": {History: func(transport.Conversation) *convo.Options { panic("history") }},
+	}
+	for name, o := range options {
+		t.Run(name, func(t *testing.T) {
+			c := &recorder{}
+			o.Base = c
+			tr := transport.New(o)
+			for _, body := range [][]byte{longProgram(t, provider.FormatAnthropic).body(), []byte("no JSON")} {
+				post(t, tr, "/v1/messages", body)
+				require.Equal(t, string(body), string(c.body))
+			}
+		})
+	}
+}
+
+type panics struct{}
+
+func (panics) Write([]byte) (int, error) { panic("log") }
 
 // What cannot be followed passes.
 func TestTransport_Passes(t *testing.T) {

@@ -343,6 +343,7 @@ func (x *exchange) recover(refused error) bool {
 		return x.write(h.Snapshot())
 	}()
 	if err != nil && !errors.Is(err, refused) {
+		defer guard(new(error))
 		x.t.o.Logger.Warn("transport: a refused request can't be made smaller", "cause", err)
 	}
 	return err == nil

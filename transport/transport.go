@@ -180,12 +180,14 @@ func (t *Transport) tell(why string) {
 	}
 	t.mu.Unlock()
 	if isNew {
+		defer guard(new(error)) // a Logger that panics is no reason to keep a request
 		t.o.Logger.Warn("transport: a request passes as it came", "cause", why)
 	}
 }
 
 // lose logs that a conversation may not go on as it was after a restart.
 func (t *Transport) lose(cause error) {
+	defer guard(new(error))
 	t.o.Logger.Warn("transport: what was decided about a conversation is lost", "cause", cause)
 }
 
