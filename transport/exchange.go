@@ -278,7 +278,11 @@ func (x *exchange) run() (*http.Response, error) {
 		return x.t.o.Base.RoundTrip(request(x.r, x.sent))
 	}
 	for tries := 1; ; tries++ {
-		resp, err := x.t.o.Base.RoundTrip(x.request())
+		r := x.request()
+		if tries > 1 {
+			r.Header.Del(idempotency)
+		}
+		resp, err := x.t.o.Base.RoundTrip(r)
 		if err != nil {
 			x.leave()
 			return nil, err
@@ -299,7 +303,10 @@ func (x *exchange) run() (*http.Response, error) {
 	}
 }
 
-const mostTries = 2 // how often a refused request is sent again
+const (
+	mostTries   = 2                 // how often a refused request is sent again
+	idempotency = "Idempotency-Key" // names a request, to which a provider may then answer as before
+)
 
 // request returns the request that is sent.
 func (x *exchange) request() *http.Request {

@@ -339,10 +339,15 @@ func TestTransport_TooLong(t *testing.T) {
 					return &convo.Options{Limits: convo.Limits{Window: 100_000}} // more than the provider has
 				}})
 				defer tr.Close()
-				p := newProgram(t, &http.Client{Transport: tr}, url, format)
+				p := newProgram(t, &http.Client{Transport: keyed{tr}}, url, format)
 				p.stream = stream
 				require.Equal(t, 60, p.run(100, nil))
 				require.NotEmpty(t, s.Refused())
+				again := false
+				for _, r := range s.Requests() {
+					require.Equal(t, again, r.Header.Get("Idempotency-Key") == "", "a request with another body has the key of the first one")
+					again = r.Error != ""
+				}
 			})
 		}
 	}
