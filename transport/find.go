@@ -54,6 +54,11 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 			return choice{}, err
 		}
 		t.mu.Lock()
+		if t.closed {
+			t.mu.Unlock()
+			return choice{}, own.mirror.History().Close()
+		}
+		t.makeRoom()
 		t.talks = append(t.talks, own)
 		k, n = own, 0
 	} else if k == nil {
@@ -143,25 +148,32 @@ func merge(was, now []*value) []*value {
 	return all
 }
 
-// sweep forgets the conversations that were not used for a while, and those above the bound.
+// sweep forgets the conversations that were not used for a while.
 func (t *Transport) sweep() {
 	now := time.Now()
-	isFull := len(t.talks) >= t.o.Most
-	if !isFull && now.Sub(t.swept) < time.Minute {
+	if now.Sub(t.swept) < time.Minute {
 		return
 	}
 	t.swept = now
-	var oldest *talk
 	for _, k := range t.talks {
-		if k.under > 0 {
-			continue
-		}
-		if k.isGone = t.o.Idle > 0 && now.Sub(k.used) > t.o.Idle; !k.isGone && (oldest == nil || k.used.Before(oldest.used)) {
-			oldest = k
-		}
+		k.isGone = k.under == 0 && t.o.Idle > 0 && now.Sub(k.used) > t.o.Idle
 	}
 	t.removeGone()
-	if oldest != nil && len(t.talks) >= t.o.Most {
+}
+
+// makeRoom forgets the conversations that were not used for the longest time, so that there is room
+// for another one.
+func (t *Transport) makeRoom() {
+	for len(t.talks) >= t.o.Most {
+		var oldest *talk
+		for _, k := range t.talks {
+			if k.under == 0 && (oldest == nil || k.used.Before(oldest.used)) {
+				oldest = k
+			}
+		}
+		if oldest == nil {
+			return
+		}
 		oldest.isGone = true
 		t.removeGone()
 	}

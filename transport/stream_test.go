@@ -96,6 +96,26 @@ func TestTransport_Keys(t *testing.T) {
 	}
 }
 
+// As many conversations as are kept, in turns, all go on.
+func TestTransport_MostInTurns(t *testing.T) {
+	c := &recorder{}
+	tr := small(t, transport.Options{Base: c, Most: 2})
+	programs := make([]*program, 2)
+	for i := range programs {
+		programs[i] = newProgram(t, nil, "", provider.FormatOpenAIChat)
+		programs[i].user(fmt.Sprint("conversation ", i))
+	}
+	for i := range 5 {
+		for _, p := range programs {
+			post(t, tr, p.path(), p.body())
+			appendStep(p, i)
+		}
+	}
+	for _, k := range tr.Conversations() {
+		require.Equal(t, 5, k.Requests)
+	}
+}
+
 // Conversations are bounded in number, and those under way stay.
 func TestTransport_Most(t *testing.T) {
 	c := &recorder{}
