@@ -165,24 +165,21 @@ func sessionOf(h http.Header) string {
 }
 
 // follow takes over the list, and sets what is to be sent.
-func (x *exchange) follow(c choice) error {
+func (x *exchange) follow(c choice) (err error) {
+	defer guard(&err)
 	k := c.talk
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.lock(x.r.Context()); err != nil {
+		return err
+	}
+	defer k.unlock()
 	h := k.mirror.History()
-	var err error
 	if !x.api.isCount {
 		err = x.setModel(h)
 	}
-	switch {
-	case err != nil:
-		return err
-	case c.goesBack:
-		_, err = k.mirror.Follow(c.list)
-	default:
-		err = k.mirror.Sync(c.list)
-	}
 	if err != nil {
+		return err
+	}
+	if _, err = k.mirror.Follow(c.list); err != nil {
 		x.t.drop(k)
 		return err
 	}
@@ -333,8 +330,10 @@ func takesGzip(coding string) bool {
 // recover makes the conversation smaller after a refusal, and reports whether it did.
 func (x *exchange) recover(refused error) bool {
 	k := x.talk
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if k.lock(x.r.Context()) != nil {
+		return false
+	}
+	defer k.unlock()
 	err := func() (err error) {
 		defer guard(&err)
 		h := k.mirror.History()

@@ -18,9 +18,8 @@ import (
 
 // A choice says which conversation a list belongs to.
 type choice struct {
-	talk     *talk
-	goesBack bool // the list has left what was known of it
-	list     []*value
+	talk *talk
+	list []*value
 }
 
 // find returns the conversation that a list belongs to, and begins one if there is none. The talk
@@ -66,10 +65,9 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 		return choice{}, nil
 	}
 	defer t.mu.Unlock()
-	goesBack := n < len(k.chain)
 	t.extend(k, n, rest, chain)
 	k.front = merge(k.front, values[:front])
-	c := choice{talk: k, goesBack: goesBack, list: slices.Concat(k.front, k.values)}
+	c := choice{talk: k, list: slices.Concat(k.front, k.values)}
 	k.under++
 	k.count++
 	k.used = time.Now()
@@ -206,7 +204,7 @@ func (t *Transport) drop(k *talk) {
 // by the conversation from, with which it has n values in common, or before a restart.
 func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
-	k = &talk{api: x.api, about: x.about}
+	k = &talk{api: x.api, about: x.about, busy: make(chan struct{}, 1)}
 	var pasts []past
 	t.mu.Lock()
 	t.made++

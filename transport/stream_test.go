@@ -2,15 +2,21 @@ package transport_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/transport"
 )
@@ -136,4 +142,33 @@ func TestTransport_Most(t *testing.T) {
 	post(t, tr, p.path(), p.body())
 	require.Equal(t, string(p.body()), string(c.body), "a closed Transport lets requests pass")
 	require.Empty(t, tr.Conversations())
+}
+
+// A request whose ctx ends does not wait until the conversation is compacted.
+func TestTransport_WaitEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &recorder{}
+		end := make(chan struct{})
+		tr := transport.New(transport.Options{Base: c, History: func(transport.Conversation) *convo.Options {
+			return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}, BeforeCompaction: func(context.Context, *convo.Snapshot, *convo.Goal) error {
+				<-end
+				return nil
+			}}
+		}})
+		p := longProgram(t, provider.FormatAnthropic)
+		var first sync.WaitGroup
+		first.Go(func() { post(t, tr, p.path(), p.body()) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://provider"+p.path(), bytes.NewReader(p.body()))
+		require.NoError(t, err)
+		resp, err := tr.RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, string(p.body()), string(c.body), "it passes as it came, for Base to say that ctx has ended")
+		close(end)
+		first.Wait()
+		require.Less(t, len(c.body), len(p.body()))
+	})
 }

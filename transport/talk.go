@@ -1,8 +1,8 @@
 package transport
 
 import (
+	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,7 +32,7 @@ type talk struct {
 	last   Answer
 	pasts  []past
 
-	mu      sync.Mutex // held while a list is taken over; protects following
+	busy    chan struct{} // see lock; protects following
 	written map[*value]written
 	tools   string // see toolsKey; the limits count them
 	decided uint64 // Status.Decisions of what pasts have
@@ -45,7 +45,21 @@ type past struct {
 	Decisions []byte `json:"decisions"`
 }
 
-const mostPasts = 8
+const (
+	mostPasts = 8
+)
+
+// lock waits until no other list is taken over, or ctx is done.
+func (k *talk) lock(ctx context.Context) error {
+	select {
+	case k.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *talk) unlock() { <-k.busy }
 
 // codec returns the codec of the values of an API.
 func codec(a api) mirror.Codec[*value] {
