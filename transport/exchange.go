@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/flate"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -257,9 +256,7 @@ func (x *exchange) decide() {
 	x.t.mu.Lock()
 	k.decide(len(k.chain), data)
 	x.t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), storing)
-	defer cancel()
-	x.t.save(ctx, k)
+	x.t.save(x.r.Context(), k)
 }
 
 // leave says that the request is not under way any more.

@@ -214,7 +214,9 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 	}
 	t.mu.Unlock()
 	if from == nil && t.o.Store != nil {
-		pasts = t.load(ctx, storeName(k.api, chain))
+		if pasts = t.load(ctx, storeName(k.api, chain)); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	pasts = slices.DeleteFunc(pasts, func(p past) bool { return p.N < 1 || p.N > len(chain) || chain[p.N-1] != p.Chain })
 	slices.SortFunc(pasts, func(a, b past) int { return a.N - b.N })
@@ -278,17 +280,28 @@ func storeName(a api, chain []uint64) string {
 
 // load reads what the Store has of conversations with a name.
 func (t *Transport) load(ctx context.Context, name string) (pasts []past) {
+	var stored []past
+	err := t.useStore(ctx, func(ctx context.Context) (err error) {
+		stored, err = t.stored(ctx, name)
+		return err
+	})
+	if err != nil {
+		t.lose(err)
+		return nil
+	}
+	return stored
+}
+
+// stored returns what the Store has under a name.
+func (t *Transport) stored(ctx context.Context, name string) (pasts []past, err error) {
 	data, err := t.o.Store.Load(ctx, name)
 	if err == nil && len(data) > 0 {
 		err = json.Unmarshal(data, &pasts)
 	}
-	if err != nil {
-		t.lose(err)
-	}
-	return pasts
+	return pasts, err
 }
 
-// save stores what the conversations with the name of k have decided.
+// save stores what the conversations with the name of k have decided, beside what is stored of others.
 func (t *Transport) save(ctx context.Context, k *talk) {
 	if t.o.Store == nil {
 		return
@@ -296,25 +309,61 @@ func (t *Transport) save(ctx context.Context, k *talk) {
 	t.mu.Lock()
 	name := storeName(k.api, k.chain)
 	var pasts []past
-	for _, other := range t.talks {
-		if len(other.chain) == 0 || storeName(other.api, other.chain) != name {
-			continue
+	add := func(p past) {
+		if !slices.ContainsFunc(pasts, func(q past) bool { return q.N == p.N && q.Chain == p.Chain }) {
+			pasts = append(pasts, p)
 		}
-		for _, p := range other.pasts {
-			if !slices.ContainsFunc(pasts, func(q past) bool { return q.N == p.N && q.Chain == p.Chain }) {
-				pasts = append(pasts, p)
+	}
+	for _, other := range append([]*talk{k}, t.talks...) {
+		if len(other.chain) > 0 && storeName(other.api, other.chain) == name {
+			for _, p := range slices.Backward(other.pasts) {
+				add(p)
 			}
 		}
 	}
 	t.mu.Unlock()
-	t.saving.Lock()
-	defer t.saving.Unlock()
-	data, err := json.Marshal(pasts)
-	if err == nil {
-		err = t.o.Store.Save(ctx, name, data)
-	}
+	err := t.useStore(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		old, err := t.stored(ctx, name)
+		if err != nil {
+			t.lose(err)
+		}
+		for _, p := range old {
+			add(p)
+		}
+		data, err := json.Marshal(pasts[:min(len(pasts), mostStored)])
+		if err == nil {
+			err = t.o.Store.Save(ctx, name, data)
+		}
+		return err
+	})
 	if err != nil {
 		t.lose(err)
+	}
+}
+
+// useStore calls f, which uses the Store: one at a time, and it does not wait longer than a Store
+// may take.
+func (t *Transport) useStore(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	select {
+	case t.store <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-t.store }()
+		done <- func() (err error) {
+			defer guard(&err)
+			return f(ctx)
+		}()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -21,12 +21,14 @@ import (
 // small returns a Transport for a small window.
 func small(t *testing.T, o transport.Options) *transport.Transport {
 	o.Logger = logger(t)
-	o.History = func(transport.Conversation) *convo.Options {
-		return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}}
-	}
+	o.History = smallHistory
 	tr := transport.New(o)
 	t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	return tr
+}
+
+func smallHistory(transport.Conversation) *convo.Options {
+	return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}}
 }
 
 // newProgram returns a program that speaks a format through a client.

@@ -46,7 +46,8 @@ type past struct {
 }
 
 const (
-	mostPasts = 8
+	mostPasts  = 8
+	mostStored = 64 // pasts under one name of a Store
 )
 
 // lock waits until no other list is taken over, or ctx is done.

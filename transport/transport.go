@@ -98,7 +98,7 @@ type Transport struct {
 	told   map[string]bool
 	closed bool
 
-	saving    sync.Mutex
+	store     chan struct{} // holds a value while the Store is used
 	summaries chan struct{} // holds one value for each summary that a model writes
 }
 
@@ -113,7 +113,7 @@ func New(o Options) *Transport {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, summaries: make(chan struct{}, mostSummaries)}
+	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, store: make(chan struct{}, 1), summaries: make(chan struct{}, mostSummaries)}
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -229,8 +229,8 @@ func (t *Transport) Close() error {
 	return all
 }
 
-// A Store keeps bytes under names. [Dir] is a Store. Its methods are called by several
-// goroutines at once, but not for the same name.
+// A Store keeps bytes under names. [Dir] is a Store. Its methods are called one at a time, and may
+// take five seconds.
 type Store interface {
 	// Load returns what Save has stored under a name, or nil if there is nothing.
 	Load(ctx context.Context, name string) ([]byte, error)
