@@ -29,11 +29,12 @@ type exchange struct {
 	tools []byte
 	about Conversation
 
-	talk *talk
-	n    int // values of the list
-	s    *convo.Snapshot
-	sent []byte   // the body that is sent
-	raw  [][]byte // the messages in it; nil: as they came
+	talk  *talk
+	n     int    // values of the list
+	first *value // that is no system text
+	s     *convo.Snapshot
+	sent  []byte   // the body that is sent
+	raw   [][]byte // the messages in it; nil: as they came
 }
 
 // begin finds out what is to be sent.
@@ -231,7 +232,7 @@ func (x *exchange) write(s *convo.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	raw, isWhole, err := k.raws(view, x.n)
+	raw, isWhole, err := k.raws(view, x.n, x.first)
 	if err != nil || isWhole {
 		return err
 	}

@@ -67,6 +67,7 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 	defer t.mu.Unlock()
 	t.extend(k, n, rest, chain)
 	k.front = merge(k.front, values[:front])
+	x.first = k.values[0]
 	c := choice{talk: k, list: slices.Concat(k.front, k.values)}
 	k.under++
 	k.count++
