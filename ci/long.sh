@@ -110,6 +110,9 @@ part_judges() {
 	if can_have .; then go_test -tags tiktoken ./internal/tiktokengo; fi
 }
 
+# Programs that know nothing of convo, behind package transport.
+part_programs() { ci/programs.sh; }
+
 # The nested modules that .ci/run leaves out, and the long forms of the tests of all.
 part_heavy() {
 	local list dir

@@ -20,13 +20,17 @@ const DefaultKeepBytes = 64 << 20
 // keepFor is how long a request is kept. The cache of a provider has then ended as well.
 const keepFor = 5 * time.Minute
 
+// leastKept is how much memory a request takes at least that is kept: a smaller one is written anew
+// in less time than it costs to find it among many.
+const leastKept = 64 << 10
+
 // Encode returns what format.Encode returns. It keeps the last requests that sender has made
 // in memory, and writes only what is new in the next one of the same conversation; see
 // [wire.Encoder]. The messages share these bytes and must not be changed.
 //
 // The requests kept use at most keepBytes, or [DefaultKeepBytes] if that is zero; the request
 // used least recently is dropped first. If keepBytes is negative, nothing is kept. A request
-// that has not been used for five minutes is also dropped. The sender is identified by its
+// that has not been used for five minutes is also dropped, and one that takes less than 64 kB is not kept. The sender is identified by its
 // address, so a copy keeps its own requests. Encode is safe for concurrent use.
 func Encode[S any](sender *S, keepBytes int, format wire.Format, s *convo.Snapshot) (wire.Request, error) {
 	if keepBytes < 0 || s == nil || sender == nil || format == nil || !reflect.ValueOf(format).Comparable() {
@@ -35,8 +39,8 @@ func Encode[S any](sender *S, keepBytes int, format wire.Format, s *convo.Snapsh
 	e := encodersOf(sender)
 	k := e.take(format, s)
 	req, err := k.Encode(s)
-	if err == nil {
-		k.last, k.size = s, sizeOf(req)
+	if size := sizeOf(req); err == nil && size >= leastKept {
+		k.last, k.size = s, size
 		e.keep(k, cmp.Or(keepBytes, DefaultKeepBytes))
 	}
 	return req, err

@@ -240,8 +240,8 @@ func talk(t testing.TB, n int) *convo.History {
 func TestEncode_WritesWhatIsNew(t *testing.T) {
 	f := wire.OpenAIChat{}
 	s := new(sender)
-	list := []*convo.History{talk(t, 40), talk(t, 400), talk(t, 4000)}
-	for i, n := range []int64{40, 400, 4000} {
+	list := []*convo.History{talk(t, 400), talk(t, 1000), talk(t, 4000)}
+	for i, n := range []int64{400, 1000, 4000} {
 		assert.Equal(t, 100*n, written(t, s, f, list[i].Snapshot()))
 	}
 	for range 3 {
@@ -252,7 +252,7 @@ func TestEncode_WritesWhatIsNew(t *testing.T) {
 		}
 	}
 	h := list[0]
-	all := int64(40*100 + 3*len("and then?no more"))
+	all := int64(400*100 + 3*len("and then?no more"))
 	assert.Equal(t, all, written(t, s, wire.OpenAIChat{Model: "another"}, h.Snapshot()))
 	assert.Less(t, written(t, s, f, h.Snapshot()), int64(300))
 	copied := *s
@@ -266,8 +266,8 @@ func TestEncode_WritesWhatIsNew(t *testing.T) {
 // What is kept has a limit. The request used least recently is dropped first.
 func TestEncode_Limit(t *testing.T) {
 	f := wire.OpenAIChat{}
-	a, b, c := talk(t, 40).Snapshot(), talk(t, 40).Snapshot(), talk(t, 40).Snapshot()
-	const room = 40 * (500 + 2*150) // for one request
+	a, b, c := talk(t, 400).Snapshot(), talk(t, 400).Snapshot(), talk(t, 400).Snapshot()
+	const room = 400 * (500 + 2*150) // for one request
 	for _, tt := range []struct {
 		keep int
 		new  []bool // of a, b, a, c, a, b
@@ -280,7 +280,7 @@ func TestEncode_Limit(t *testing.T) {
 	} {
 		s := &sender{keep: tt.keep}
 		for i, at := range []*convo.Snapshot{a, b, a, c, a, b} {
-			assert.Equal(t, tt.new[i], written(t, s, f, at) == 4000, "%d: request %d", tt.keep, i)
+			assert.Equal(t, tt.new[i], written(t, s, f, at) == 40_000, "%d: request %d", tt.keep, i)
 		}
 	}
 }
@@ -289,8 +289,8 @@ func TestEncode_Limit(t *testing.T) {
 // take no more memory than without a sender.
 func TestEncode_Idle(t *testing.T) {
 	var list []*convo.Snapshot
-	for range 200 {
-		list = append(list, talk(t, 40).Snapshot())
+	for range 100 {
+		list = append(list, talk(t, 400).Snapshot())
 	}
 	heap := func() int {
 		runtime.GC()
@@ -305,19 +305,27 @@ func TestEncode_Idle(t *testing.T) {
 		for _, at := range list {
 			written(t, s, wire.Anthropic{}, at)
 		}
-		assert.Greater(t, heap()-before, 200*4000)
+		assert.Greater(t, heap()-before, 100*40_000)
 		time.Sleep(3 * time.Minute)
 		written(t, s, wire.Anthropic{}, list[0])
 		time.Sleep(2*time.Minute + time.Second)
 		synctest.Wait()
-		assert.Less(t, written(t, s, wire.Anthropic{}, list[0]), int64(4000), "it was used three minutes ago")
-		assert.Equal(t, int64(4000), written(t, s, wire.Anthropic{}, list[1]))
+		assert.Less(t, written(t, s, wire.Anthropic{}, list[0]), int64(40_000), "it was used three minutes ago")
+		assert.Equal(t, int64(40_000), written(t, s, wire.Anthropic{}, list[1]))
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		assert.Less(t, heap()-before, 100_000)
 		runtime.KeepAlive(s)
 	})
 	runtime.KeepAlive(list)
+}
+
+// A small request is written anew and takes no memory, however many conversations there are.
+func TestEncode_Small(t *testing.T) {
+	s, at := new(sender), talk(t, 40).Snapshot()
+	for range 2 {
+		assert.Equal(t, int64(4000), written(t, s, wire.Anthropic{}, at))
+	}
 }
 
 // uncomparable is a format that cannot be compared with another.

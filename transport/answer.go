@@ -193,8 +193,8 @@ func (w *watcher) end() {
 	var err error
 	defer w.x.leave()
 	defer guard(&err)
-	if u := w.usage(); u.Input > 0 {
-		_ = w.x.talk.recordUsage(w.x.s, u) // what makes no sense is logged by the History
+	if u := w.usage(); u.Input > 0 && w.x.s != nil {
+		_ = w.x.talk.mirror.History().RecordUsage(w.x.s, u) // what makes no sense is logged by the History
 		w.x.keepAnswered()
 	}
 }

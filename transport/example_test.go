@@ -51,3 +51,10 @@ func Example() {
 	// request 100: 200 OK, bytes 66204
 	// the first message is in the last request: true
 }
+
+// Nothing but the HTTP client of a program changes.
+func ExampleNew() {
+	client := &http.Client{Transport: transport.New(transport.Options{})}
+	fmt.Println(client.Transport.(*transport.Transport).Conversations())
+	// Output: []
+}

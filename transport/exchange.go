@@ -192,7 +192,9 @@ func (x *exchange) follow(c choice) (err error) {
 		if errors.As(err, new(*convo.FloorError)) { // whose text has figures
 			err = errors.New("it is too large, and nothing in it may be removed")
 		}
-		x.t.tell(err.Error())
+		if x.r.Context().Err() == nil {
+			x.t.tell(err.Error())
+		}
 		s = h.Snapshot()
 	}
 	return x.write(s)
@@ -209,13 +211,17 @@ func (x *exchange) setModel(h *convo.History) error {
 		return nil
 	}
 	limits := k.limits
-	if x.t.o.History == nil {
+	if k.isUsual {
 		limits.Window = Window(x.about.Model)
 	}
 	if limits.Tools == 0 && key != "" {
 		limits.Tools, _ = wire.ToolTokens(x.about.Model, x.tools, nil) // what it can't read is counted by usage
 	}
-	if err := h.SetModel(x.about.Model, limits); err != nil {
+	err := h.SetModel(x.about.Model, limits)
+	if err == nil && limits == (convo.Limits{}) { // which SetModel leaves as they are
+		err = h.SetLimits(limits)
+	}
+	if err != nil {
 		return err
 	}
 	k.tools = key

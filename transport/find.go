@@ -48,7 +48,7 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 	k, n := t.longest(chain)
 	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
 		t.mu.Unlock()
-		own, err := t.open(ctx, x, k, n, front, values, chain)
+		own, err := t.open(ctx, x, k, front, values, chain)
 		if err != nil {
 			return choice{}, err
 		}
@@ -202,8 +202,8 @@ func (t *Transport) drop(k *talk) {
 }
 
 // open returns a new conversation for a list. It begins with what was decided about its beginning
-// by the conversation from, with which it has n values in common, or before a restart.
-func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
+// by the conversation from, or before a restart.
+func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
 	k = &talk{api: x.api, about: x.about, busy: make(chan struct{}, 1)}
 	var pasts []past
@@ -228,11 +228,12 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 		}
 		k.about.First = append(k.about.First, msgs...)
 	}
-	opts := t.options(k.about)
+	opts := t.options(k.api, k.about)
 	if t.o.SummaryModel != "" && opts.Strategy == nil {
 		opts.Strategy = t.strategy(k)
 	}
 	k.limits, k.cuts = opts.Limits, opts.MaxResult > 0
+	k.isUsual = opts.Limits.Window == Window(k.about.Model)
 	for i := len(pasts) - 1; i >= 0; i-- {
 		m, _, err := mirror.Resume(pasts[i].Decisions, values, codec(k.api), opts)
 		if err == nil {
@@ -250,18 +251,18 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front 
 }
 
 // options returns the options of a conversation.
-func (t *Transport) options(about Conversation) *convo.Options {
+func (t *Transport) options(a api, about Conversation) *convo.Options {
 	var opts convo.Options
 	if t.o.History != nil {
 		if own := t.o.History(about); own != nil {
 			opts = *own
 		}
 	}
-	if opts.Limits == (convo.Limits{}) {
+	if opts.Limits.Window == 0 && opts.Limits.High == 0 {
 		opts.Limits.Window = Window(about.Model)
 	}
 	if reflect.ValueOf(opts.Overheads).IsZero() {
-		opts.Overheads = wire.Overheads(about.Model)
+		opts.Overheads = wire.OverheadsFor(a.format, about.Model)
 	}
 	if opts.Logger == nil {
 		opts.Logger = t.o.Logger

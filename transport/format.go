@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -58,6 +59,13 @@ func modelOf(u *url.URL) string {
 	}
 	name, _, _ := strings.Cut(rest, ":")
 	return name
+}
+
+// checksSeals reports whether a model may refuse signed reasoning that is not where it was made. As
+// in package wire, a model of Anthropic's API of which nothing is known may.
+func (a api) checksSeals(model string) bool {
+	_, version, _ := models.Claude(model)
+	return wire.SealsByModel.Checks(model) || a.name == wire.FormatAnthropic && version == 0
 }
 
 // isOutput reports whether an item of Responses is a part of what the model said in one answer: all

@@ -289,17 +289,22 @@ func chatStream(events []obj) obj {
 // serve starts a provider whose model reads one file after the other, until it has read n.
 func serve(t *testing.T, window, n int) (*provider.Server, string) {
 	return server(t, provider.Options{Window: window, Answer: func(r provider.Request) provider.Answer {
-		at := bytes.LastIndex(r.Body, []byte("file number "))
-		next := 1
-		if at >= 0 {
-			_, _ = fmt.Sscanf(string(r.Body[at:]), "file number %d", &next)
-			next++
-		}
-		if next > n {
-			return provider.Answer{Blocks: []provider.Block{provider.Text("done")}}
-		}
-		return provider.Answer{Blocks: []provider.Block{provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"path":"src/f%d.go"}`, next)}}}
+		return provider.Answer{Blocks: []provider.Block{next(r, n)}}
 	}})
+}
+
+// next returns the call for the file after the one that was read last, until n are read.
+func next(r provider.Request, n int) provider.Block {
+	at := bytes.LastIndex(r.Body, []byte("file number "))
+	next := 1
+	if at >= 0 {
+		_, _ = fmt.Sscanf(string(r.Body[at:]), "file number %d", &next)
+		next++
+	}
+	if next > n {
+		return provider.Text("done")
+	}
+	return provider.Call{Name: "read", Arguments: fmt.Sprintf(`{"path":"src/f%d.go"}`, next)}
 }
 
 // server starts a provider.

@@ -172,3 +172,26 @@ func TestTransport_WaitEndsWithContext(t *testing.T) {
 		require.Less(t, len(c.body), len(p.body()))
 	})
 }
+
+// The window follows the model, unless the application has set one.
+func TestTransport_Window(t *testing.T) {
+	for _, own := range []int{0, 9000} {
+		tr := transport.New(transport.Options{Base: &recorder{}, History: func(transport.Conversation) *convo.Options {
+			return &convo.Options{Limits: convo.Limits{Window: own}}
+		}})
+		for _, model := range []string{"gpt-4o", "claude-opus-5", "no-model"} {
+			p := newProgram(t, nil, "", provider.FormatOpenAIChat)
+			p.model, p.extra = model, obj{"tools": nil}
+			p.user("a second message")
+			p.user("a third message")
+			post(t, tr, p.path(), p.body())
+			want := transport.Window(model)
+			if own != 0 {
+				want = own
+			}
+			require.Equal(t, want, tr.Conversations()[0].History.Status().Window, model)
+		}
+		require.Len(t, tr.Conversations(), 1)
+		require.NoError(t, tr.Close())
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,10 +100,7 @@ func (t *Transport) summarize(ctx context.Context, k *talk, r convo.SummaryReque
 
 // ask makes a request for a summary.
 func (a *answered) ask(ctx context.Context, base http.RoundTripper, api api, model string, req wire.Request) (convo.Reply, error) {
-	params := make(map[string]json.RawMessage, len(a.params))
-	for name, raw := range a.params {
-		params[name] = raw
-	}
+	params := maps.Clone(a.params)
 	r := a.r.Clone(ctx)
 	if params["model"] != nil {
 		params["model"], _ = json.Marshal(model)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/mirror"
-	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // A talk is a conversation that the Transport follows.
@@ -18,6 +17,8 @@ type talk struct {
 	mirror *mirror.Mirror[*value]
 	limits convo.Limits
 	cuts   bool // Append may cut results
+
+	isUsual bool // the window is that of the model
 
 	answered atomic.Pointer[answered] // the newest one
 
@@ -81,7 +82,7 @@ func codec(a api) mirror.Codec[*value] {
 			return &value{raw: raw, msgs: []convo.Message{msg}}, err
 		},
 		Same:  func(was, now *value) bool { return was.same(now) },
-		Seals: wire.SealsByModel.Checks,
+		Seals: a.checksSeals,
 	}
 }
 
@@ -176,12 +177,4 @@ func (k *talk) decide(n int, data []byte) {
 	if k.pasts = append(k.pasts, p); len(k.pasts) > mostPasts {
 		k.pasts = append([]past(nil), k.pasts[1:]...)
 	}
-}
-
-// recordUsage tells the History what the provider has reported for a request.
-func (k *talk) recordUsage(s *convo.Snapshot, u convo.Usage) error {
-	if s == nil || u.Input == 0 {
-		return nil
-	}
-	return k.mirror.History().RecordUsage(s, u)
 }

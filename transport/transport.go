@@ -24,9 +24,11 @@ type Options struct {
 	Base http.RoundTripper
 
 	// History returns the options of a conversation that begins. Roles is always the
-	// result of [convo.Relaxed]. Nil, or a nil result: the defaults of package convo with
-	// [Window] of the model. Without a window, a conversation is only made smaller when the
-	// provider has refused a request as too long.
+	// result of [convo.Relaxed]. Without Limits.Window and Limits.High, the window is
+	// [Window] of the model, also of another model later; without MaxResult, no result is cut
+	// when it comes. Nil, or a nil result: the defaults of package convo. If no window is
+	// known, a conversation is only made smaller when the provider has refused a request
+	// as too long.
 	History func(Conversation) *convo.Options
 
 	// Key returns a name of the conversation of a request, which separates conversations that

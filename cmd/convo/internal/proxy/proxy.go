@@ -78,10 +78,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, "the host is not allowed; use localhost, or name it with -host")
 	case !p.allowsOrigin(r.Header.Get("Origin")):
 		refuse(w, http.StatusForbidden, "the origin is not allowed; to let a website use the proxy, name its host with -host")
-	case r.URL.Path == Page:
+	case strings.TrimSuffix(r.URL.Path, "/") == Page:
 		p.pages.ServeHTTP(w, r)
 	case r.URL.Path == "/" && r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html"):
 		http.Redirect(w, r, Page, http.StatusFound)
+	case r.URL.Path == "/favicon.ico": // which a browser asks for by itself
+		http.NotFound(w, r)
 	case r.Method == http.MethodConnect:
 		refuse(w, http.StatusMethodNotAllowed, "it is no proxy of HTTPS; its address takes the place of the provider's")
 	default:

@@ -306,8 +306,11 @@ func TestProxy_Page(t *testing.T) {
 	status, text := send(t, http.MethodGet, address+"/", "", "Accept", "text/html,*/*")
 	assert.Equal(t, http.StatusFound, status)
 	assert.True(t, strings.Contains(text, `href="/convo"`))
-	_, text = send(t, http.MethodGet, address+Page, "")
+	_, text = send(t, http.MethodGet, address+Page+"/", "")
 	assert.True(t, strings.Contains(text, "There is none."))
+	status, _ = send(t, http.MethodGet, address+"/favicon.ico", "")
+	assert.Equal(t, http.StatusNotFound, status)
+	assert.Empty(t, s.Requests())
 
 	list := []string{`{"role":"user","content":[{"type":"text","text":"<env>Linux</env>"},{"type":"text","text":"Read <b>all</b> files."}]}`}
 	for i := range 45 {
