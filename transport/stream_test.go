@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -149,7 +150,8 @@ func TestTransport_WaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &recorder{}
 		end := make(chan struct{})
-		tr := transport.New(transport.Options{Base: c, History: func(transport.Conversation) *convo.Options {
+		var log bytes.Buffer
+		tr := transport.New(transport.Options{Base: c, Logger: slog.New(slog.NewTextHandler(&log, nil)), History: func(transport.Conversation) *convo.Options {
 			return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}, BeforeCompaction: func(context.Context, *convo.Snapshot, *convo.Goal) error {
 				<-end
 				return nil
@@ -167,6 +169,7 @@ func TestTransport_WaitEndsWithContext(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, string(p.body()), string(c.body), "it passes as it came, for Base to say that ctx has ended")
+		require.Empty(t, log.String())
 		close(end)
 		first.Wait()
 		require.Less(t, len(c.body), len(p.body()))

@@ -145,7 +145,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = r.Body.Close()
 	x := &exchange{t: t, r: r, api: a, came: body}
 	if err := x.begin(); err != nil {
-		t.tell(err.Error())
+		if r.Context().Err() == nil {
+			t.tell(err.Error())
+		}
 		return t.o.Base.RoundTrip(request(r, body))
 	}
 	return x.run()
