@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,9 +85,7 @@ func (p *program) body() []byte {
 		b["contents"], b["systemInstruction"] = list, obj{"parts": []any{obj{"text": p.system}}}
 		b["tools"] = []any{obj{"functionDeclarations": []any{obj{"name": "read", "parameters": schema}}}}
 	}
-	for k, v := range p.extra {
-		b[k] = v
-	}
+	maps.Copy(b, p.extra)
 	data, err := json.Marshal(b)
 	require.NoError(p.t, err)
 	return data
