@@ -3,6 +3,7 @@ package transport_test
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -198,3 +200,31 @@ func TestTransport_Window(t *testing.T) {
 		require.NoError(t, tr.Close())
 	}
 }
+
+// The beginning of a compressed answer is looked at no further than that of another one.
+func TestTransport_StreamExpands(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(make([]byte, 1<<24))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	size := packed.Len()
+	tr := small(t, transport.Options{Base: roundTrip(func(r *http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(iotest.OneByteReader(&packed)),
+			Header: http.Header{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"gzip"}}}
+	})})
+	p := longProgram(t, provider.FormatAnthropic)
+	r, err := http.NewRequest(http.MethodPost, "https://provider"+p.path(), bytes.NewReader(p.body()))
+	require.NoError(t, err)
+	resp, err := tr.RoundTrip(r)
+	require.NoError(t, err)
+	require.Less(t, size-packed.Len(), 1000, "bytes read before the program has the answer")
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Len(t, data, size)
+	require.NoError(t, resp.Body.Close())
+}
+
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
