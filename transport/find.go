@@ -46,6 +46,11 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 	}
 	t.sweep()
 	k, n := t.longest(chain)
+	if k != nil && n < len(k.chain) && !k.canGoBack(n) {
+		if own := t.begun(chain, n); own != nil {
+			k, n = own, len(own.chain)
+		}
+	}
 	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
 		t.mu.Unlock()
 		own, err := t.open(ctx, x, k, front, values, chain)
@@ -98,6 +103,18 @@ func (t *Transport) longest(chain []uint64) (*talk, int) {
 		}
 	}
 	return nil, 0
+}
+
+// begun returns the conversation with the longest list that a list goes on with, if that is at least
+// half of the n values that are known, or nil.
+func (t *Transport) begun(chain []uint64, n int) (own *talk) {
+	least := max(n/2, 1)
+	for _, k := range t.talks {
+		if m := len(k.chain); m >= least && m <= len(chain) && k.chain[m-1] == chain[m-1] {
+			own, least = k, m
+		}
+	}
+	return own
 }
 
 // canGoBack reports whether the conversation itself may go back to the first n values: nobody waits

@@ -228,3 +228,23 @@ func TestTransport_StreamExpands(t *testing.T) {
 type roundTrip func(*http.Request) *http.Response
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// A conversation that begins with the same messages as a longer one, such as the same task once more,
+// goes on as one.
+func TestTransport_SameAgain(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := &recorder{}
+			tr := small(t, transport.Options{Base: c})
+			for run := range 3 {
+				p := newProgram(t, nil, "", format)
+				for i := range 60 {
+					post(t, tr, p.path(), p.body())
+					appendStep(p, i)
+				}
+				require.Less(t, len(c.body), len(p.body())/2)
+				require.LessOrEqual(t, len(tr.Conversations()), run+1)
+			}
+		})
+	}
+}
