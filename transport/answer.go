@@ -37,11 +37,14 @@ func (x *exchange) refusal(resp *http.Response) (refused error) {
 	switch {
 	case resp.StatusCode >= 400:
 		head := peek(resp, mostError, func([]byte) bool { return false })
-		if _, err = x.api.format.Decode(expand(head, resp)); err == nil {
+		if _, err = x.api.format.Decode(expand(head, resp, mostAnswer)); err == nil {
 			err = &wire.ProviderError{Message: http.StatusText(resp.StatusCode), JSON: string(head)}
 		}
 	case resp.StatusCode == http.StatusOK && isStream(resp):
-		head := expand(peek(resp, mostFirst, func(b []byte) bool { return hasEvent(expand(b, resp)) }), resp)
+		head := expand(peek(resp, mostFirst, func(b []byte) bool {
+			b = expand(b, resp, mostFirst)
+			return len(b) == mostFirst || hasEvent(b)
+		}), resp, mostFirst)
 		if bytes.Contains(head, []byte("error")) {
 			for _, readErr := range wire.Read(bytes.NewReader(head), x.api.format.Stream()) {
 				if _, ok := errors.AsType[*wire.ProviderError](readErr); ok {
@@ -84,8 +87,9 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// expand returns the beginning of a body without its encoding, as far as it goes.
-func expand(b []byte, resp *http.Response) []byte {
+// expand returns the beginning of a body without its encoding, as far as it goes, but at most so many
+// bytes of a compressed one.
+func expand(b []byte, resp *http.Response, most int64) []byte {
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return b
 	}
@@ -93,7 +97,7 @@ func expand(b []byte, resp *http.Response) []byte {
 	if err != nil {
 		return nil
 	}
-	out, _ := io.ReadAll(io.LimitReader(r, mostAnswer)) // it may be cut off
+	out, _ := io.ReadAll(io.LimitReader(r, most)) // it may be cut off
 	return out
 }
 
@@ -154,6 +158,7 @@ func (w *watcher) Close() error {
 
 // see takes note of bytes of the answer.
 func (w *watcher) see(b []byte) {
+	at := len(w.seen) // no line ends before it
 	if w.seen = append(w.seen, b...); len(w.seen) > mostAnswer {
 		w.seen = nil
 		return
@@ -163,14 +168,16 @@ func (w *watcher) see(b []byte) {
 	}
 	from := 0
 	for {
-		n := bytes.IndexByte(w.seen[from:], '\n')
+		n := bytes.IndexByte(w.seen[at:], '\n')
 		if n < 0 {
 			break
 		}
-		w.event(w.seen[from : from+n])
-		from += n + 1
+		w.event(w.seen[from : at+n])
+		from, at = at+n+1, at+n+1
 	}
-	w.seen = append(w.seen[:0], w.seen[from:]...)
+	if from > 0 {
+		w.seen = append(w.seen[:0], w.seen[from:]...)
+	}
 }
 
 // event reads a line of a stream, if it has usage.
@@ -205,11 +212,11 @@ func (w *watcher) usage() convo.Usage {
 		t, _ = w.stream.Transcript() // it is not whole
 	case w.seen != nil && isStream(w.resp):
 		s := w.x.api.format.Stream()
-		for range wire.Read(bytes.NewReader(expand(w.seen, w.resp)), s) {
+		for range wire.Read(bytes.NewReader(expand(w.seen, w.resp, mostAnswer)), s) {
 		}
 		t, _ = s.Transcript()
 	case w.seen != nil:
-		t, _ = w.x.api.format.Decode(expand(w.seen, w.resp))
+		t, _ = w.x.api.format.Decode(expand(w.seen, w.resp, mostAnswer))
 	}
 	return t.Usage
 }

@@ -5,12 +5,14 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/transport"
 )
@@ -18,12 +20,14 @@ import (
 // A recorder answers everything with an empty answer, and keeps the newest request.
 type recorder struct {
 	path, encoding, accepts string
+	trailer                 http.Header
 	body                    []byte
 	err                     error
 }
 
 func (c *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.path, c.encoding, c.accepts = r.URL.Path, r.Header.Get("Content-Encoding"), r.Header.Get("Accept-Encoding")
+	c.trailer = r.Trailer
 	c.body, _ = io.ReadAll(r.Body)
 	if c.err != nil {
 		return nil, c.err
@@ -151,7 +155,54 @@ func TestTransport_Encodings(t *testing.T) {
 	require.Equal(t, "gzip", c.encoding, "what is not changed stays as it came")
 	require.Equal(t, "identity", c.accepts)
 	require.Equal(t, packed.Bytes(), c.body)
+
+	for accepts, want := range map[string]string{
+		"gzip": "gzip", "br, GZIP;q=0.5": "gzip", "gzip;q=1.0, *;q=0": "gzip",
+		"gzip;q=0": "identity", "br, gzip; q=0.00": "identity", "identity": "identity",
+	} {
+		post(t, tr, "/v1/messages", short, "Accept-Encoding", accepts)
+		require.Equal(t, want, c.accepts, accepts)
+	}
 }
+
+// A request with a trailer passes, since it has one only in chunks.
+func TestTransport_Trailer(t *testing.T) {
+	c := &recorder{}
+	tr := small(t, transport.Options{Base: c})
+	body := longProgram(t, provider.FormatAnthropic).body()
+	r, err := http.NewRequest(http.MethodPost, "https://provider/v1/messages", bytes.NewReader(body))
+	require.NoError(t, err)
+	r.ContentLength, r.Trailer = -1, http.Header{"Digest": {"x"}}
+	resp, err := tr.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, body, c.body)
+	require.Equal(t, r.Trailer, c.trailer)
+}
+
+// A Logger that panics, or another function of the program, keeps no request.
+func TestTransport_Panics(t *testing.T) {
+	options := map[string]transport.Options{
+		"Logger":  {Logger: slog.New(slog.NewTextHandler(panics{}, nil))},
+		"Key":     {Key: func(*http.Request) string { panic("key") }},
+		"History": {History: func(transport.Conversation) *convo.Options { panic("history") }},
+	}
+	for name, o := range options {
+		t.Run(name, func(t *testing.T) {
+			c := &recorder{}
+			o.Base = c
+			tr := transport.New(o)
+			for _, body := range [][]byte{longProgram(t, provider.FormatAnthropic).body(), []byte("no JSON")} {
+				post(t, tr, "/v1/messages", body)
+				require.Equal(t, string(body), string(c.body))
+			}
+		})
+	}
+}
+
+type panics struct{}
+
+func (panics) Write([]byte) (int, error) { panic("log") }
 
 // What cannot be followed passes.
 func TestTransport_Passes(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/flate"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,11 +30,12 @@ type exchange struct {
 	tools    []byte
 	about    Conversation
 
-	talk *talk
-	n    int // values of the list
-	s    *convo.Snapshot
-	sent []byte   // the body that is sent
-	raw  [][]byte // the messages in it; nil: as they came
+	talk  *talk
+	n     int    // values of the list
+	first *value // that is no system text
+	s     *convo.Snapshot
+	sent  []byte   // the body that is sent
+	raw   [][]byte // the messages in it; nil: as they came
 }
 
 // begin finds out what is to be sent.
@@ -171,24 +171,21 @@ func sessionOf(h http.Header) string {
 }
 
 // follow takes over the list, and sets what is to be sent.
-func (x *exchange) follow(c choice) error {
+func (x *exchange) follow(c choice) (err error) {
+	defer guard(&err)
 	k := c.talk
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if err := k.lock(x.r.Context()); err != nil {
+		return err
+	}
+	defer k.unlock()
 	h := k.mirror.History()
-	var err error
 	if !x.api.isCount {
 		err = x.setModel(h)
 	}
-	switch {
-	case err != nil:
-		return err
-	case c.goesBack:
-		_, err = k.mirror.Follow(c.list)
-	default:
-		err = k.mirror.Sync(c.list)
-	}
 	if err != nil {
+		return err
+	}
+	if _, err = k.mirror.Follow(c.list); err != nil {
 		x.t.drop(k)
 		return err
 	}
@@ -247,7 +244,7 @@ func (x *exchange) write(s *convo.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	raw, isWhole, err := k.raws(view, x.n)
+	raw, isWhole, err := k.raws(view, x.n, x.first)
 	if err != nil || isWhole {
 		return err
 	}
@@ -279,9 +276,7 @@ func (x *exchange) decide() {
 	x.t.mu.Lock()
 	k.decide(len(k.chain), data)
 	x.t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.r.Context()), storing)
-	defer cancel()
-	x.t.save(ctx, k)
+	x.t.save(x.r.Context(), k)
 }
 
 // leave says that the request is not under way any more.
@@ -297,7 +292,11 @@ func (x *exchange) run() (*http.Response, error) {
 		return x.t.o.Base.RoundTrip(request(x.r, x.sent))
 	}
 	for tries := 1; ; tries++ {
-		resp, err := x.t.o.Base.RoundTrip(x.request())
+		r := x.request()
+		if tries > 1 {
+			r.Header.Del(idempotency)
+		}
+		resp, err := x.t.o.Base.RoundTrip(r)
 		if err != nil {
 			x.leave()
 			return nil, err
@@ -319,9 +318,11 @@ func (x *exchange) run() (*http.Response, error) {
 	}
 }
 
-const mostSaid = 4 << 10 // bytes of what the provider has said that are kept
-
-const mostTries = 2 // how often a refused request is sent again
+const (
+	mostSaid    = 4 << 10           // bytes of what the provider has said that are kept
+	mostTries   = 2                 // how often a refused request is sent again
+	idempotency = "Idempotency-Key" // names a request, to which a provider may then answer as before
+)
 
 // request returns the request that is sent.
 func (x *exchange) request() *http.Request {
@@ -330,21 +331,28 @@ func (x *exchange) request() *http.Request {
 		r.Header.Del("Content-Encoding")
 	}
 	if accepted := r.Header.Get("Accept-Encoding"); accepted != "" { // so that the answer can be read
-		if !strings.Contains(accepted, "gzip") {
-			accepted = "identity"
-		} else {
-			accepted = "gzip"
+		r.Header.Set("Accept-Encoding", "identity")
+		if slices.ContainsFunc(strings.Split(accepted, ","), takesGzip) {
+			r.Header.Set("Accept-Encoding", "gzip")
 		}
-		r.Header.Set("Accept-Encoding", accepted)
 	}
 	return r
+}
+
+// takesGzip reports whether an element of Accept-Encoding is gzip, and its weight is not zero.
+func takesGzip(coding string) bool {
+	name, weight, _ := strings.Cut(coding, ";")
+	_, q, ok := strings.Cut(weight, "=")
+	return strings.EqualFold(strings.TrimSpace(name), "gzip") && (!ok || strings.Trim(q, " 0.") != "")
 }
 
 // recover makes the conversation smaller after a refusal, and reports whether it did.
 func (x *exchange) recover(refused error) bool {
 	k := x.talk
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	if k.lock(x.r.Context()) != nil {
+		return false
+	}
+	defer k.unlock()
 	err := func() (err error) {
 		defer guard(&err)
 		h := k.mirror.History()
@@ -360,6 +368,7 @@ func (x *exchange) recover(refused error) bool {
 		return x.write(h.Snapshot())
 	}()
 	if err != nil && !errors.Is(err, refused) {
+		defer guard(new(error))
 		x.t.o.Logger.Warn("transport: a refused request can't be made smaller", "cause", err)
 	}
 	return err == nil

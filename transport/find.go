@@ -18,9 +18,8 @@ import (
 
 // A choice says which conversation a list belongs to.
 type choice struct {
-	talk     *talk
-	goesBack bool // the list has left what was known of it
-	list     []*value
+	talk *talk
+	list []*value
 }
 
 // find returns the conversation that a list belongs to, and begins one if there is none. The talk
@@ -47,6 +46,11 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 	}
 	t.sweep()
 	k, n := t.longest(chain)
+	if k != nil && n < len(k.chain) && !k.canGoBack(n) {
+		if own := t.begun(chain, n); own != nil {
+			k, n = own, len(own.chain)
+		}
+	}
 	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
 		t.mu.Unlock()
 		own, err := t.open(ctx, x, k, front, values, chain)
@@ -58,6 +62,7 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 			t.mu.Unlock()
 			return choice{}, own.mirror.History().Close()
 		}
+		t.makeRoom()
 		t.talks = append(t.talks, own)
 		k, n = own, 0
 	} else if k == nil {
@@ -65,10 +70,10 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 		return choice{}, nil
 	}
 	defer t.mu.Unlock()
-	goesBack := n < len(k.chain)
 	t.extend(k, n, rest, chain)
 	k.front = merge(k.front, values[:front])
-	c := choice{talk: k, goesBack: goesBack, list: slices.Concat(k.front, k.values)}
+	x.first = k.values[0]
+	c := choice{talk: k, list: slices.Concat(k.front, k.values)}
 	k.under++
 	k.count++
 	k.used = time.Now()
@@ -98,6 +103,18 @@ func (t *Transport) longest(chain []uint64) (*talk, int) {
 		}
 	}
 	return nil, 0
+}
+
+// begun returns the conversation with the longest list that a list goes on with, if that is at least
+// half of the n values that are known, or nil.
+func (t *Transport) begun(chain []uint64, n int) (own *talk) {
+	least := max(n/2, 1)
+	for _, k := range t.talks {
+		if m := len(k.chain); m >= least && m <= len(chain) && k.chain[m-1] == chain[m-1] {
+			own, least = k, m
+		}
+	}
+	return own
 }
 
 // canGoBack reports whether the conversation itself may go back to the first n values: nobody waits
@@ -147,25 +164,32 @@ func merge(was, now []*value) []*value {
 	return all
 }
 
-// sweep forgets the conversations that were not used for a while, and those above the bound.
+// sweep forgets the conversations that were not used for a while.
 func (t *Transport) sweep() {
 	now := time.Now()
-	isFull := len(t.talks) >= t.o.Most
-	if !isFull && now.Sub(t.swept) < time.Minute {
+	if now.Sub(t.swept) < time.Minute {
 		return
 	}
 	t.swept = now
-	var oldest *talk
 	for _, k := range t.talks {
-		if k.under > 0 {
-			continue
-		}
-		if k.isGone = t.o.Idle > 0 && now.Sub(k.used) > t.o.Idle; !k.isGone && (oldest == nil || k.used.Before(oldest.used)) {
-			oldest = k
-		}
+		k.isGone = k.under == 0 && t.o.Idle > 0 && now.Sub(k.used) > t.o.Idle
 	}
 	t.removeGone()
-	if oldest != nil && len(t.talks) >= t.o.Most {
+}
+
+// makeRoom forgets the conversations that were not used for the longest time, so that there is room
+// for another one.
+func (t *Transport) makeRoom() {
+	for len(t.talks) >= t.o.Most {
+		var oldest *talk
+		for _, k := range t.talks {
+			if k.under == 0 && (oldest == nil || k.used.Before(oldest.used)) {
+				oldest = k
+			}
+		}
+		if oldest == nil {
+			return
+		}
 		oldest.isGone = true
 		t.removeGone()
 	}
@@ -198,7 +222,7 @@ func (t *Transport) drop(k *talk) {
 // by the conversation from, or before a restart.
 func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
-	k = &talk{api: x.api, about: x.about}
+	k = &talk{api: x.api, about: x.about, busy: make(chan struct{}, 1)}
 	var pasts []past
 	t.mu.Lock()
 	t.made++
@@ -208,7 +232,9 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int
 	}
 	t.mu.Unlock()
 	if from == nil && t.o.Store != nil {
-		pasts = t.load(ctx, storeName(k.api, chain))
+		if pasts = t.load(ctx, storeName(k.api, chain)); ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	pasts = slices.DeleteFunc(pasts, func(p past) bool { return p.N < 1 || p.N > len(chain) || chain[p.N-1] != p.Chain })
 	slices.SortFunc(pasts, func(a, b past) int { return a.N - b.N })
@@ -273,17 +299,28 @@ func storeName(a api, chain []uint64) string {
 
 // load reads what the Store has of conversations with a name.
 func (t *Transport) load(ctx context.Context, name string) (pasts []past) {
+	var stored []past
+	err := t.useStore(ctx, func(ctx context.Context) (err error) {
+		stored, err = t.stored(ctx, name)
+		return err
+	})
+	if err != nil {
+		t.lose(err)
+		return nil
+	}
+	return stored
+}
+
+// stored returns what the Store has under a name.
+func (t *Transport) stored(ctx context.Context, name string) (pasts []past, err error) {
 	data, err := t.o.Store.Load(ctx, name)
 	if err == nil && len(data) > 0 {
 		err = json.Unmarshal(data, &pasts)
 	}
-	if err != nil {
-		t.lose(err)
-	}
-	return pasts
+	return pasts, err
 }
 
-// save stores what the conversations with the name of k have decided.
+// save stores what the conversations with the name of k have decided, beside what is stored of others.
 func (t *Transport) save(ctx context.Context, k *talk) {
 	if t.o.Store == nil {
 		return
@@ -291,25 +328,61 @@ func (t *Transport) save(ctx context.Context, k *talk) {
 	t.mu.Lock()
 	name := storeName(k.api, k.chain)
 	var pasts []past
-	for _, other := range t.talks {
-		if len(other.chain) == 0 || storeName(other.api, other.chain) != name {
-			continue
+	add := func(p past) {
+		if !slices.ContainsFunc(pasts, func(q past) bool { return q.N == p.N && q.Chain == p.Chain }) {
+			pasts = append(pasts, p)
 		}
-		for _, p := range other.pasts {
-			if !slices.ContainsFunc(pasts, func(q past) bool { return q.N == p.N && q.Chain == p.Chain }) {
-				pasts = append(pasts, p)
+	}
+	for _, other := range append([]*talk{k}, t.talks...) {
+		if len(other.chain) > 0 && storeName(other.api, other.chain) == name {
+			for _, p := range slices.Backward(other.pasts) {
+				add(p)
 			}
 		}
 	}
 	t.mu.Unlock()
-	t.saving.Lock()
-	defer t.saving.Unlock()
-	data, err := json.Marshal(pasts)
-	if err == nil {
-		err = t.o.Store.Save(ctx, name, data)
-	}
+	err := t.useStore(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		old, err := t.stored(ctx, name)
+		if err != nil {
+			t.lose(err)
+		}
+		for _, p := range old {
+			add(p)
+		}
+		data, err := json.Marshal(pasts[:min(len(pasts), mostStored)])
+		if err == nil {
+			err = t.o.Store.Save(ctx, name, data)
+		}
+		return err
+	})
 	if err != nil {
 		t.lose(err)
+	}
+}
+
+// useStore calls f, which uses the Store: one at a time, and it does not wait longer than a Store
+// may take.
+func (t *Transport) useStore(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, storing)
+	defer cancel()
+	select {
+	case t.store <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-t.store }()
+		done <- func() (err error) {
+			defer guard(&err)
+			return f(ctx)
+		}()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -137,22 +137,27 @@ func isOutput(a api, item []byte) bool {
 // decode returns what the raw messages of a value say to the model, as far as that makes the
 // message what it is: without cache marks, and without what programs remind the model of.
 func (a api) decode(raw [][]byte) ([]convo.Message, error) {
-	data := raw[0]
-	if len(raw) > 1 {
-		data = splice(nil, span{}, raw)
-	}
-	t, err := a.format.Decode(data)
+	all, err := a.decodeAll(raw)
 	if err != nil {
 		return nil, err
 	}
-	msgs := t.Messages[:0]
-	for _, m := range t.Messages {
+	msgs := all[:0]
+	for _, m := range all {
 		if m.Parts = plain(m.Role, m.Parts); len(m.Parts) > 0 {
 			m.Meta = ""
 			msgs = append(msgs, m)
 		}
 	}
 	return msgs, nil
+}
+
+func (a api) decodeAll(raw [][]byte) ([]convo.Message, error) {
+	data := raw[0]
+	if len(raw) > 1 {
+		data = splice(nil, span{}, raw)
+	}
+	t, err := a.format.Decode(data)
+	return t.Messages, err
 }
 
 // decodeSystem returns the message of a field that holds the system text.
@@ -186,7 +191,7 @@ func plain(role convo.Role, parts []convo.Part) []convo.Part {
 				continue
 			}
 		case convo.Text:
-			if role == convo.RoleUser && isReminder(string(q)) {
+			if isReminder(role, p) {
 				continue
 			}
 		case convo.ToolResult:
@@ -200,12 +205,85 @@ func plain(role convo.Role, parts []convo.Part) []convo.Part {
 
 var cacheFormat = wire.CacheMark(0).Format
 
-// isReminder reports whether a program has put a text into a message, in a tag of its own, which it
-// moves or removes as it goes on.
-func isReminder(text string) bool {
-	const open, end = "<system-reminder>", "</system-reminder>"
-	text = strings.TrimSpace(text)
-	return strings.HasPrefix(text, open) && strings.HasSuffix(text, end) && strings.Count(text, open) == 1
+const reminder = "system-reminder"
+
+// isReminder reports whether a program has put a text into a message of the user, in a tag of its
+// own, which it moves or removes as it goes on.
+func isReminder(role convo.Role, part convo.Part) bool {
+	const open, end = "<" + reminder + ">", "</" + reminder + ">"
+	t, ok := part.(convo.Text)
+	text := strings.TrimSpace(string(t))
+	return ok && role == convo.RoleUser && strings.HasPrefix(text, open) && strings.HasSuffix(text, end) && strings.Count(text, open) == 1
+}
+
+func (v *value) hasReminders() bool {
+	return slices.ContainsFunc(v.raw, func(raw []byte) bool { return bytes.Contains(raw, []byte(reminder)) })
+}
+
+// reminders returns the reminders that v begins with.
+func (a api) reminders(v *value) (parts []convo.Part) {
+	if !v.hasReminders() {
+		return nil
+	}
+	msgs, _ := a.decodeAll(v.raw) // it was decoded before
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			if o, ok := p.(convo.Opaque); ok && o.Format == cacheFormat {
+				continue
+			}
+			if !isReminder(m.Role, p) {
+				return parts
+			}
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// remind returns now, which v says after a compaction, with the reminders of v where they stand.
+func (a api) remind(v *value, now []convo.Message) (out []convo.Message, err error) {
+	if !v.hasReminders() {
+		return now, nil
+	}
+	was, err := a.decodeAll(v.raw)
+	if err != nil {
+		return nil, err
+	}
+	others := false // before this message
+	for _, m := range was {
+		if m.Role != convo.RoleUser {
+			others = true
+			continue
+		}
+		for others && len(now) > 0 && now[0].Role != convo.RoleUser {
+			out, now = append(out, now[0]), now[1:]
+		}
+		if len(plain(m.Role, slices.Clone(m.Parts))) > 0 {
+			if len(now) == 0 || now[0].Role != convo.RoleUser { // its reminders have gone with it
+				continue
+			}
+			m, now = weave(m, now[0]), now[1:]
+		}
+		out = append(out, m)
+	}
+	return append(out, now...), nil
+}
+
+// weave returns now with the reminders of was.
+func weave(was, now convo.Message) convo.Message {
+	rest := now.Parts
+	now.Parts = nil
+	for _, p := range was.Parts {
+		switch o, ok := p.(convo.Opaque); {
+		case isReminder(was.Role, p):
+			now.Parts = append(now.Parts, p)
+		case ok && o.Format == cacheFormat:
+		case len(rest) > 0:
+			now.Parts, rest = append(now.Parts, rest[0]), rest[1:]
+		}
+	}
+	now.Parts = append(now.Parts, rest...)
+	return now
 }
 
 // encode returns the raw messages for a message that is not of the program, such as a summary.

@@ -21,12 +21,14 @@ import (
 // small returns a Transport for a small window.
 func small(t *testing.T, o transport.Options) *transport.Transport {
 	o.Logger = logger(t)
-	o.History = func(transport.Conversation) *convo.Options {
-		return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}}
-	}
+	o.History = smallHistory
 	tr := transport.New(o)
 	t.Cleanup(func() { require.NoError(t, tr.Close()) })
 	return tr
+}
+
+func smallHistory(transport.Conversation) *convo.Options {
+	return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}}
 }
 
 // newProgram returns a program that speaks a format through a client.
@@ -339,10 +341,15 @@ func TestTransport_TooLong(t *testing.T) {
 					return &convo.Options{Limits: convo.Limits{Window: 100_000}} // more than the provider has
 				}})
 				defer tr.Close()
-				p := newProgram(t, &http.Client{Transport: tr}, url, format)
+				p := newProgram(t, &http.Client{Transport: keyed{tr}}, url, format)
 				p.stream = stream
 				require.Equal(t, 60, p.run(100, nil))
 				require.NotEmpty(t, s.Refused())
+				again := false
+				for _, r := range s.Requests() {
+					require.Equal(t, again, r.Header.Get("Idempotency-Key") == "", "a request with another body has the key of the first one")
+					again = r.Error != ""
+				}
 			})
 		}
 	}

@@ -2,12 +2,20 @@ package transport_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -99,6 +107,26 @@ func TestTransport_Keys(t *testing.T) {
 	}
 }
 
+// As many conversations as are kept, in turns, all go on.
+func TestTransport_MostInTurns(t *testing.T) {
+	c := &recorder{}
+	tr := small(t, transport.Options{Base: c, Most: 2})
+	programs := make([]*program, 2)
+	for i := range programs {
+		programs[i] = newProgram(t, nil, "", provider.FormatOpenAIChat)
+		programs[i].user(fmt.Sprint("conversation ", i))
+	}
+	for i := range 5 {
+		for _, p := range programs {
+			post(t, tr, p.path(), p.body())
+			appendStep(p, i)
+		}
+	}
+	for _, k := range tr.Conversations() {
+		require.Equal(t, 5, k.Requests)
+	}
+}
+
 // Conversations are bounded in number, and those under way stay.
 func TestTransport_Most(t *testing.T) {
 	c := &recorder{}
@@ -121,6 +149,37 @@ func TestTransport_Most(t *testing.T) {
 	require.Empty(t, tr.Conversations())
 }
 
+// A request whose ctx ends does not wait until the conversation is compacted.
+func TestTransport_WaitEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &recorder{}
+		end := make(chan struct{})
+		var log bytes.Buffer
+		tr := transport.New(transport.Options{Base: c, Logger: slog.New(slog.NewTextHandler(&log, nil)), History: func(transport.Conversation) *convo.Options {
+			return &convo.Options{Limits: convo.Limits{Window: 8000, Reserve: 600}, BeforeCompaction: func(context.Context, *convo.Snapshot, *convo.Goal) error {
+				<-end
+				return nil
+			}}
+		}})
+		p := longProgram(t, provider.FormatAnthropic)
+		var first sync.WaitGroup
+		first.Go(func() { post(t, tr, p.path(), p.body()) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://provider"+p.path(), bytes.NewReader(p.body()))
+		require.NoError(t, err)
+		resp, err := tr.RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, string(p.body()), string(c.body), "it passes as it came, for Base to say that ctx has ended")
+		require.Empty(t, log.String())
+		close(end)
+		first.Wait()
+		require.Less(t, len(c.body), len(p.body()))
+	})
+}
+
 // The window follows the model, unless the application has set one.
 func TestTransport_Window(t *testing.T) {
 	for _, own := range []int{0, 9000} {
@@ -141,5 +200,53 @@ func TestTransport_Window(t *testing.T) {
 		}
 		require.Len(t, tr.Conversations(), 1)
 		require.NoError(t, tr.Close())
+	}
+}
+
+// The beginning of a compressed answer is looked at no further than that of another one.
+func TestTransport_StreamExpands(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write(make([]byte, 1<<24))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	size := packed.Len()
+	tr := small(t, transport.Options{Base: roundTrip(func(r *http.Request) *http.Response {
+		return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(iotest.OneByteReader(&packed)),
+			Header: http.Header{"Content-Type": {"text/event-stream"}, "Content-Encoding": {"gzip"}}}
+	})})
+	p := longProgram(t, provider.FormatAnthropic)
+	r, err := http.NewRequest(http.MethodPost, "https://provider"+p.path(), bytes.NewReader(p.body()))
+	require.NoError(t, err)
+	resp, err := tr.RoundTrip(r)
+	require.NoError(t, err)
+	require.Less(t, size-packed.Len(), 1000, "bytes read before the program has the answer")
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Len(t, data, size)
+	require.NoError(t, resp.Body.Close())
+}
+
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
+
+// A conversation that begins with the same messages as a longer one, such as the same task once more,
+// goes on as one.
+func TestTransport_SameAgain(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			c := &recorder{}
+			tr := small(t, transport.Options{Base: c})
+			for run := range 3 {
+				p := newProgram(t, nil, "", format)
+				for i := range 60 {
+					post(t, tr, p.path(), p.body())
+					appendStep(p, i)
+				}
+				require.Less(t, len(c.body), len(p.body())/2)
+				require.LessOrEqual(t, len(tr.Conversations()), run+1)
+			}
+		})
 	}
 }

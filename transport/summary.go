@@ -112,6 +112,7 @@ func (a *answered) ask(ctx context.Context, base http.RoundTripper, api api, mod
 	}
 	r.Header.Del("Accept-Encoding")
 	r.Header.Del("Content-Encoding")
+	r.Header.Del(idempotency)
 	resp, err := base.RoundTrip(request(r, body))
 	if err != nil {
 		return convo.Reply{}, err

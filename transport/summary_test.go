@@ -26,6 +26,7 @@ func TestTransport_SummaryModel(t *testing.T) {
 					if r.Model == "a-small-model" || bytes.Contains(newest, []byte("summary")) {
 						asked++
 						assert.Equal(t, "secret", r.Header.Get("X-Key"))
+						assert.Empty(t, r.Header.Get("Idempotency-Key"), "the answer may be that of another request")
 						return provider.Answer{Blocks: []provider.Block{provider.Text(summary)}}
 					}
 					return provider.Answer{Blocks: []provider.Block{provider.Text(strings.Repeat("word ", 100))}}
@@ -65,5 +66,6 @@ type keyed struct{ base http.RoundTripper }
 func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("X-Key", "secret")
+	r.Header.Set("Idempotency-Key", "one")
 	return k.base.RoundTrip(r)
 }

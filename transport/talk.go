@@ -1,8 +1,8 @@
 package transport
 
 import (
+	"context"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,7 +33,7 @@ type talk struct {
 	last   Answer
 	pasts  []past
 
-	mu      sync.Mutex // held while a list is taken over; protects following
+	busy    chan struct{} // see lock; protects following
 	written map[*value]written
 	tools   string // see toolsKey; the limits count them
 	decided uint64 // Status.Decisions of what pasts have
@@ -46,7 +46,22 @@ type past struct {
 	Decisions []byte `json:"decisions"`
 }
 
-const mostPasts = 8
+const (
+	mostPasts  = 8
+	mostStored = 64 // pasts under one name of a Store
+)
+
+// lock waits until no other list is taken over, or ctx is done.
+func (k *talk) lock(ctx context.Context) error {
+	select {
+	case k.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (k *talk) unlock() { <-k.busy }
 
 // codec returns the codec of the values of an API.
 func codec(a api) mirror.Codec[*value] {
@@ -64,7 +79,7 @@ func codec(a api) mirror.Codec[*value] {
 				return &value{was: *was, msgs: []convo.Message{msg}}, nil
 			}
 			raw, err := a.encode(msg)
-			return &value{raw: raw}, err
+			return &value{raw: raw, msgs: []convo.Message{msg}}, err
 		},
 		Same:  func(was, now *value) bool { return was.same(now) },
 		Seals: a.checksSeals,
@@ -72,10 +87,15 @@ func codec(a api) mirror.Codec[*value] {
 }
 
 // raws returns the raw messages of a view, and whether the list, which has n values, may be sent as
-// it is: all of it is in view, unchanged. The lock of k must be held.
-func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error) {
+// it is: all of it is in view, unchanged. first is the first value that is no system text: what it
+// begins to remind the model of stands in the summary if that stands for it. The lock of k must be held.
+func (k *talk) raws(view []*value, n int, first *value) (raw [][]byte, isWhole bool, err error) {
 	own := 0
 	written := make(map[*value]written)
+	var reminders []convo.Part
+	if !slices.ContainsFunc(view, func(v *value) bool { return v.same(first) || v.was != nil && v.was.same(first) }) {
+		reminders = k.api.reminders(first)
+	}
 	for i := 0; i < len(view); {
 		v := view[i]
 		if i++; v.sum != 0 {
@@ -83,6 +103,15 @@ func (k *talk) raws(view []*value, n int) (raw [][]byte, isWhole bool, err error
 		}
 		switch {
 		case v.isSystem, v.was != nil && v.was.isSystem: // no compaction changes it
+			continue
+		case v.was == nil && v.sum == 0 && len(reminders) > 0 && v.msgs[0].Role == convo.RoleUser:
+			msg := v.msgs[0]
+			msg.Parts, reminders = append(reminders, msg.Parts...), nil
+			list, err := k.api.encode(msg)
+			if err != nil {
+				return nil, false, err
+			}
+			raw = append(raw, list...)
 			continue
 		case v.was == nil:
 			raw = append(raw, v.raw...)
@@ -126,6 +155,10 @@ func (k *talk) write(was *value, now []convo.Message) (written, error) {
 	}
 	if w, ok := k.written[was]; ok && w.now == sum {
 		return w, nil
+	}
+	now, err := k.api.remind(was, now)
+	if err != nil {
+		return written{}, err
 	}
 	raw, err := k.api.format.Patch(rawsOf(was.raw), now...)
 	return written{sum, bytesOf(raw)}, err

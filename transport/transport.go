@@ -102,7 +102,7 @@ type Transport struct {
 	told   map[string]bool
 	closed bool
 
-	saving    sync.Mutex
+	store     chan struct{} // holds a value while the Store is used
 	summaries chan struct{} // holds one value for each summary that a model writes
 }
 
@@ -117,14 +117,14 @@ func New(o Options) *Transport {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, summaries: make(chan struct{}, mostSummaries)}
+	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, store: make(chan struct{}, 1), summaries: make(chan struct{}, mostSummaries)}
 }
 
 // RoundTrip implements [http.RoundTripper]. A request that cannot be followed, for whatever reason,
 // goes out as it came; so the only errors are those of reading its body and those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := apiOf(r.URL)
-	if !ok || r.Method != http.MethodPost || r.Body == nil || r.Header.Get("Upgrade") != "" {
+	if !ok || r.Method != http.MethodPost || r.Body == nil || len(r.Trailer) > 0 || r.Header.Get("Upgrade") != "" {
 		return t.o.Base.RoundTrip(r)
 	}
 	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
@@ -148,7 +148,9 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	_ = r.Body.Close()
 	x := &exchange{t: t, r: r, api: a, came: body}
 	if err := x.begin(); err != nil {
-		t.tell(err.Error())
+		if r.Context().Err() == nil {
+			t.tell(err.Error())
+		}
 		return t.o.Base.RoundTrip(request(r, body))
 	}
 	return x.run()
@@ -185,12 +187,14 @@ func (t *Transport) tell(why string) {
 	}
 	t.mu.Unlock()
 	if isNew {
+		defer guard(new(error)) // a Logger that panics is no reason to keep a request
 		t.o.Logger.Warn("transport: a request passes as it came", "cause", why)
 	}
 }
 
 // lose logs that a conversation may not go on as it was after a restart.
 func (t *Transport) lose(cause error) {
+	defer guard(new(error))
 	t.o.Logger.Warn("transport: what was decided about a conversation is lost", "cause", cause)
 }
 
@@ -232,8 +236,8 @@ func (t *Transport) Close() error {
 	return all
 }
 
-// A Store keeps bytes under names. [Dir] is a Store. Its methods are called by several
-// goroutines at once, but not for the same name.
+// A Store keeps bytes under names. [Dir] is a Store. Its methods are called one at a time, and may
+// take five seconds.
 type Store interface {
 	// Load returns what Save has stored under a name, or nil if there is nothing.
 	Load(ctx context.Context, name string) ([]byte, error)
