@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,11 +25,22 @@ import (
 
 // A switched transport may be replaced, as by a restart of the proxy.
 type switched struct {
-	now atomic.Pointer[transport.Transport]
+	mu  sync.RWMutex // held by requests until their answers begin
+	now *transport.Transport
 }
 
 func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
-	return s.now.Load().RoundTrip(r)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.now.RoundTrip(r)
+}
+
+func (s *switched) restart(now *transport.Transport) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.now
+	s.now = now
+	return was.Close()
 }
 
 var owner = regexp.MustCompile(`owner-\d+-`)
@@ -51,9 +61,10 @@ func TestTransport_Day(t *testing.T) {
 	}})
 	base := &http.Transport{MaxIdleConnsPerHost: 100}
 	dir := transport.Dir(t.TempDir())
-	start := func() *transport.Transport { return small(t, transport.Options{Base: base, Store: dir}) }
-	var tr switched
-	tr.now.Store(start())
+	start := func() *transport.Transport {
+		return transport.New(transport.Options{Base: base, Store: dir, History: smallHistory, Logger: logger(t)})
+	}
+	tr := switched{now: start()}
 	client := &http.Client{Transport: &tr}
 	result := func(c called) string {
 		name, _, _ := strings.Cut(c.path, "/")
@@ -108,13 +119,14 @@ func TestTransport_Day(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(200 * time.Millisecond):
-				tr.now.Store(start())
+				assert.NoError(t, tr.restart(start()))
 			}
 		}
 	})
 	all.Wait()
 	close(stop)
 	restarts.Wait()
+	require.NoError(t, tr.now.Close())
 	require.Empty(t, refusedFor(s))
 	for _, r := range s.Requests() {
 		names := owner.FindAllString(string(r.Body), -1)
