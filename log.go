@@ -249,6 +249,9 @@ func (l *logbook) storedLocked(d *draft) {
 func (l *logbook) settledLocked(d *draft) {
 	l.saved = d.picture
 	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
+	if len(l.past) == 0 {
+		l.past = make(map[ID]departed) // a clone of a map that was large is large
+	}
 	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id <= d.picture.last })
 	l.summaries = slices.DeleteFunc(slices.Clone(l.summaries), func(s *placedSummary) bool {
 		return s == d.picture.view.summary || slices.Contains(d.summaries, s)

@@ -156,6 +156,24 @@ func TestSave_CostsWhatIsNew(t *testing.T) {
 	assert.InDelta(t, sizes[0], sizes[1], 20)
 }
 
+// What a Save costs does not depend on how much was once unsaved.
+func TestSave_AfterALongUnsavedLife(t *testing.T) {
+	s := new(shelf)
+	h := chatOf(t, &convo.Options{Strategy: convo.Truncate{}, Limits: convo.Limits{Window: 300_000}}, 10, 100)
+	require.NoError(t, h.Attach(t.Context(), s, "k"))
+	for range 4000 {
+		mustAppend(t, h, convo.Assistant("an answer"), convo.User("a question"))
+	}
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	for _, text := range []string{"one more", "and one more"} { // the first Save writes all, the second what has left
+		save(t, h)
+		mustAppend(t, h, convo.Assistant(text), convo.User("a question"))
+	}
+	_, bytes := measureAllocs(1, func() { save(t, h) })
+	assert.Less(t, bytes, 50_000.)
+}
+
 func TestAttach_UsedKeyIsAConflict(t *testing.T) {
 	s := new(shelf)
 	h := tour(t, nil)

@@ -17,8 +17,9 @@
 // identity are left. Answers pass as they come. A stream is held back until its first event has
 // come, since that may be an error.
 //
-// If the provider finds a request too long all the same, the conversation is made smaller and sent
-// again, at most twice, before the program sees anything.
+// If the provider still finds a request too long, or refuses a part of it for good, such as an image
+// that it can't read, the conversation is made smaller, or the part is left out, and the request is
+// sent again, at most twice, before the program sees anything.
 //
 // # What it follows
 //
@@ -33,16 +34,16 @@
 // # Which conversation it is
 //
 // A request belongs to the conversation with which it has the longest beginning in common, by what
-// the model reads: cache marks, names of calls, white space in JSON, and texts of the user in one tag
+// the model reads: cache marks, IDs of calls, white space in JSON, and texts of the user in one tag
 // <system-reminder> do not count, and neither does the system text. If it leaves that conversation
 // near its end, as where a question is asked in other words, the conversation goes back. If it leaves
 // it before the first answer or in its first half, while a request is under way, or where a summary stands for what would go, another
 // conversation begins with what was decided about the common beginning, so that its requests begin
 // with the same bytes. A question or two without tools, such as for a title, begins none.
 //
-// Conversations that begin alike are also told apart by a name, if the program sends one: by
-// Options.Key, the headers Session_id, Session-Id, X-Session-Id or X-Session-Affinity, or the fields
-// prompt_cache_key, session_id or, for Anthropic, metadata.user_id.
+// Conversations that begin alike are also told apart by the signatures of their reasoning, and by a
+// name, if the program sends one: by Options.Key, the headers Session_id, Session-Id, X-Session-Id or
+// X-Session-Affinity, or the fields prompt_cache_key, session_id or, for Anthropic, metadata.user_id.
 //
 // # What it costs
 //

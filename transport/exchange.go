@@ -20,14 +20,15 @@ import (
 
 // An exchange is a request and its answer.
 type exchange struct {
-	t     *Transport
-	r     *http.Request
-	api   api
-	came  []byte // the body as it came
-	plain []byte // without its encoding
-	list  span   // of plain: the messages
-	tools []byte
-	about Conversation
+	t        *Transport
+	r        *http.Request
+	api      api
+	came     []byte // the body as it came
+	plain    []byte // without its encoding
+	list     span   // of plain: the messages
+	thinking span   // of plain: the field that enables thinking; empty: it is not enabled
+	tools    []byte
+	about    Conversation
 
 	talk  *talk
 	n     int    // values of the list
@@ -120,6 +121,11 @@ func (x *exchange) read() (system []byte, err error) {
 			x.about.Model = textOf(raw)
 		case "metadata":
 			metadata = raw
+		case "thinking":
+			var is struct{ Type string }
+			if x.api.name == wire.FormatAnthropic && json.Unmarshal(raw, &is) == nil && is.Type == "enabled" {
+				x.thinking = v
+			}
 		case "prompt_cache_key":
 			cacheKey = raw
 		case "session_id":
@@ -153,8 +159,8 @@ func (x *exchange) read() (system []byte, err error) {
 	return system, nil
 }
 
-// sessionOf returns the ID of a session that a program sends in a header: Session_id is that of
-// Codex, X-Session-Affinity that of opencode.
+// sessionOf returns the ID of a session that a program sends in a header: Session-Id is that of
+// Codex, Session_id that of pi, and X-Session-Id that of opencode and crush.
 func sessionOf(h http.Header) string {
 	for _, name := range []string{"Session_id", "Session-Id", "X-Session-Id", "X-Session-Affinity"} {
 		if id := h.Get(name); id != "" {
@@ -243,6 +249,13 @@ func (x *exchange) write(s *convo.Snapshot) error {
 		return err
 	}
 	x.sent, x.raw = splice(x.plain, x.list, raw), raw
+	if at := x.thinking; at != (span{}) && lacksThinking(raw) {
+		if at.from > x.list.from {
+			n := len(x.sent) - len(x.plain)
+			at = span{at.from + n, at.to + n}
+		}
+		x.sent = slices.Concat(x.sent[:at.from], []byte(`{"type":"disabled"}`), x.sent[at.to:])
+	}
 	x.decide()
 	return nil
 }
@@ -296,7 +309,8 @@ func (x *exchange) run() (*http.Response, error) {
 		x.t.mu.Lock()
 		x.talk.last = Answer{Status: resp.StatusCode, Sent: len(x.sent)}
 		if refused != nil {
-			x.talk.last.Error = refused.Error()
+			text := refused.Error()
+			x.talk.last.Error = strings.ToValidUTF8(text[:min(len(text), mostSaid)], "")
 		}
 		x.t.mu.Unlock()
 		resp.Body = newWatcher(x, resp, refused == nil)
@@ -305,6 +319,7 @@ func (x *exchange) run() (*http.Response, error) {
 }
 
 const (
+	mostSaid    = 4 << 10           // bytes of what the provider has said that are kept
 	mostTries   = 2                 // how often a refused request is sent again
 	idempotency = "Idempotency-Key" // names a request, to which a provider may then answer as before
 )

@@ -68,6 +68,48 @@ func (a api) checksSeals(model string) bool {
 	return wire.SealsByModel.Checks(model) || a.name == wire.FormatAnthropic && version == 0
 }
 
+// lacksThinking reports whether the answers since the user's last words do not begin with thinking.
+// Anthropic's API refuses that where thinking is enabled.
+func lacksThinking(list [][]byte) bool {
+	first := ""
+	for _, m := range slices.Backward(list) {
+		role, kinds := blocksOf(m)
+		if role == "user" && slices.ContainsFunc(kinds, func(kind string) bool { return kind != "tool_result" }) {
+			break
+		}
+		if role == "assistant" && len(kinds) > 0 {
+			first = kinds[0]
+		}
+	}
+	return first != "" && !strings.HasSuffix(first, "thinking")
+}
+
+// blocksOf returns the role of a message of Anthropic's API, and the types of its blocks.
+func blocksOf(m []byte) (role string, kinds []string) {
+	_ = fields(m, func(name string, v span) { // what is no message has no role
+		switch name {
+		case "role":
+			role = textOf(v.of(m))
+		case "content":
+			if m[v.from] == '"' {
+				kinds = []string{"text"}
+				return
+			}
+			blocks, _ := elements(m, v)
+			for _, b := range blocks {
+				var kind string
+				_ = fields(b.of(m), func(name string, v span) {
+					if name == "type" {
+						kind = textOf(v.of(b.of(m)))
+					}
+				})
+				kinds = append(kinds, kind)
+			}
+		}
+	})
+	return role, kinds
+}
+
 // isOutput reports whether an item of Responses is a part of what the model said in one answer: all
 // that it says between two inputs is one message.
 func isOutput(a api, item []byte) bool {

@@ -6,7 +6,9 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,16 @@ func TestTransport_RefusedImage(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What the provider says is kept up to a bound.
+func TestTransport_LongRefusal(t *testing.T) {
+	u := &upstream{status: 400, kind: "application/json", answer: []byte(`{"error":{"message":"` + strings.Repeat("日", 100_000) + `"}}`)}
+	tr := small(t, transport.Options{Base: u})
+	p := newProgram(t, nil, "", provider.FormatOpenAIChat)
+	u.exchange(t, tr, p.path(), p.body())
+	said := tr.Conversations()[0].Last.Error
+	require.NotEmpty(t, said)
+	require.LessOrEqual(t, len(said), 4<<10)
+	require.True(t, utf8.ValidString(said))
 }

@@ -71,7 +71,9 @@ func TestTransport_Keys(t *testing.T) {
 		extra        func(id string) obj
 		key          func(*http.Request) string
 	}{
-		{name: "session_id of Codex", format: provider.FormatOpenAIResponses, header: "Session_id"},
+		{name: "session of pi", format: provider.FormatOpenAIResponses, header: "Session_id"},
+		{name: "session of Codex", format: provider.FormatOpenAIResponses, header: "Session-Id"},
+		{name: "session of opencode and crush", format: provider.FormatOpenAIChat, header: "X-Session-Id"},
 		{name: "prompt_cache_key", format: provider.FormatOpenAIResponses, extra: func(id string) obj { return obj{"prompt_cache_key": id} }},
 		{name: "prompt_cache_key of Chat Completions", format: provider.FormatOpenAIChat, extra: func(id string) obj { return obj{"prompt_cache_key": id} }},
 		{name: "user_id of Claude Code", format: provider.FormatAnthropic, extra: func(id string) obj { return obj{"metadata": obj{"user_id": "user_x_session_" + id}} }},

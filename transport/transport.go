@@ -86,8 +86,10 @@ type Answer struct {
 	Sent   int    // bytes of the body that was sent
 }
 
-// A Transport is an [http.RoundTripper] that keeps conversations inside their windows. It
-// is safe for concurrent use.
+// A Transport is an [http.RoundTripper] that keeps conversations inside their windows. Of a
+// request it changes the messages, and the field that enables thinking where Anthropic's API would
+// refuse it, because the answers have lost the thinking that they began with. It is safe for
+// concurrent use.
 type Transport struct {
 	o      Options
 	reader *reader
@@ -118,7 +120,8 @@ func New(o Options) *Transport {
 	return &Transport{o: o, reader: newReader(), index: map[uint64]*talk{}, told: map[string]bool{}, store: make(chan struct{}, 1), summaries: make(chan struct{}, mostSummaries)}
 }
 
-// RoundTrip implements [http.RoundTripper].
+// RoundTrip implements [http.RoundTripper]. A request that cannot be followed, for whatever reason,
+// goes out as it came; so the only errors are those of reading its body and those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	a, ok := apiOf(r.URL)
 	if !ok || r.Method != http.MethodPost || r.Body == nil || len(r.Trailer) > 0 || r.Header.Get("Upgrade") != "" {

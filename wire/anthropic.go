@@ -322,12 +322,11 @@ func (w *anthropicWriter) reopen() {
 	w.clip()
 }
 
-// clip has the next bytes of the last two messages written to new memory, since requests have
-// the bytes after them.
+// clip has the next bytes of the messages that are not done written to new memory, since requests
+// have the bytes after them.
 func (w *anthropicWriter) clip() {
-	last := lastTwo(w.msgs)
-	for i := range last {
-		last[i].list = slices.Clip(last[i].list)
+	for i := len(w.done.list); i < len(w.msgs); i++ {
+		w.msgs[i].list = slices.Clip(w.msgs[i].list)
 	}
 }
 

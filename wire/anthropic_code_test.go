@@ -344,3 +344,35 @@ func TestReferences(t *testing.T) {
 	require.NoError(t, h.SetTools(a))
 	assert.NotContains(t, string(mustEncode(t, wire.Anthropic{}, h.Snapshot()).Body()), "summary")
 }
+
+// When a call of code that waits goes from messages that a request has, those after it are written
+// to other memory than that of the request.
+func TestAnthropic_EndOfCodeLeavesRequests(t *testing.T) {
+	var list strings.Builder
+	list.WriteString(`{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"server_tool_use","id":"srvtoolu_1","name":"code_execution","input":{"code":"x"}},` +
+		`{"type":"tool_use","id":"toolu_0","name":"read","input":{},"caller":{"type":"code_execution_20260120","tool_id":"srvtoolu_1"}}]}`)
+	for i := range 5 {
+		list.WriteString(fmt.Sprintf(`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":"r"}]},`+
+			`{"role":"assistant","content":[{"type":"tool_use","id":"toolu_%d","name":"read","input":{}}]}`, i, i+1))
+	}
+	list.WriteString(`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_5","content":"r"}]}`)
+	tr, err := wire.Anthropic{}.Decode([]byte(`{"container":"c","messages":[` + list.String() + `]}`))
+	require.NoError(t, err)
+	h := relaxedOf(t)
+	_, err = h.AppendRows(tr.Messages...)
+	require.NoError(t, err)
+	e := &wire.Encoder{Format: wire.Anthropic{}}
+	first, err := e.Encode(h.Snapshot())
+	require.NoError(t, err)
+	require.Greater(t, len(first.Messages), 8)
+	for _, m := range first.Messages {
+		m[len(m)-1] = 'X'
+	}
+	_, err = h.Append(convo.Assistant("done"), convo.User("more"))
+	require.NoError(t, err)
+	_, err = e.Encode(h.Snapshot())
+	require.NoError(t, err)
+	for i, m := range first.Messages {
+		assert.Equal(t, byte('X'), m[len(m)-1], "message %d of the first request was written again: %s", i, m)
+	}
+}

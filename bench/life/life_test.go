@@ -21,7 +21,7 @@ func TestLife(t *testing.T) {
 	nothing, trimmed, ours := lives[0], lives[1], lives[2]
 	page, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	said := fmt.Sprintf("with nothing it ends at request %d, with the usual trim the condition is gone from request %d on, with convo all %d succeed", len(nothing.Tokens)+1, trimmed.Forgotten, len(ours.Tokens))
+	said := fmt.Sprintf("with nothing it ends at request %d, trimmed the condition is gone from request %d on, with convo all %d succeed", len(nothing.Tokens)+1, trimmed.Forgotten, len(ours.Tokens))
 	assert.Contains(t, string(page), said)
 	result := file(convo.ToolCall{Arguments: `{"path":"pkg/file_100.go"}`})
 	assert.Contains(t, string(page), fmt.Sprintf("The agent's tool returns %.1f kB", float64(len(result))/1_000))
