@@ -41,9 +41,9 @@
 // conversation begins with what was decided about the common beginning, so that its requests begin
 // with the same bytes. A question or two without tools, such as for a title, begins none.
 //
-// Conversations that begin alike are also told apart by a name, if the program sends one: by
-// Options.Key, the headers Session_id, Session-Id, X-Session-Id or X-Session-Affinity, or the fields
-// prompt_cache_key, session_id or, for Anthropic, metadata.user_id.
+// Conversations that begin alike are also told apart by the signatures of their reasoning, and by a
+// name, if the program sends one: by Options.Key, the headers Session_id, Session-Id, X-Session-Id or
+// X-Session-Affinity, or the fields prompt_cache_key, session_id or, for Anthropic, metadata.user_id.
 //
 // # What it costs
 //

@@ -45,15 +45,15 @@ func (t *Transport) find(ctx context.Context, x *exchange, values []*value) (cho
 		return choice{}, nil
 	}
 	t.sweep()
-	k, n := t.longest(chain)
-	if k != nil && n < len(k.chain) && !k.canGoBack(n) {
-		if own := t.begun(chain, n); own != nil {
+	k, n := t.longest(rest, chain)
+	if k != nil && n < len(k.chain) {
+		if own := t.begun(rest, chain, n); own != nil {
 			k, n = own, len(own.chain)
 		}
 	}
 	if k != nil && n < len(k.chain) && !k.canGoBack(n) || k == nil && x.isWorthIt(rest) {
 		t.mu.Unlock()
-		own, err := t.open(ctx, x, k, front, values, chain)
+		own, err := t.open(ctx, x, k, n, front, values, chain)
 		if err != nil {
 			return choice{}, err
 		}
@@ -95,22 +95,37 @@ func (x *exchange) isWorthIt(rest []*value) bool {
 }
 
 // longest returns the conversation that has the longest beginning in common with a list, and how
-// many values that has.
-func (t *Transport) longest(chain []uint64) (*talk, int) {
+// many values they have in common.
+func (t *Transport) longest(values []*value, chain []uint64) (*talk, int) {
 	for n := len(chain); n > 0; n-- {
 		if k := t.index[chain[n-1]]; k != nil && n <= len(k.chain) && k.chain[n-1] == chain[n-1] {
-			return k, n
+			return k, k.agree(values[:n])
 		}
 	}
 	return nil, 0
 }
 
+// agree returns how many values, of which the model reads the same as of those of k, are of the same
+// conversation: answers with other signed reasoning are not.
+func (k *talk) agree(values []*value) int {
+	for i, v := range values {
+		if v.read&answerMark == 0 || v.same(k.values[i]) {
+			continue
+		}
+		was, now := k.api.seals(k.values[i]), k.api.seals(v)
+		if len(was) > 0 && len(now) > 0 && !slices.ContainsFunc(was, func(s string) bool { return slices.Contains(now, s) }) {
+			return i
+		}
+	}
+	return len(values)
+}
+
 // begun returns the conversation with the longest list that a list goes on with, if that is at least
 // half of the n values that are known, or nil.
-func (t *Transport) begun(chain []uint64, n int) (own *talk) {
+func (t *Transport) begun(values []*value, chain []uint64, n int) (own *talk) {
 	least := max(n/2, 1)
 	for _, k := range t.talks {
-		if m := len(k.chain); m >= least && m <= len(chain) && k.chain[m-1] == chain[m-1] {
+		if m := len(k.chain); m >= least && m <= len(chain) && k.chain[m-1] == chain[m-1] && k.agree(values[:m]) == m {
 			own, least = k, m
 		}
 	}
@@ -219,8 +234,8 @@ func (t *Transport) drop(k *talk) {
 }
 
 // open returns a new conversation for a list. It begins with what was decided about its beginning
-// by the conversation from, or before a restart.
-func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int, values []*value, chain []uint64) (k *talk, err error) {
+// by the conversation from, with which it has n values in common, or before a restart.
+func (t *Transport) open(ctx context.Context, x *exchange, from *talk, n, front int, values []*value, chain []uint64) (k *talk, err error) {
 	defer guard(&err)
 	k = &talk{api: x.api, about: x.about, busy: make(chan struct{}, 1)}
 	var pasts []past
@@ -228,7 +243,7 @@ func (t *Transport) open(ctx context.Context, x *exchange, from *talk, front int
 	t.made++
 	k.about.ID = fmt.Sprint(t.made)
 	if from != nil {
-		pasts = slices.Clone(from.pasts)
+		pasts = slices.DeleteFunc(slices.Clone(from.pasts), func(p past) bool { return p.N > n })
 	}
 	t.mu.Unlock()
 	if from == nil && t.o.Store != nil {

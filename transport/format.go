@@ -240,6 +240,19 @@ func (a api) reminders(v *value) (parts []convo.Part) {
 	return parts
 }
 
+// seals returns what a provider has signed or encrypted of the reasoning in v.
+func (a api) seals(v *value) (all []string) {
+	msgs, _ := a.decodeAll(v.raw) // it was decoded before
+	for _, m := range msgs {
+		for _, p := range m.Parts {
+			if r, ok := p.(convo.Reasoning); ok && r.Signature+r.Encrypted != "" {
+				all = append(all, r.Signature+r.Encrypted)
+			}
+		}
+	}
+	return all
+}
+
 // remind returns now, which v says after a compaction, with the reminders of v where they stand.
 func (a api) remind(v *value, now []convo.Message) (out []convo.Message, err error) {
 	if !v.hasReminders() {
