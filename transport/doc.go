@@ -10,7 +10,8 @@
 // # What it changes
 //
 // A request passes byte for byte as the program wrote it, until something had to be removed from its
-// conversation. From then on the messages differ, and nothing else in the body does: a message that
+// conversation. From then on the messages differ, and nothing else in the body does, but for thinking
+// that has to be disabled for a turn (see [Transport]): a message that
 // was not touched keeps its bytes, a result that was cleared is changed in its own JSON, and the
 // summary is one new message. So the provider's prompt cache and what is signed stay valid. The
 // headers are those of the program, but Content-Length, and Accept-Encoding, of which gzip and
