@@ -275,6 +275,10 @@ func TestPage_Command(t *testing.T) {
 	n = 0
 	for line := range strings.Lines(string(data) + string(readme)) { // shown without what they print
 		name := strings.Split(line, " ")
+		if strings.HasPrefix(line, "convo proxy ") { // which ends with the program that it starts, as the tests of package proxy do
+			n++
+			continue
+		}
 		if name[0] == "convo" && slices.ContainsFunc(commands, func(c cli.Command) bool { return c.Name == name[1] }) {
 			_, ok := shown["$ "+strings.TrimSpace(line)]
 			assert.True(t, ok, "no golden file has this command: %s", line)
