@@ -48,7 +48,7 @@ var owner = regexp.MustCompile(`owner-\d+-`)
 // Many conversations at once, with forks, aborts, failures of the provider and restarts: nothing is
 // mixed, nothing is refused, and no goroutine is left.
 func TestTransport_Day(t *testing.T) {
-	steps := long.Or(12, 250)
+	lives, steps := long.Or(1, 5), long.Or(12, 50)
 	before := runtime.NumGoroutine()
 	s, url := server(t, provider.Options{Window: 8000, Answer: func(r provider.Request) provider.Answer {
 		seen := owner.FindAll(r.Body, -1)
@@ -71,43 +71,48 @@ func TestTransport_Day(t *testing.T) {
 		return strings.Repeat(name+" some text of a file\n", 40)
 	}
 	var all sync.WaitGroup
+	live := func(i int) {
+		r := rand.New(rand.NewPCG(7, uint64(i)))
+		p := &program{t: t, client: client, base: url, format: formats[i%len(formats)], model: "gemini-2.5-pro", system: "You are an agent."}
+		p.user("Begin, all of you.") // many begin alike
+		if p.format != provider.FormatGemini {
+			p.user(fmt.Sprintf("owner-%d- reads.", i))
+		} else {
+			p.list = nil
+			p.user(fmt.Sprintf("Begin, all of you. owner-%d- reads.", i))
+		}
+		branches := []*program{p}
+		for range steps {
+			q := branches[r.IntN(len(branches))]
+			q.stream = r.IntN(2) == 0
+			switch r.IntN(20) {
+			case 0:
+				if len(branches) < 3 && len(q.list) > 4 {
+					own := *q
+					own.list = slices.Clone(q.list)
+					own.user(fmt.Sprintf("owner-%d- another branch", i))
+					branches = append(branches, &own)
+				}
+			case 1: // the program goes away
+				abort(t, q, r)
+				continue
+			case 2:
+				s.Script(provider.Answer{Fault: &provider.Fault{Status: []int{429, 529, 500}[r.IntN(3)]}}) // for anyone
+			}
+			calls, err := q.step()
+			if err != nil {
+				if !assert.NotContains(t, err.Error(), "status 400", "conversation %d", i) {
+					return
+				}
+				continue
+			}
+			q.results(calls, result)
+		}
+	}
 	for i := range 50 {
 		all.Go(func() {
-			r := rand.New(rand.NewPCG(7, uint64(i)))
-			p := &program{t: t, client: client, base: url, format: formats[i%len(formats)], model: "gemini-2.5-pro", system: "You are an agent."}
-			p.user("Begin, all of you.") // many begin alike
-			if p.format != provider.FormatGemini {
-				p.user(fmt.Sprintf("owner-%d- reads.", i))
-			} else {
-				p.list = nil
-				p.user(fmt.Sprintf("Begin, all of you. owner-%d- reads.", i))
-			}
-			branches := []*program{p}
-			for range steps {
-				q := branches[r.IntN(len(branches))]
-				q.stream = r.IntN(2) == 0
-				switch r.IntN(20) {
-				case 0:
-					if len(branches) < 3 && len(q.list) > 4 {
-						own := *q
-						own.list = slices.Clone(q.list)
-						own.user(fmt.Sprintf("owner-%d- another branch", i))
-						branches = append(branches, &own)
-					}
-				case 1: // the program goes away
-					abort(t, q, r)
-					continue
-				case 2:
-					s.Script(provider.Answer{Fault: &provider.Fault{Status: []int{429, 529, 500}[r.IntN(3)]}}) // for anyone
-				}
-				calls, err := q.step()
-				if err != nil {
-					if !assert.NotContains(t, err.Error(), "status 400", "conversation %d", i) {
-						return
-					}
-					continue
-				}
-				q.results(calls, result)
+			for n := range lives {
+				live(50*n + i)
 			}
 		})
 	}
