@@ -33,7 +33,8 @@ func (e *refusal) Unwrap() error { return e.err }
 
 // refusal returns the error that an answer is, or nil. What it reads of the body stays in it.
 func (x *exchange) refusal(resp *http.Response) (refused error) {
-	var err error
+	var err, failed error
+	defer guard(&failed) // a panic is no refusal
 	switch {
 	case resp.StatusCode >= 400:
 		head := peek(resp, mostError, func([]byte) bool { return false })
@@ -158,6 +159,13 @@ func (w *watcher) Close() error {
 
 // see takes note of bytes of the answer.
 func (w *watcher) see(b []byte) {
+	var failed error
+	defer func() {
+		if failed != nil { // the usage is not known then
+			w.seen, w.stream = nil, nil
+		}
+	}()
+	defer guard(&failed)
 	at := len(w.seen) // no line ends before it
 	if w.seen = append(w.seen, b...); len(w.seen) > mostAnswer {
 		w.seen = nil
