@@ -162,6 +162,27 @@ func TestSame_KeepsTheNewestList(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
+// A note that stands in front of the list now is the value that the list has for it.
+func TestSame_NoteBecomesSystem(t *testing.T) {
+	codec := byKey
+	codec.Same = sameLine
+	h, m := newMirror(t, nil, codec)
+	user, first, second := newLine(convo.RoleUser, "Hello"), newLine(convo.RoleSystem, "one"), newLine(convo.RoleSystem, "two")
+	require.NoError(t, m.Sync([]*line{user, first, second}))
+	var list []*line
+	for _, l := range []*line{second, first, user} {
+		again := *l
+		list = append(list, &again)
+	}
+	_, err := m.Follow(list)
+	require.NoError(t, err)
+	view := look(t, h, m)
+	require.Len(t, view, 3)
+	for i, l := range list {
+		assert.Same(t, l, view[i])
+	}
+}
+
 // A Mirror that compares beside one that decodes: whatever the list and the History go through,
 // also lists that no framework makes, they show the same values and decide the same.
 func TestSame_IsWhatDecodeSays(t *testing.T) {

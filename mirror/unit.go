@@ -145,6 +145,9 @@ func (m *Mirror[M]) read(list []M) (*reading[M], error) {
 			continue
 		}
 		if err == nil && in.heads == i-len(in.tail) && r.isSystem() {
+			if r.isShared() { // it was a note
+				r = m.given[i].again(v)
+			}
 			in.heads = i + 1
 		}
 		if err == nil && len(r.units) > 0 && in.heads <= i {
