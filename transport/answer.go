@@ -188,10 +188,11 @@ func (w *watcher) see(b []byte) {
 	}
 }
 
-// event reads a line of a stream, if it has usage.
+// event reads a line of a stream, if it has usage. Other events are not read; those that have it need
+// none before them.
 func (w *watcher) event(line []byte) {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
-	if ok && bytes.Contains(data, []byte("sage")) {
+	if ok && (bytes.Contains(data, []byte(`"usage"`)) || bytes.Contains(data, []byte(`"usageMetadata"`))) { // a text has \" in their place
 		_, _ = w.stream.Event("", bytes.TrimSpace(data)) // what can't be read has no usage
 	}
 }

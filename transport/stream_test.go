@@ -250,3 +250,23 @@ func TestTransport_SameAgain(t *testing.T) {
 		})
 	}
 }
+
+// The usage of a stream is read, also where the model writes of usage and of messages.
+func TestTransport_StreamUsage(t *testing.T) {
+	for _, format := range formats {
+		t.Run(format, func(t *testing.T) {
+			_, url := server(t, provider.Options{Answer: func(provider.Request) provider.Answer {
+				return provider.Answer{
+					Blocks: []provider.Block{provider.Text(strings.Repeat("The usage of a message; ", 40))},
+					Usage:  &provider.Usage{Input: 123, Output: 10},
+				}
+			}})
+			tr := small(t, transport.Options{})
+			p := newProgram(t, &http.Client{Transport: tr}, url, format)
+			p.stream = true
+			_, err := p.step()
+			require.NoError(t, err)
+			require.Equal(t, 123, tr.Conversations()[0].History.Tokens().Measured)
+		})
+	}
+}
