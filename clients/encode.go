@@ -30,8 +30,9 @@ const leastKept = 64 << 10
 //
 // The requests kept use at most keepBytes, or [DefaultKeepBytes] if that is zero; the request
 // used least recently is dropped first. If keepBytes is negative, nothing is kept. A request
-// that has not been used for five minutes is also dropped, and one that takes less than 64 kB is not kept. The sender is identified by its
-// address, so a copy keeps its own requests. Encode is safe for concurrent use.
+// that has not been used for five minutes is also dropped, and a request that takes less than
+// 64 kB is not kept. The sender is identified by its address, so a copy keeps its own requests.
+// Encode is safe for concurrent use.
 func Encode[S any](sender *S, keepBytes int, format wire.Format, s *convo.Snapshot) (wire.Request, error) {
 	if keepBytes < 0 || s == nil || sender == nil || format == nil || !reflect.ValueOf(format).Comparable() {
 		return (&wire.Encoder{Format: format}).Encode(s)

@@ -109,8 +109,8 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// skipValue returns where the value at i ends, or -1. It looks at strings and brackets alone:
-// whether the rest is valid, whoever reads the value finds out.
+// skipValue returns where the value at i ends, or -1. It looks at strings and brackets alone,
+// and not at whether the rest is valid.
 func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return -1

@@ -132,8 +132,8 @@ func (t *Transport) begun(values []*value, chain []uint64, n int) (own *talk) {
 	return own
 }
 
-// canGoBack reports whether the conversation itself may go back to the first n values: nobody waits
-// for an answer to what would go, no summary stands for it, it is the smaller part, and what stays
+// canGoBack reports whether the conversation itself may go back to the first n values: no answer
+// to what would go is awaited, no summary stands for it, it is the smaller part, and what stays
 // has an answer, without which it may be how many conversations begin. Otherwise another
 // conversation goes on from there.
 func (k *talk) canGoBack(n int) bool {
