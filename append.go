@@ -367,8 +367,8 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	}
 	h.calls, h.last = j.open, j.last
 	h.lastAppend = j.at
-	if e := h.newestMessage(); e == nil || e.id != h.failed {
-		h.failed = 0
+	if e := h.newestMessage(); e == nil || e.id != h.talk.failed {
+		h.talk.failed = 0
 	}
 	h.updateChargeLocked()
 	return j.last, nil
@@ -894,5 +894,5 @@ type spillKey struct {
 // still in the view. It takes ownership of refs.
 func (h *History) setSpilledLocked(refs map[spillKey]string) {
 	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spilled = refs
+	h.spills.spilled = refs
 }

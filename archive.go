@@ -398,10 +398,10 @@ func (h *History) Note(note string) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case h.log == nil:
+	case h.recorder.log == nil:
 		return ErrNoStore
 	}
-	h.log.notes = append(h.log.notes, note)
+	h.recorder.log.notes = append(h.recorder.log.notes, note)
 	return nil
 }
 

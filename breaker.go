@@ -39,8 +39,8 @@ func (b *breaker) isOpenLocked(h *History) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(int64(h.limits.MinFree)/2, 1)
-	most := max(int64(h.limits.High-h.limits.Low), wait)
+	wait := max(int64(h.meter.limits.MinFree)/2, 1)
+	most := max(int64(h.meter.limits.High-h.meter.limits.Low), wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}

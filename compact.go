@@ -34,14 +34,14 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	}
 	h.prepareLocked()
 	if !r.Fits || h.fitsLocked() && !h.closed {
-		h.failed = 0 // another request is made
+		h.talk.failed = 0 // another request is made
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
 	if h.closed {
 		return h.snapshotLocked(), ErrClosed
 	}
-	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.marks.limit), Compacted: r.Outcome == OutcomeApplied}
+	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.meter.marks.limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
 // CompactIfNeeded runs the strategy if the next request is larger than Limits.High, or if
@@ -102,7 +102,7 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 		n := need{reason: ReasonManual, focus: focus, requested: true}
 		h.mu.Lock()
 		total := h.upperLocked()
-		n.target = min(h.marks.low, total/2)
+		n.target = min(h.meter.marks.low, total/2)
 		idle := h.isIdleLocked(focus) && h.fitsLocked()
 		h.mu.Unlock()
 		if idle {
@@ -143,13 +143,13 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 	if h.ident == nil {
 		return ctx, ErrClosed
 	}
-	return h.compacting.enter(ctx)
+	return h.compactor.compacting.enter(ctx)
 }
 
 // isIdleLocked reports whether nothing was appended since the last edit, and
 // focus is empty or the focus of that edit. After an Undo it reports false.
 func (h *History) isIdleLocked(focus string) bool {
-	return h.appended == 0 && h.isEditedLocked() && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
+	return h.appended == 0 && h.isEditedLocked() && h.compactor.heldSince == 0 && (focus == "" || focus == h.compactor.lastFocus)
 }
 
 // isEditedLocked reports whether an edit has changed the view.
@@ -163,7 +163,7 @@ func (h *History) isEditedLocked() bool {
 // nothing is due.
 func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
-	m := h.marks
+	m := h.meter.marks
 	n.target = m.low
 	total := h.upperLocked()
 	again := h.measureLocked(r, total, m.limit)
@@ -171,29 +171,29 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	switch {
 	case h.endedLocked():
 		err = ErrClosed
-	case h.compacted == h.version && total <= m.limit:
-	case h.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
+	case h.compactor.compacted == h.version && total <= m.limit:
+	case h.compactor.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:
 		n.reason, due = ReasonSoft, !h.isReadyLocked() || !h.mustWaitLocked()
 	case total > m.soft && (h.isColdLocked() || h.isReadyLocked()) && !h.mustWaitLocked():
 		n.reason, due = ReasonSoft, true
-	case h.declined == h.version+1:
+	case h.compactor.declined == h.version+1:
 	case h.isCountedLocked():
 		n.reason, n.target, due = ReasonTrigger, 0, true
-	case h.trigger != nil:
+	case h.compactor.trigger != nil:
 		askTrigger = true
 	}
-	if err == nil && !due && m.high == noMark && !h.warned && h.byMedia {
-		h.warned, warn = true, true
+	if err == nil && !due && m.high == noMark && !h.compactor.warned && h.compactor.byMedia {
+		h.compactor.warned, warn = true, true
 		r.Cause = ErrNoWindow
 	}
 	lost := err == nil && !due && h.isLostLocked(again, r.PrefixEnd)
 	h.mu.Unlock()
 	if askTrigger {
 		n.reason, n.target = ReasonTrigger, 0
-		if due, err = isDue(h.trigger, h.Status()); h.isClosed() { // by the Trigger
+		if due, err = isDue(h.compactor.trigger, h.Status()); h.isClosed() { // by the Trigger
 			r.Fits, due, err = false, false, ErrClosed
 		}
 	}

@@ -178,8 +178,8 @@ func (a *attempt) plan() (Edit, error) {
 		}
 		a.goal.Focus = text.Valid(goal.Focus)
 	}
-	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.direct, &own, a.goal)
-	if err != nil && !h.direct && !isDecline(err, e.Effort.Calls) {
+	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.compactor.direct, &own, a.goal)
+	if err != nil && !h.compactor.direct && !isDecline(err, e.Effort.Calls) {
 		err = strategyError(name, err)
 	}
 	a.planErr = err
@@ -209,28 +209,28 @@ func (a *attempt) begin() error {
 	if !a.requested && h.isHeldLocked() && a.report.Fits {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.marks
+	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.meter.marks
 	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
 	a.minFree = 1
 	if !a.requested {
-		a.minFree = max(h.marks.minFree, 1)
+		a.minFree = max(h.meter.marks.minFree, 1)
 	}
 	a.goal = Goal{
 		Reason:      a.reason,
 		Focus:       a.focus,
 		Unclearable: a.unclearable,
-		Window:      h.limits.Window,
+		Window:      h.meter.limits.Window,
 		Status:      h.statusLocked(),
 	}
 	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
-	if !a.requested && h.spillBreaker.isOpenLocked(h) {
-		a.goal.NoClear = noClearError(h.spillBreaker.cause)
+	if !a.requested && h.spills.spillBreaker.isOpenLocked(h) {
+		a.goal.NoClear = noClearError(h.spills.spillBreaker.cause)
 	}
-	if !a.requested && h.breaker.isOpenLocked(h) {
-		a.goal.NoModel = &breakerError{h.breaker.cause}
+	if !a.requested && h.compactor.breaker.isOpenLocked(h) {
+		a.goal.NoModel = &breakerError{h.compactor.breaker.cause}
 	}
 	return nil
 }
@@ -384,7 +384,7 @@ func (a *attempt) acceptLocked(before, next *state) error {
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
+	if h := a.f.h; !a.requested && h.compactor.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
@@ -393,7 +393,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	// since do not count, except for MakeRoom, which must reserve its room now.
 	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = now.Upper(), min(a.limit, a.f.h.marks.limit-a.fromWindow)
+		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks.limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:
@@ -473,30 +473,30 @@ func (h *History) recordAttempt(a *attempt, err error) {
 		a.report.Fits = h.fitsLocked() && !h.endedLocked()
 	}
 	if a.report.Outcome == OutcomeApplied {
-		h.lastFocus = a.focus
+		h.compactor.lastFocus = a.focus
 	}
 	declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
 	if a.reason == ReasonTrigger && a.at != nil && declined {
-		a.told = h.declineTold > h.rewritten
-		h.declined, h.declineTold = a.at.version+1, h.version+1
+		a.told = h.compactor.declineTold > h.rewritten
+		h.compactor.declined, h.compactor.declineTold = a.at.version+1, h.version+1
 	}
 	n := len(h.edits)
 	switch {
 	case a.work.Calls == 0:
 	case a.isReady && a.report.Outcome != OutcomeApplied: // the summarizer has returned long before
 	case a.failed:
-		h.breaker.tripLocked(h, a.cutErr)
+		h.compactor.breaker.tripLocked(h, a.cutErr)
 	case a.work.wastedCall():
-		h.breaker.tripLocked(h, a.failure(err))
+		h.compactor.breaker.tripLocked(h, a.failure(err))
 	case a.report.Outcome == OutcomeApplied:
-		h.breaker = breaker{}
-	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.breaker.excused:
+		h.compactor.breaker = breaker{}
+	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.compactor.breaker.excused:
 		// A rollback took back what the summary stands for. That is not the
 		// summarizer's fault. An edit that makes it stale, or a second rollback in a
 		// row, might be the summarizer's own.
-		h.breaker.excused = true
+		h.compactor.breaker.excused = true
 	default:
-		h.breaker.tripLocked(h, a.failure(err))
+		h.compactor.breaker.tripLocked(h, a.failure(err))
 	}
 }
 

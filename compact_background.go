@@ -40,7 +40,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 	if _, due, err := h.check(true, &r); !due && err == nil {
 		return false
 	}
-	if !h.compacting.tryTake() {
+	if !h.compactor.compacting.tryTake() {
 		return false
 	}
 	f := h.start(context.WithoutCancel(ctx))
@@ -50,7 +50,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 	f.unattended = true
 	b := &background{done: make(chan struct{})}
 	h.mu.Lock()
-	b.previous, h.background = h.background, b
+	b.previous, h.compactor.background = h.compactor.background, b
 	h.mu.Unlock()
 	go b.run(f)
 	return true
@@ -94,12 +94,12 @@ func (b *background) waitForPrevious() {
 // inside a compaction of h ([ErrReentrant]). The report says whether the compaction
 // succeeded.
 func (h *History) Wait(ctx context.Context) (Report, error) {
-	ctx, err := h.compacting.enter(ctx)
+	ctx, err := h.compactor.compacting.enter(ctx)
 	if err != nil {
 		return h.notStarted(ReasonSoft, err)
 	}
 	h.mu.Lock()
-	b := h.background
+	b := h.compactor.background
 	h.mu.Unlock()
 	if b == nil {
 		return h.notNeededReport(), nil
@@ -133,10 +133,10 @@ func (a *attempt) mayWait(e *Edit) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !a.f.unattended || a.reason != ReasonSoft || h.endedLocked() || a.f.ctx.Err() != nil ||
-		h.upperLocked() > h.marks.high || !h.mustWaitLocked() {
+		h.upperLocked() > h.meter.marks.high || !h.mustWaitLocked() {
 		return false
 	}
-	h.ready = &readyEdit{a, *e}
+	h.compactor.ready = &readyEdit{a, *e}
 	h.measureBeforeLocked(&a.report)
 	return true
 }
@@ -146,9 +146,9 @@ func (a *attempt) mayWait(e *Edit) bool {
 func (f *flight) applyReady() (r Report) {
 	h := f.h
 	h.mu.Lock()
-	ready := h.ready
+	ready := h.compactor.ready
 	if f.ctx.Err() == nil {
-		h.ready = nil
+		h.compactor.ready = nil
 	}
 	h.mu.Unlock()
 	if ready == nil || f.ctx.Err() != nil {
@@ -160,8 +160,8 @@ func (f *flight) applyReady() (r Report) {
 	r, _, _ = a.do(func() error { return a.finish(ready.e, nil) })
 	if r.Outcome == OutcomeFailed && f.ctx.Err() != nil { // the next compaction applies it
 		h.mu.Lock()
-		if h.ready == nil && !h.endedLocked() {
-			h.ready = ready
+		if h.compactor.ready == nil && !h.endedLocked() {
+			h.compactor.ready = ready
 		}
 		h.mu.Unlock()
 	}
@@ -170,11 +170,11 @@ func (f *flight) applyReady() (r Report) {
 
 // isReadyLocked reports whether an edit waits that can still be applied.
 func (h *History) isReadyLocked() bool {
-	if h.ready == nil || h.rewritten > h.ready.a.at.version {
+	if h.compactor.ready == nil || h.rewritten > h.compactor.ready.a.at.version {
 		return false
 	}
-	n := len(h.ready.e.Drop)
-	return n == 0 || h.find(h.ready.e.Drop[n-1]) != nil
+	n := len(h.compactor.ready.e.Drop)
+	return n == 0 || h.find(h.compactor.ready.e.Drop[n-1]) != nil
 }
 
 // mustWaitLocked reports whether an edit for ReasonSoft would cost something that it costs
@@ -358,7 +358,7 @@ type flight struct {
 // withSlot waits for the slot, runs work, releases the slot, and then delivers
 // the reports.
 func (h *History) withSlot(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (r Report, err error) {
-	if err := h.compacting.take(ctx, h.done, stoppedWaiting); err != nil {
+	if err := h.compactor.compacting.take(ctx, h.done, stoppedWaiting); err != nil {
 		r, err := h.notStarted(reason, err)
 		if err != ErrClosed {
 			h.deliver(r)
@@ -383,15 +383,15 @@ const stoppedWaiting = "stopped waiting for a compaction, which goes on"
 // closed, it releases the slot and returns nil.
 func (h *History) start(ctx context.Context) *flight {
 	f := &flight{h: h}
-	f.ctx, f.cancel = context.WithCancelCause(h.compacting.mark(ctx))
+	f.ctx, f.cancel = context.WithCancelCause(h.compactor.compacting.mark(ctx))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		f.cancel(ErrClosed)
-		h.compacting.release()
+		h.compactor.compacting.release()
 		return nil
 	}
-	h.current = f
+	h.compactor.current = f
 	return f
 }
 
@@ -399,9 +399,9 @@ func (h *History) start(ctx context.Context) *flight {
 func (f *flight) finish() {
 	f.cancel(nil)
 	f.h.mu.Lock()
-	f.h.current = nil // also releases the caller's ctx
+	f.h.compactor.current = nil // also releases the caller's ctx
 	f.h.mu.Unlock()
-	f.h.compacting.release()
+	f.h.compactor.compacting.release()
 }
 
 // deliverReports passes the reports to Options.OnCompaction and the log. The slot

@@ -59,11 +59,11 @@ func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
 		n := need{reason: ReasonTool, focus: next[:text.Floor(next, mostFocus)]}
 		h.mu.Lock()
 		total := h.upperLocked()
-		n.target = min(h.marks.low, total/2)
-		if total > h.marks.high {
+		n.target = min(h.meter.marks.low, total/2)
+		if total > h.meter.marks.high {
 			n.reason = ReasonHigh
 		}
-		idle := h.isEditedLocked() && h.scaleLocked().Part(h.appended) < max(h.marks.minFree, 1) && h.fitsLocked()
+		idle := h.isEditedLocked() && h.scaleLocked().Part(h.appended) < max(h.meter.marks.minFree, 1) && h.fitsLocked()
 		h.mu.Unlock()
 		if idle {
 			return h.notNeededReport(), nil

@@ -61,10 +61,10 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	}
 	ctx, err = h.callerContext(ctx)
 	if err == nil {
-		ctx, err = h.answering.enter(ctx)
+		ctx, err = h.talk.answering.enter(ctx)
 	}
 	if err == nil {
-		err = h.answering.take(ctx, h.done, notSent)
+		err = h.talk.answering.take(ctx, h.done, notSent)
 	}
 	if err != nil {
 		h.setFailed(err)
@@ -121,12 +121,12 @@ var errGoroutineEnded = errors.New("convo: send ended its goroutine")
 func (a *answer) release(err error) {
 	h := a.h
 	h.mu.Lock()
-	h.sending = nil
+	h.talk.sending = nil
 	if e := h.newestMessage(); err != nil && !isTooLarge(err) && e != nil && e.id == a.asked {
-		h.failed = e.id
+		h.talk.failed = e.id
 	}
 	h.mu.Unlock()
-	h.answering.release()
+	h.talk.answering.release()
 }
 
 // run sends the request and appends the answer, and goes on with it while it is paused.
@@ -134,7 +134,7 @@ func (a *answer) run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	marked, cancel := context.WithCancelCause(a.h.answering.mark(ctx))
+	marked, cancel := context.WithCancelCause(a.h.talk.answering.mark(ctx))
 	defer cancel(nil)
 	for {
 		at, err := a.request(ctx, marked, cancel)
@@ -284,7 +284,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	}
 	if a.paused != 0 && a.h.newestID() != a.paused {
 		if a.paused = 0; a.pauses > 0 {
-			a.h.sending = nil
+			a.h.talk.sending = nil
 			a.reply.Queued = a.h.deliverLocked()
 			return false, nil
 		}
@@ -298,7 +298,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 	if e := at.newestMessage(); e != nil {
 		a.asked = e.id
 	}
-	a.h.sending = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
+	a.h.talk.sending = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
 	return true, nil
 }
 
@@ -348,7 +348,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	case h.endedLocked():
 		return false, ErrClosed
 	case len(batch) == 0:
-		h.sending = nil
+		h.talk.sending = nil
 		h.setFailedLocked()
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
@@ -362,13 +362,13 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 		a.report(cut.clone())
 	}
 	if !h.isPaused() || a.pauses == maxPauses {
-		h.sending = nil
+		h.talk.sending = nil
 		a.reply.Queued = h.deliverLocked()
 		return false, nil
 	}
-	next := *h.sending
+	next := *h.talk.sending
 	next.last, next.first = h.newestID(), 0
-	h.sending = &next // so that the queue waits
+	h.talk.sending = &next // so that the queue waits
 	a.before, a.first, a.paused = a.all(), 0, h.newestID()
 	a.pauses++
 	a.reply = Reply{Stop: StopPause}

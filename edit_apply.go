@@ -614,7 +614,7 @@ func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *origina
 // editedLocked notes for the archive what an edit has removed; before is the view
 // that it changed.
 func (h *History) editedLocked(before *state, done *editEffect) {
-	l := h.log
+	l := h.recorder.log
 	if l == nil {
 		return
 	}
@@ -730,7 +730,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	}
 	h.commitLocked(next, done.newest)
 	if acceptLocked != nil {
-		h.compacted = h.version
+		h.compactor.compacted = h.version
 	}
 	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
 	h.editedLocked(&before, &done)
@@ -767,9 +767,9 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
-	h.spilled = nil
+	h.spills.spilled = nil
 	h.recordEditLocked(newest)
-	h.heldSince = 0
-	h.appended, h.lastEdit, h.lastFocus = 0, time.Now().UnixNano(), ""
+	h.compactor.heldSince = 0
+	h.appended, h.lastEdit, h.compactor.lastFocus = 0, time.Now().UnixNano(), ""
 	h.updateChargeLocked()
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Drafts returns how many records of h may have been stored or not.
-func Drafts(h *History) int { return len(h.log.drafts) }
+func Drafts(h *History) int { return len(h.recorder.log.drafts) }
 
 // CutMiddle makes cutMiddle available to tests.
 var CutMiddle = cutMiddle
@@ -31,7 +31,7 @@ func Rates(h *History) (overhead, old, fresh float64) {
 }
 
 // SetStore makes another Store that of h.
-func SetStore(h *History, s Store) { h.log.store = s }
+func SetStore(h *History, s Store) { h.recorder.log.store = s }
 
 // RecordFields returns the names of the fields that the Data of a record may have.
 func RecordFields() (names []string) {
@@ -132,4 +132,4 @@ func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int,
 }
 
 // AsksTrigger reports whether the checks of h make a Status and call a Trigger.
-func AsksTrigger(h *History) bool { return h.trigger != nil }
+func AsksTrigger(h *History) bool { return h.compactor.trigger != nil }

@@ -51,89 +51,123 @@ import (
 // the view if a snapshot shares it. An edit, Undo and a compaction take time linear in
 // the view. Entries that left are freed, unless a kept snapshot or report shares memory.
 type History struct {
-	// These do not change after creation, except maxResult.
+	setup
+	done chan struct{} // closed by Close
+
+	refusals refusals // has a lock of its own, which is taken first
+	spills   spills
+	talk     talk
+	recorder recorder
+
+	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
+	view
+	meter     meter
+	compactor compactor
+	closed    bool
+}
+
+// A setup is what does not change after a History was made, but for maxResult.
+type setup struct {
 	opts            Options
-	ident           *identity     // state.id, to be read without the lock
-	interruptTokens int64         // tokens of interruptReason
-	noteTokens      int64         // tokens of the tags of a note
-	trigger         Trigger       // of opts.Strategy; nil: it has none, or all are in counting
-	counting        []counting    // the Triggers of opts.Strategy, if all are of this kind
-	byMedia         bool          // there is no Trigger, or the number of media is all that they look at
-	maxResult       atomic.Int64  // raw tokens of the text of a result; 0: no bound
-	direct          bool          // opts.Strategy returns when its ctx ends
-	done            chan struct{} // closed by Close
-	compacting      slot          // taken while a compaction runs
-	answering       slot          // taken while a Do runs
-	running         slot          // taken while a step of Run runs
-	saving          slot          // taken while the log is written or compared with
+	ident           *identity    // state.id, to be read without the lock
+	interruptTokens int64        // tokens of interruptReason
+	noteTokens      int64        // tokens of the tags of a note
+	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
+}
 
-	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
-	toldCures []Report   // to be delivered once curing is free
-
-	mu sync.Mutex // protects the fields below
+// A view is the state of a conversation that a History changes, with what its next change
+// needs to know of earlier ones.
+type view struct {
 	state
-	seen       int         // snapshots may share list[:seen], so it must not be written
-	calls      *calls      // of the newest exchange
-	snap       *Snapshot   // of the current version; nil: not made yet
-	limits     Limits      // with defaults
-	marks      marks       // limits less what MakeRoom has reserved
-	lowTold    bool        // a usage report that was too low was logged
-	toolsSet   bool        // Limits.Tools was set after the last usage report
-	rising     int         // usage reports in a row above the estimate
-	risingTold bool        // many such reports were logged
-	named      int         // the limit that a provider's error named; 0: none
-	overQuota  refusedSize // of the last request that exceeded a quota alone
-	closed     bool
-	answers    sentView   // what the next answer is for, if it was prepared
-	paramTools []string   // of the newest answer
-	encodings  []encoding // of the requests since the newest answer, the last few
-	cure       *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
-	failed     ID         // the newest message when a request failed; 0: none has
-	plain      uint64     // versions that are no decisions; see Status.Decisions
-	requeued   uint64     // decisions that made no version
-	resumed    *rowList   // of the Decisions that it was made from, until usage is reported; nil: none
-	charge     int64      // what opts.Budget is charged
-	fitted     sum128     // what MakeRoom has reserved in the window
+	seen         int        // snapshots may share list[:seen], so it must not be written
+	calls        *calls     // of the newest exchange
+	snap         *Snapshot  // of the current version; nil: not made yet
+	answers      sentView   // what the next answer is for, if it was prepared
+	prefix       keptPrefix // of the next request
+	plain        uint64     // versions that are no decisions; see Status.Decisions
+	requeued     uint64     // decisions that made no version
+	reversals    []reversal // in ascending order
+	rewritten    uint64     // version of the last edit, or of undoing one
+	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
+	appendedEver int64      // raw tokens ever appended, including those taken back
+	lastAppend   int64      // Unix nanoseconds; 0: never
+	lastEdit     int64      // Unix nanoseconds; 0: never
+}
 
-	// State from usage reports.
+// A meter knows what the next request may weigh, from its raw tokens and from what providers
+// have reported, and what it must not be above.
+type meter struct {
+	limits Limits // with defaults
+	marks  marks  // limits less what MakeRoom has reserved
+	fitted sum128 // what MakeRoom has reserved in the window
+	named  int    // the limit that a provider's error named; 0: none
+	chosen bool   // SetLimits or SetModel has set the limits, so they are saved
+	charge int64  // what Options.Budget is charged
+
 	heard       bool            // usage was reported for the current model
 	sent        *Snapshot       // of the last report; nil: none, or an entry of it has left the view
 	prior       calibrate.Prior // of the current model
 	implausible *implausible    // the last report, if it was implausible and ignored
+	lowTold     bool            // a usage report that was too low was logged
+	toolsSet    bool            // Limits.Tools was set after the last usage report
+	rising      int             // usage reports in a row above the estimate
+	risingTold  bool            // many such reports were logged
+	guessTold   bool            // it was logged that the window is a guess
+	overQuota   refusedSize     // of the last request that exceeded a quota alone
+	resumed     *rowList        // of the Decisions that it was made from, until usage is reported; nil: none
 
-	prefix  keptPrefix // of the next request
-	weight  int64      // upper bound of the next request
-	weighed uint64     // the version that weight is of
+	weight  int64  // upper bound of the next request
+	weighed uint64 // the version that weight is of
+}
 
-	// Changes of entries other than by appending.
-	reversals []reversal // in ascending order
-	rewritten uint64     // version of the last edit, or of undoing one
-	heldSince uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt    int64      // appendedEver at that time
+// A compactor knows when a compaction is due, which one runs, and what came of the last ones.
+type compactor struct {
+	compacting slot       // taken while a compaction runs
+	trigger    Trigger    // of Options.Strategy; nil: it has none, or all are in counting
+	counting   []counting // the Triggers of Options.Strategy, if all are of this kind
+	byMedia    bool       // there is no Trigger, or the number of media is all that they look at
+	direct     bool       // Options.Strategy returns when its ctx ends
 
-	lastAppend int64 // Unix nanoseconds; 0: never
-	lastEdit   int64 // Unix nanoseconds; 0: never
+	compacted   uint64     // the version that the last compaction made; noVersion: none
+	ready       *readyEdit // see Options.CacheTTL; nil: none
+	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
+	breaker     breaker    // for summarizers
+	lastFocus   string     // focus of the compaction that made the last edit; empty: none
+	current     *flight    // the compaction that started last; nil: it has ended
+	background  *background
+	warned      bool   // it was reported that nothing is compacted until a provider refuses a request
+	heldSince   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt      int64  // appendedEver at that time
+}
 
-	// Where h is saved.
-	log      *logbook // nil: it has no Store
-	chosen   bool     // SetLimits or SetModel has set the limits, so they are saved
-	reloaded uint64   // the version made by the last Reload with a change; older snapshots are only for reading
+// A talk knows which request waits for its answer, and how the last one ended.
+type talk struct {
+	answering  slot     // taken while a Do runs
+	running    slot     // taken while a step of Run runs
+	sending    *sending // of the Do that waits for an answer; nil: none does
+	failed     ID       // the newest message when a request failed; 0: none has
+	paramTools []string // of the newest answer
+}
 
-	// State of compactions.
-	appendedEver int64      // raw tokens ever appended, including those taken back
-	compacted    uint64     // the version that the last compaction made; noVersion: none
-	ready        *readyEdit // see Options.CacheTTL; nil: none
-	declined     uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	declineTold  uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
-	breaker      breaker    // for summarizers
-	spillBreaker breaker    // for opts.Spill
-	lastFocus    string     // focus of the compaction that made the last edit; empty: none
-	current      *flight    // the compaction that started last; nil: it has ended
-	background   *background
-	sending      *sending            // of the Do that waits for an answer; nil: none does
-	warned       bool                // it was reported that nothing is compacted until a provider refuses a request
-	guessTold    bool                // it was logged that the window is a guess
+// A spills remembers what Options.Spill has stored.
+type spills struct {
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
+	spillBreaker breaker
+}
+
+// A recorder knows where a History is saved.
+type recorder struct {
+	saving slot     // taken while the log is written or compared with
+	log    *logbook // nil: it has no Store
+}
+
+// A refusals knows what a provider has refused.
+type refusals struct {
+	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
+	toldCures []Report   // to be delivered once curing is free
+	encodings []encoding // of the requests since the newest answer, the last few
+	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a
@@ -175,24 +209,24 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	trigger, counted := countingIn(o.Strategy)
 	isOther := func(c counting) bool { _, ok := c.(ClearMedia); return !ok }
 	h = &History{
-		opts:       o,
-		trigger:    trigger,
-		counting:   counted,
-		byMedia:    trigger == nil && !slices.ContainsFunc(counted, isOther),
-		direct:     isDirect(o.Strategy),
-		limits:     limits,
-		done:       make(chan struct{}),
-		compacting: newSlot(),
-		answering:  newSlot(),
-		running:    newSlot(),
-		saving:     newSlot(),
-		compacted:  noVersion,
-		weighed:    noVersion,
+		setup: setup{opts: o},
+		done:  make(chan struct{}),
+		meter: meter{limits: limits, weighed: noVersion},
+		compactor: compactor{
+			compacting: newSlot(),
+			trigger:    trigger,
+			counting:   counted,
+			byMedia:    trigger == nil && !slices.ContainsFunc(counted, isOther),
+			direct:     isDirect(o.Strategy),
+			compacted:  noVersion,
+		},
+		talk:     talk{answering: newSlot(), running: newSlot()},
+		recorder: recorder{saving: newSlot()},
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.id = h.ident
-	h.prior = o.prior("").arithmetic()
+	h.meter.prior = o.prior("").arithmetic()
 	h.updateMarksLocked()
 	h.keepOriginalsLocked()
 	h.knowledge = &knowledge{cap: overheadCap(limits)}
@@ -206,11 +240,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.limits.Window > 0 {
-		bound = max(int64(h.limits.limit())/4, minMaxResult)
+	if bound == 0 && h.meter.limits.Window > 0 {
+		bound = max(int64(h.meter.limits.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	if keep := keepOriginals(h.opts.KeepOriginals, h.limits.Window); keep != h.keep {
+	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
 		h.keep = keep
 		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	}
@@ -227,7 +261,7 @@ func (h *History) newVersionLocked() {
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
 	if h.opts.Budget != nil && !h.closed {
-		h.opts.Budget.recharge(&h.charge, h.upperLocked())
+		h.opts.Budget.recharge(&h.meter.charge, h.upperLocked())
 	}
 }
 
@@ -278,8 +312,8 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, setting: h.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
-		h.snap.setting.prior = h.prior
+		h.snap = &Snapshot{owner: h, setting: h.meter.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
+		h.snap.setting.prior = h.meter.prior
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -321,13 +355,13 @@ func (h *History) Close() error {
 	if !h.closed {
 		h.closed = true
 		if h.opts.Budget != nil {
-			h.opts.Budget.recharge(&h.charge, 0)
+			h.opts.Budget.recharge(&h.meter.charge, 0)
 		}
 		if h.done != nil {
 			close(h.done)
 		}
 	}
-	f, s := h.current, h.sending
+	f, s := h.compactor.current, h.talk.sending
 	h.mu.Unlock()
 	if f != nil {
 		f.cancel(ErrClosed)

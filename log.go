@@ -96,17 +96,17 @@ func (h *History) pictureLocked() *picture {
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
-			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.breaker.saved(),
-			chosen: h.chosen, toolsSet: h.toolsSet, counted: at.raw() - at.eph.tokens(),
+			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.breaker.saved(),
+			chosen: h.meter.chosen, toolsSet: h.meter.toolsSet, counted: at.raw() - at.eph.tokens(),
 		},
-		heard: h.heard, rewritten: h.rewritten,
+		heard: h.meter.heard, rewritten: h.rewritten,
 		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
 	}
-	if h.chosen {
-		p.limits = h.limits
+	if h.meter.chosen {
+		p.limits = h.meter.limits
 	}
-	if h.named > 0 {
-		p.named = bound{h.named, clampInt(h.limits.most())}
+	if h.meter.named > 0 {
+		p.named = bound{h.meter.named, clampInt(h.meter.limits.most())}
 	}
 	return p
 }
@@ -119,7 +119,7 @@ func (b *breaker) saved() breaker {
 // unsavedLocked returns how many changes were made since h was last saved, or 0 if
 // it has no Store. Save does nothing when it returns 0.
 func (h *History) unsavedLocked() int {
-	l := h.log
+	l := h.recorder.log
 	if l == nil {
 		return 0
 	}
@@ -137,7 +137,7 @@ func (h *History) unsavedLocked() int {
 		if h.meta != p.view.meta {
 			n++
 		}
-		if h.breaker.saved() != p.breaker {
+		if h.compactor.breaker.saved() != p.breaker {
 			n++
 		}
 	}
@@ -149,10 +149,10 @@ func (h *History) unsavedLocked() int {
 
 // tornLocked returns how many bytes after the newest record are not a record.
 func (h *History) tornLocked() int {
-	if h.log == nil {
+	if h.recorder.log == nil {
 		return 0
 	}
-	return clampInt(h.log.torn)
+	return clampInt(h.recorder.log.torn)
 }
 
 // newLogbookLocked returns a logbook for a log without records.
@@ -184,7 +184,7 @@ func (l *logbook) isOwn(at *Snapshot) bool {
 // leftLocked notes for the archive that an entry has left the view or was replaced.
 // forgotten says that its original is not to be written.
 func (h *History) leftLocked(d departed, forgotten bool) {
-	l := h.log
+	l := h.recorder.log
 	if l == nil || d.was.id <= l.last() {
 		return
 	}
@@ -196,7 +196,7 @@ func (h *History) leftLocked(d departed, forgotten bool) {
 // tookBackLocked notes that all entries newer than last were taken back. Those
 // never saved are not written anywhere.
 func (h *History) tookBackLocked(last ID) {
-	l := h.log
+	l := h.recorder.log
 	if l == nil {
 		return
 	}
@@ -211,7 +211,7 @@ func (h *History) tookBackLocked(last ID) {
 // unsummarisedLocked notes that the summary s is restored, so that those after
 // it are not written anywhere.
 func (h *History) unsummarisedLocked(s *placedSummary) {
-	if l := h.log; l != nil && s != h.summary {
+	if l := h.recorder.log; l != nil && s != h.summary {
 		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, s), 0)])
 	}
 }
@@ -292,10 +292,10 @@ func (h *History) openLog() (*logbook, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.log == nil {
+	if h.recorder.log == nil {
 		return nil, ErrNoStore
 	}
-	return h.log, nil
+	return h.recorder.log, nil
 }
 
 // Saved returns the key of h and the Seq of the record it was last saved in, for [Load].
@@ -303,8 +303,8 @@ func (h *History) openLog() (*logbook, error) {
 func (h *History) Saved() (key string, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.log == nil {
+	if h.recorder.log == nil {
 		return "", 0
 	}
-	return h.log.key, h.log.seq
+	return h.recorder.log.key, h.recorder.log.seq
 }

@@ -54,7 +54,7 @@ func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, er
 func (h *History) noRoom(n int, compacted bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	total, limit, room := h.upperLocked(), h.marks.limit, int64(n)
+	total, limit, room := h.upperLocked(), h.meter.marks.limit, int64(n)
 	if pool := h.opts.Budget; pool != nil && total <= limit {
 		return &BudgetError{Need: n, Free: pool.Free()}
 	} else if pool != nil {
@@ -74,7 +74,7 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
 		return nil, r, ErrClosed
 	}
-	limit := h.marks.limit
+	limit := h.meter.marks.limit
 	total := h.upperLocked()
 	switch {
 	case total > limit:
@@ -89,12 +89,12 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 
 // reserveWindowLocked lowers the limit by n until Release.
 func (h *History) reserveWindowLocked(n int) *Reservation {
-	h.fitted.add(int64(n))
+	h.meter.fitted.add(int64(n))
 	h.updateMarksLocked()
 	return &Reservation{tokens: n, release: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.fitted.sub(int64(n))
+		h.meter.fitted.sub(int64(n))
 		h.updateMarksLocked()
 	}}
 }
@@ -104,7 +104,7 @@ func (h *History) reserveWindowLocked(n int) *Reservation {
 func (h *History) needFor(n int, res **Reservation) need {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.marks
+	m := h.meter.marks
 	pool := h.opts.Budget
 	want := need{reason: ReasonRoom, requested: true, room: int64(n)}
 	want.fromWindow = want.room
@@ -115,10 +115,10 @@ func (h *History) needFor(n int, res **Reservation) need {
 	}
 	if pool != nil {
 		want.fromWindow = 0
-		want.limit = min(m.limit, h.charge-pool.deficit(n))
+		want.limit = min(m.limit, h.meter.charge-pool.deficit(n))
 		want.reserve = func(next *state) error {
 			var err error
-			*res, err = pool.rechargeAndReserve(&h.charge, h.scaleOfLocked(next).Upper(), n)
+			*res, err = pool.rechargeAndReserve(&h.meter.charge, h.scaleOfLocked(next).Upper(), n)
 			return err
 		}
 	}

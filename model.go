@@ -29,16 +29,16 @@ func (h *History) SetModel(name string, l Limits) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case name == h.known().model && (l == Limits{} || limits == h.limits):
+	case name == h.known().model && (l == Limits{} || limits == h.meter.limits):
 		return nil
 	}
 	if l != (Limits{}) {
 		h.setLimitsLocked(limits)
-		h.toolsSet = h.toolsSet || l.Tools > 0
+		h.meter.toolsSet = h.meter.toolsSet || l.Tools > 0
 	}
 	if name != h.known().model {
 		h.newVersionLocked()
-		h.sent, h.heard, h.resumed = nil, false, nil
+		h.meter.sent, h.meter.heard, h.meter.resumed = nil, false, nil
 		h.useModelLocked(name, h.known().learned)
 	}
 	h.updateChargeLocked()
@@ -61,7 +61,7 @@ func (h *History) SetLimits(l Limits) error {
 		return ErrClosed
 	}
 	h.setLimitsLocked(limits)
-	h.toolsSet = true
+	h.meter.toolsSet = true
 	h.updateChargeLocked()
 	return nil
 }
@@ -70,9 +70,9 @@ func (h *History) SetLimits(l Limits) error {
 // no lock may be held.
 func (h *History) warnAssumed() {
 	h.mu.Lock()
-	warn := h.limits.Assumed && !h.guessTold && !h.endedLocked()
-	h.guessTold = h.guessTold || warn
-	window, model := h.limits.Window, h.known().model
+	warn := h.meter.limits.Assumed && !h.meter.guessTold && !h.endedLocked()
+	h.meter.guessTold = h.meter.guessTold || warn
+	window, model := h.meter.limits.Window, h.known().model
 	h.mu.Unlock()
 	if warn {
 		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
@@ -82,8 +82,8 @@ func (h *History) warnAssumed() {
 // setLimitsLocked replaces the limits. The new ones have their defaults.
 func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersionLocked()
-	h.limits, h.named, h.declineTold = limits, 0, 0
-	h.chosen = true
+	h.meter.limits, h.meter.named, h.compactor.declineTold = limits, 0, 0
+	h.meter.chosen = true
 	h.updateMarksLocked()
 	h.keepOriginalsLocked()
 	k := *h.known()

@@ -23,7 +23,7 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer h.saving.release()
+	defer h.recorder.saving.release()
 	pruner, err := prunerOf(l.store)
 	if err != nil {
 		return err

@@ -100,9 +100,9 @@ func (h *History) deliverLocked() int {
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
-	if h.log != nil {
+	if h.recorder.log != nil {
 		for i, q := range h.queue {
-			h.log.delivered[batch[i].id] = q
+			h.recorder.log.delivered[batch[i].id] = q
 		}
 	}
 	h.queue = nil
@@ -118,7 +118,7 @@ func (h *History) takesUser() bool {
 // failed, so that a user message may follow it under every policy.
 func (h *History) hasFailed() bool {
 	e := h.newestMessage()
-	return e != nil && e.id == h.failed && e.msg.Role != RoleAssistant && h.sending == nil
+	return e != nil && e.id == h.talk.failed && e.msg.Role != RoleAssistant && h.talk.sending == nil
 }
 
 // setFailed takes note that a request that ends with the newest message has ended with err. A
@@ -135,7 +135,7 @@ func (h *History) setFailed(err error) {
 
 func (h *History) setFailedLocked() {
 	if e := h.newestMessage(); e != nil {
-		h.failed = e.id
+		h.talk.failed = e.id
 	}
 }
 
@@ -149,4 +149,6 @@ type sending struct {
 
 // isAnswerDue reports whether a Do is waiting for an answer that may still
 // be appended.
-func (h *History) isAnswerDue() bool { return h.sending != nil && h.sending.last == h.newestID() }
+func (h *History) isAnswerDue() bool {
+	return h.talk.sending != nil && h.talk.sending.last == h.newestID()
+}

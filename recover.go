@@ -50,7 +50,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		r, _ := h.notStarted(ReasonOverflow, err)
 		return false, r, err
 	}
-	if _, err := h.compacting.enter(ctx); err != nil {
+	if _, err := h.compactor.compacting.enter(ctx); err != nil {
 		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
 	if c := refusedIn(cause); c != nil {
@@ -77,7 +77,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		h.mu.Lock()
 		now := h.scaleLocked()
 		total := now.Upper()
-		n.target = min(h.marks.low, now.Weigh(at.raw())/2)
+		n.target = min(h.meter.marks.low, now.Weigh(at.raw())/2)
 		h.mu.Unlock()
 		if total <= n.target {
 			r := h.notNeededReport()
@@ -145,8 +145,8 @@ func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 	if h.ownsLocked(at) != nil {
 		return false
 	}
-	before := h.overQuota
-	h.overQuota = refusedSize{f.Total, at.raw()}
+	before := h.meter.overQuota
+	h.meter.overQuota = refusedSize{f.Total, at.raw()}
 	total, ours := int64(f.Total), h.scaleLocked().Weigh(at.raw())
 	return f.Total == before.total && at.raw() < before.raw || total-ours >= int64(f.Limit) && total/2 > ours
 }
@@ -206,8 +206,8 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		ours = h.scaleLocked().Weigh(at.raw())
 	}
 	room := f.Limit - f.Output
-	if f.Output == 0 && h.limits.Window > f.Limit {
-		room -= int(int64(h.limits.Reserve) * int64(f.Limit) / int64(h.limits.Window)) // the answer needs its share
+	if f.Output == 0 && h.meter.limits.Window > f.Limit {
+		room -= int(int64(h.meter.limits.Reserve) * int64(f.Limit) / int64(h.meter.limits.Window)) // the answer needs its share
 	}
 	if f.Quota {
 		room = min(room, clampInt(int64(f.Limit)*ours/theirs)) // theirs has the tokens that the answer may have
@@ -215,13 +215,13 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	switch {
 	case f.Limit == 0, f.Limit >= f.Refused(), room <= 0:
 		return 0
-	case int64(f.Limit) < cmp.Or(h.limits.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
+	case int64(f.Limit) < cmp.Or(h.meter.limits.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
 		return 0
-	case int64(room) >= h.marks.limit:
+	case int64(room) >= h.meter.marks.limit:
 		return 0
 	}
 	h.newVersionLocked()
-	h.named = room
+	h.meter.named = room
 	h.updateMarksLocked()
 	return f.Limit
 }

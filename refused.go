@@ -36,22 +36,22 @@ func init() {
 		h := at.owner
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at == at })
-		if n := len(h.encodings); n == mostEncodings {
-			h.encodings = slices.Delete(h.encodings, 0, 1)
+		h.refusals.encodings = slices.DeleteFunc(h.refusals.encodings, func(e encoding) bool { return e.at == at })
+		if n := len(h.refusals.encodings); n == mostEncodings {
+			h.refusals.encodings = slices.Delete(h.refusals.encodings, 0, 1)
 		}
-		h.encodings = append(h.encodings, encoding{at, format})
+		h.refusals.encodings = append(h.refusals.encodings, encoding{at, format})
 	}
 }
 
 // recoverPlace is Recover for a provider that has refused a part of the request. If isLast is set,
 // the request is not sent again, and it only puts back what was cleared in vain.
 func (h *History) recoverPlace(at *Snapshot, c *cure, isLast bool) (retry bool, r Report, err error) {
-	h.curing.Lock()
+	h.refusals.curing.Lock()
 	retry, r, err = h.recoverPlaceAlone(at, c, isLast)
-	told := h.toldCures
-	h.toldCures = nil
-	h.curing.Unlock()
+	told := h.refusals.toldCures
+	h.refusals.toldCures = nil
+	h.refusals.curing.Unlock()
 	for _, r := range told {
 		h.deliver(r)
 	}
@@ -68,10 +68,10 @@ func (h *History) recoverPlaceAlone(at *Snapshot, c *cure, isLast bool) (retry b
 		err = ErrClosed
 	}
 	var format any
-	if i := slices.IndexFunc(h.encodings, func(e encoding) bool { return e.at == at }); i >= 0 {
-		format = h.encodings[i].format
+	if i := slices.IndexFunc(h.refusals.encodings, func(e encoding) bool { return e.at == at }); i >= 0 {
+		format = h.refusals.encodings[i].format
 	}
-	last := h.cure
+	last := h.refusals.cure
 	h.mu.Unlock()
 	if err != nil {
 		return h.notRecovered(ReasonRefused, err, c.cause)
@@ -214,7 +214,7 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
 	c.report.Fits = h.fitsLocked()
 	h.prepareLocked()
-	c.version, h.cure = h.version, c
+	c.version, h.refusals.cure = h.version, c
 	return nil
 }
 
@@ -222,8 +222,8 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 // and returns the report.
 func (h *History) giveUp(c *cure) Report {
 	h.mu.Lock()
-	h.cure = nil
-	since, held := h.heldSince, h.heldAt
+	h.refusals.cure = nil
+	since, held := h.compactor.heldSince, h.compactor.heldAt
 	if h.released == c.release {
 		h.released = c.released
 		h.newVersionLocked()
@@ -235,14 +235,14 @@ func (h *History) giveUp(c *cure) Report {
 	if len(c.places) > 0 {
 		if err := h.Undo(c.report); err != nil { // there was another edit, and what was cleared stays
 			r.Cause, r.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
-			h.toldCures = append(h.toldCures, c.report)
+			h.refusals.toldCures = append(h.refusals.toldCures, c.report)
 		}
 	}
 	h.mu.Lock()
-	h.heldSince, h.heldAt = since, held
+	h.compactor.heldSince, h.compactor.heldAt = since, held
 	h.prepareLocked()
 	h.mu.Unlock()
-	h.toldCures = append(h.toldCures, r)
+	h.refusals.toldCures = append(h.refusals.toldCures, r)
 	return r
 }
 

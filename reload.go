@@ -50,7 +50,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	defer h.saving.release()
+	defer h.recorder.saving.release()
 	r, err := readLog(ctx, l.store, l.key, 0)
 	switch {
 	case err != nil:
@@ -126,7 +126,7 @@ func (h *History) common(theirs *state, base ID) ID {
 func (h *History) merge(r *reading, theirs *History, saved *picture, isStored bool) *merger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.log
+	l := h.recorder.log
 	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), made: l.made}
 	if !isStored || r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was restored
 		m.base, m.isBackup = h.common(&theirs.state, m.base), true
@@ -165,7 +165,7 @@ type merger struct {
 type rejoined struct{ was, is *entry }
 
 func (m *merger) mergeLocked(r *reading, saved *picture) {
-	h, l, t := m.h, m.h.log, m.theirs
+	h, l, t := m.h, m.h.recorder.log, m.theirs
 	m.compareQueuesLocked(saved.view.queue)
 	m.collectLocked()
 	if l.saved == nil {
@@ -176,10 +176,10 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	m.held = []*state{&h.snapshotLocked().state, &l.saved.view.state}
 	theirs := t.state.keeping(m.held...)
-	unlearned := h.named == l.saved.named.limit
+	unlearned := h.meter.named == l.saved.named.limit
 
 	h.newVersionLocked()
-	h.reloaded, h.rewritten, h.compacted = h.version, h.version, noVersion
+	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
@@ -198,20 +198,20 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumPins()
 	h.calls = callsOf(h.list)
 	h.edits, h.reversals = nil, nil
-	h.lastFocus, h.lastEdit = "", t.lastEdit
+	h.compactor.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
-	h.setSpilledLocked(maps.Clone(h.spilled))
+	h.setSpilledLocked(maps.Clone(h.spills.spilled))
 	h.id = newIdentity(h.ident.counter, t.id, "")
-	if h.sending != nil {
-		h.sending = &sending{last: -1, cancel: h.sending.cancel} // the request does not end at the end of the new view
+	if h.talk.sending != nil {
+		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
 	}
 	adopted := h.known().model == "" && len(h.known().learned) == 0
 	if adopted {
-		if t.chosen && !h.chosen {
-			h.setLimitsLocked(t.limits)
+		if t.meter.chosen && !h.meter.chosen {
+			h.setLimitsLocked(t.meter.limits)
 		}
 		h.adoptKnowledgeLocked(t.known().model, r)
-		h.heard = t.heard
+		h.meter.heard = t.meter.heard
 	}
 	if unlearned && h.known().model == t.known().model {
 		h.adoptBoundLocked(r.state.named)
@@ -233,13 +233,13 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
-	answers, failed := h.answers, h.failed
+	answers, failed := h.answers, h.talk.failed
 	m.appendLocked()
 	h.answers = answers // no answer to it was appended
 	if r, ok := m.again[failed]; ok {
-		h.failed = r.is.id
+		h.talk.failed = r.is.id
 	} else if failed <= m.base {
-		h.failed = failed
+		h.talk.failed = failed
 	}
 	if m.appended && !adopted {
 		m.recogniseLocked()
@@ -295,7 +295,7 @@ func (m *merger) isOwn(e *entry) bool {
 // compareQueuesLocked finds the messages of the stored queue that h also has, and what
 // became of them.
 func (m *merger) compareQueuesLocked(stored []*queued) {
-	h, l := m.h, m.h.log
+	h, l := m.h, m.h.recorder.log
 	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
 	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
 	stored = slices.Clone(stored)
@@ -358,12 +358,12 @@ func (m *merger) recountLocked() {
 	h, t := m.h, m.theirs
 	more := t.appendedEver - h.appendedEver
 	h.appendedEver = t.appendedEver
-	h.heldAt += more
-	h.spillBreaker.appended += more
-	if h.breaker.saved() == h.log.saved.breaker {
-		h.breaker = t.breaker
+	h.compactor.heldAt += more
+	h.spills.spillBreaker.appended += more
+	if h.compactor.breaker.saved() == h.recorder.log.saved.breaker {
+		h.compactor.breaker = t.compactor.breaker
 	} else {
-		h.breaker.appended = max(h.breaker.appended+more, 0)
+		h.compactor.breaker.appended = max(h.compactor.breaker.appended+more, 0)
 	}
 }
 
@@ -382,7 +382,7 @@ func (m *merger) storedLocked(saved *picture) *picture {
 // collectLocked sets m.own to the entries that are in no record, both those in the view
 // and those removed from it by an edit.
 func (m *merger) collectLocked() {
-	h, l := m.h, m.h.log
+	h, l := m.h, m.h.recorder.log
 	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
 	var all []departed
 	for _, list := range [][]*entry{h.sys, h.list} {
@@ -511,10 +511,10 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 		}
 		m.again[d.was.id] = rejoined{d.was, batch[i].entry}
 		if slices.Contains(m.made, d.was.id) {
-			h.log.made = append(h.log.made, batch[i].id)
+			h.recorder.log.made = append(h.recorder.log.made, batch[i].id)
 		}
 		if q := m.delivered[d.was.id]; q != nil {
-			h.log.delivered[batch[i].id] = q
+			h.recorder.log.delivered[batch[i].id] = q
 		}
 	}
 	return true

@@ -215,7 +215,7 @@ func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Repl
 	before := h.answers
 	h.answers = viewSent(at)
 	h.answered(at)
-	h.paramTools = r.ParamTools
+	h.talk.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
 		h.answers = before
 		return nil, err

@@ -453,7 +453,7 @@ func (h *History) warn(text string, args ...any) {
 // measureBeforeLocked sets all sizes in a report, including those after the edit, to
 // the sizes of the current view.
 func (h *History) measureBeforeLocked(r *Report) {
-	h.measureLocked(r, h.upperLocked(), h.marks.limit)
+	h.measureLocked(r, h.upperLocked(), h.meter.marks.limit)
 }
 
 // measureLocked is like measureBeforeLocked, given the upper bound of the next request
@@ -463,7 +463,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.limits.Window)
+	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits.Window)
 	r.PrefixKept, r.PrefixEnd, again = h.prefixLocked()
 	return again
 }
@@ -471,7 +471,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 // isLostLocked reports whether so much of the last request has to be read again that this is to
 // be logged, and notes that it is.
 func (h *History) isLostLocked(again int64, end string) bool {
-	if again <= h.marks.minFree || h.request == nil {
+	if again <= h.meter.marks.minFree || h.request == nil {
 		return false
 	}
 	told := h.request.told
@@ -483,7 +483,7 @@ func (h *History) isLostLocked(again int64, end string) bool {
 }
 
 // fitsLocked reports whether the next request is within the limit.
-func (h *History) fitsLocked() bool { return h.upperLocked() <= h.marks.limit }
+func (h *History) fitsLocked() bool { return h.upperLocked() <= h.meter.marks.limit }
 
 // A Link describes what one strategy of a [Chain] did.
 type Link struct {

@@ -169,8 +169,8 @@ func (l *loader) settle() (err error) {
 		for _, e := range results {
 			h.pushLocked(e, nil)
 			h.last = e.id
-			if h.log != nil {
-				h.log.made = append(h.log.made, e.id)
+			if h.recorder.log != nil {
+				h.recorder.log.made = append(h.recorder.log.made, e.id)
 			}
 		}
 	default:

@@ -130,7 +130,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.log
+	l := h.recorder.log
 	switch {
 	case h.endedLocked():
 		return ErrClosed
@@ -325,14 +325,14 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	} else if h.endedLocked() {
 		return nil, ErrClosed
 	}
-	if h.sending != nil {
+	if h.talk.sending != nil {
 		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
 	n := 0
 	if id > 0 {
 		n = firstAfter(h.list, id-1)
 	}
-	rest := &History{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens, state: h.state, failed: h.failed}
+	rest := &History{setup: setup{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens}, view: view{state: h.state}, talk: talk{failed: h.talk.failed}}
 	rest.maxResult.Store(h.maxResult.Load())
 	rest.cutTail(n, true)
 	rest.calls = callsOf(rest.list)
@@ -359,7 +359,7 @@ func (s *state) hasDropped(last ID) bool {
 // for some of it. The caller of rewindTo has named id.
 func (h *History) wayBackLocked(id, last ID) string {
 	const steps = "Save, Load %s, Rollback to it, and try again"
-	l := h.log
+	l := h.recorder.log
 	if l == nil || id > l.last() || h.opts.NoArchive {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
@@ -394,19 +394,19 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 	h.queue = append(queued, h.queue...)
 	h.updateChargeLocked()
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
-		next := *h.sending
+		next := *h.talk.sending
 		next.first = h.list[len(h.list)-k].id
-		h.sending = &next
+		h.talk.sending = &next
 	}
 }
 
 // deliveredForSendLocked returns the messages that the waiting Do delivered from the
 // queue, if they are at the end of the view, or nil if anything follows them.
 func (h *History) deliveredForSendLocked() (list []*queued) {
-	if h.sending == nil || h.sending.first == 0 {
+	if h.talk.sending == nil || h.talk.sending.first == 0 {
 		return nil
 	}
-	for _, e := range h.list[firstAfter(h.list, h.sending.first-1):] {
+	for _, e := range h.list[firstAfter(h.list, h.talk.sending.first-1):] {
 		if e.msg.Role != RoleUser {
 			return nil
 		}
@@ -566,7 +566,7 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.releaseViewsLocked(0)
 	h.summary, h.appended, h.left = at.summary, at.appended, at.left
 	h.edits = at.edits
-	h.lastFocus = ""
+	h.compactor.lastFocus = ""
 	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made
 	h.sumPins()
 	h.rewritten = h.version
@@ -581,7 +581,7 @@ func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.tookBackLocked(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
-	h.setSpilledLocked(maps.Clone(h.spilled))
+	h.setSpilledLocked(maps.Clone(h.spills.spilled))
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
 	h.tookBack(last)

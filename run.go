@@ -158,10 +158,10 @@ func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runn
 	}
 	ctx, err := h.callerContext(ctx)
 	if err == nil {
-		ctx, err = h.running.enter(ctx)
+		ctx, err = h.talk.running.enter(ctx)
 	}
 	if err == nil {
-		_, err = h.answering.enter(ctx)
+		_, err = h.talk.answering.enter(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -197,11 +197,11 @@ func (r *runner) isDue() bool {
 // and does nothing, unless an answer is due.
 func (r *runner) step() (reply Reply, done bool, err error) {
 	h := r.h
-	if err := h.running.take(r.ctx, h.done, notSent); err != nil {
+	if err := h.talk.running.take(r.ctx, h.done, notSent); err != nil {
 		return Reply{}, false, err
 	}
-	defer h.running.release()
-	ctx := h.running.mark(r.ctx)
+	defer h.talk.running.release()
+	ctx := h.talk.running.mark(r.ctx)
 	if r.started {
 		if !r.isDue() {
 			return Reply{}, true, nil
@@ -467,7 +467,7 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 func (h *History) isParamTool(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(h.paramTools, name)
+	return slices.Contains(h.talk.paramTools, name)
 }
 
 // runTool runs a call and sets its result, whatever the tool does.

@@ -36,7 +36,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		if err != nil {
 			return nil, err
 		}
-		h.log = h.newLogbookLocked(s, key)
+		h.recorder.log = h.newLogbookLocked(s, key)
 		return h, nil
 	}
 	l, saved, err := r.open(ctx, s, opts)
@@ -44,8 +44,8 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		return nil, err
 	}
 	h := l.h
-	h.log = h.newLogbookLocked(s, key)
-	h.log.adoptLocked(r, saved, h.last)
+	h.recorder.log = h.newLogbookLocked(s, key)
+	h.recorder.log.adoptLocked(r, saved, h.last)
 	h.setFailedLocked() // whoever made the request is gone
 	if l.isUnfinished() {
 		if err := l.settle(); err != nil {
@@ -247,13 +247,13 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if p.chosen {
 		h.setLimitsLocked(p.limits)
 	}
-	h.appendedEver, h.heard = p.ever, p.heard
+	h.appendedEver, h.meter.heard = p.ever, p.heard
 	if !p.edited.IsZero() {
 		h.lastEdit = p.edited.UnixNano()
 	}
-	h.breaker, h.toolsSet = p.breaker, p.toolsSet
-	if h.breaker.failures > 0 {
-		h.breaker.cause = errEarlier
+	h.compactor.breaker, h.meter.toolsSet = p.breaker, p.toolsSet
+	if h.compactor.breaker.failures > 0 {
+		h.compactor.breaker.cause = errEarlier
 	}
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
@@ -271,8 +271,8 @@ var errEarlier = errors.New("convo: a failure before the History was opened")
 // adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
 // found.
 func (h *History) adoptBoundLocked(b bound) {
-	if b.limit > 0 && b.of == clampInt(h.limits.most()) {
-		h.named = b.limit
+	if b.limit > 0 && b.of == clampInt(h.meter.limits.most()) {
+		h.meter.named = b.limit
 		h.updateMarksLocked()
 	}
 }
@@ -281,13 +281,13 @@ func (h *History) adoptBoundLocked(b bound) {
 // whether the calibrations had to be converted.
 func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
 	if model != h.known().model {
-		h.named = 0
+		h.meter.named = 0
 	}
 	h.knowledge = &knowledge{model: model}
 	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
-	k.cap = overheadCap(h.limits)
+	k.cap = overheadCap(h.meter.limits)
 	h.knowledge = k
-	h.prior = h.opts.prior(model).arithmetic()
+	h.meter.prior = h.opts.prior(model).arithmetic()
 	h.updateMarksLocked()
 	h.measured, h.pinMeasured = 0, 0
 	h.sumMeasured(true)
@@ -335,7 +335,7 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if err != nil {
 		return err
 	}
-	defer h.saving.release()
+	defer h.recorder.saving.release()
 	for rec, err := range records(ctx, s, key, 0) {
 		if err != nil {
 			return err
@@ -347,7 +347,7 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	h.log = h.newLogbookLocked(s, key)
+	h.recorder.log = h.newLogbookLocked(s, key)
 	return nil
 }
 
@@ -378,7 +378,7 @@ func (h *History) Save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.saving.release()
+	defer h.recorder.saving.release()
 	return h.save(ctx, l, false)
 }
 
@@ -391,7 +391,7 @@ func (h *History) SaveFull(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer h.saving.release()
+	defer h.recorder.saving.release()
 	h.mu.Lock()
 	done := h.unsavedLocked() == 0 && l.count == 1
 	h.mu.Unlock()
@@ -413,21 +413,21 @@ func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, e
 	}
 	l, err := h.openLog() // the current one: an Attach may have come first
 	if err != nil {
-		h.saving.release()
+		h.recorder.saving.release()
 	}
 	return ctx, l, err
 }
 
 // takeLog takes the slot for the log, and returns the ctx for the Store.
 func (h *History) takeLog(ctx context.Context) (context.Context, error) {
-	ctx, err := h.saving.enter(ctx)
+	ctx, err := h.recorder.saving.enter(ctx)
 	switch {
 	case err != nil:
 		return ctx, err
 	case ctx.Err() != nil:
 		return ctx, errorf("nothing was done: %w", causeOf(ctx))
 	}
-	return h.saving.mark(ctx), h.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
+	return h.recorder.saving.mark(ctx), h.recorder.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
 // save writes a record of the changes or, if full is set, of the whole state. Without an

@@ -26,7 +26,7 @@ type spiller struct {
 func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spilled, added: map[spillKey]string{}}
+	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spills.spilled, added: map[spillKey]string{}}
 }
 
 // After this many failures, Options.Spill is assumed to be down, rather than to
@@ -115,13 +115,13 @@ func (s *spiller) close() {
 	defer s.h.mu.Unlock()
 	switch {
 	case s.succeeded > 0:
-		s.h.spillBreaker = breaker{}
+		s.h.spills.spillBreaker = breaker{}
 	case s.failed > 0:
-		s.h.spillBreaker.tripLocked(s.h, s.cause)
+		s.h.spills.spillBreaker.tripLocked(s.h, s.cause)
 	}
 	if len(s.added) == 0 {
 		return
 	}
-	maps.Copy(s.added, s.h.spilled)
+	maps.Copy(s.added, s.h.spills.spilled)
 	s.h.setSpilledLocked(s.added)
 }

@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, marks := h.estimateLocked(), h.marks
+	e, marks := h.estimateLocked(), h.meter.marks
 	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
@@ -81,13 +81,13 @@ func (h *History) statusLocked() Status {
 		Torn:         h.tornLocked(),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
-		Window:       h.limits.Window,
+		Window:       h.meter.limits.Window,
 		AwaitsAnswer: h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPaused()),
-		Assumed:      h.limits.Assumed,
-		Limit:        orZero(marks.limit, h.limits.Window),
-		High:         orZero(marks.high, clampInt(h.limits.most())),
-		Low:          orZero(marks.low, clampInt(h.limits.most())),
-		Soft:         orZero(marks.soft, clampInt(h.limits.most())),
+		Assumed:      h.meter.limits.Assumed,
+		Limit:        orZero(marks.limit, h.meter.limits.Window),
+		High:         orZero(marks.high, clampInt(h.meter.limits.most())),
+		Low:          orZero(marks.low, clampInt(h.meter.limits.most())),
+		Soft:         orZero(marks.soft, clampInt(h.meter.limits.most())),
 		MinFree:      clampInt(marks.minFree),
 		Decisions:    h.version - h.plain + h.requeued,
 		Originals:    clampInt(h.originalRaw),

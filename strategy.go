@@ -278,7 +278,7 @@ type counting interface{ isReached(s *state) bool }
 
 // isCountedLocked reports whether a counting Trigger is due.
 func (h *History) isCountedLocked() bool {
-	for _, t := range h.counting {
+	for _, t := range h.compactor.counting {
 		if t.isReached(&h.state) {
 			return true
 		}

@@ -639,7 +639,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	}
 	s := h.Snapshot()
 	h.mu.Lock()
-	limits := h.limits
+	limits := h.meter.limits
 	sent, tokens := h.lastSentLocked()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.summary == nil {

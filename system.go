@@ -140,14 +140,14 @@ func (h *History) takeBack(r *Report) (err error) {
 		next := h.state
 		next.eph = joinEphemeral(back, own)
 		next.sumMeasured(true)
-		if need, most := h.scaleOfLocked(&next).Upper(), min(h.marks.high, h.marks.limit); need > most {
+		if need, most := h.scaleOfLocked(&next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
-	isNewest := h.compacted == h.version
+	isNewest := h.compactor.compacted == h.version
 	h.setEphemeralLocked(joinEphemeral(back, own))
 	if isNewest {
-		h.compacted = h.version // these messages alone make no compaction due
+		h.compactor.compacted = h.version // these messages alone make no compaction due
 	}
 	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
 	if h.request != nil {
@@ -162,7 +162,7 @@ func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	alone := &History{ident: h.ident, noteTokens: h.noteTokens, opts: Options{Roles: Relaxed()}}
+	alone := &History{setup: setup{ident: h.ident, noteTokens: h.noteTokens, opts: Options{Roles: Relaxed()}}}
 	alone.opts.Roles.Interrupt = false
 	alone.mu.Lock()
 	defer alone.mu.Unlock()

@@ -36,10 +36,10 @@ func (h *History) settle(version uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if version != noVersion {
-		h.encodings = slices.DeleteFunc(h.encodings, func(e encoding) bool { return e.at.version <= version })
+		h.refusals.encodings = slices.DeleteFunc(h.refusals.encodings, func(e encoding) bool { return e.at.version <= version })
 	}
-	if c := h.cure; c != nil && version >= c.version {
-		h.cure, h.toldCures = nil, append(h.toldCures, c.report)
+	if c := h.refusals.cure; c != nil && version >= c.version {
+		h.refusals.cure, h.refusals.toldCures = nil, append(h.refusals.toldCures, c.report)
 	}
 }
 
@@ -48,7 +48,7 @@ func (h *History) settle(version uint64) {
 func (h *History) isOnTrial() (version uint64, is bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.version, h.cure != nil || len(h.encodings) > 0
+	return h.version, h.refusals.cure != nil || len(h.refusals.encodings) > 0
 }
 
 // prove is settle, and delivers the report.
@@ -56,11 +56,11 @@ func (h *History) prove(version uint64) {
 	if _, is := h.isOnTrial(); !is {
 		return
 	}
-	h.curing.Lock()
+	h.refusals.curing.Lock()
 	h.settle(version)
-	told := h.toldCures
-	h.toldCures = nil
-	h.curing.Unlock()
+	told := h.refusals.toldCures
+	h.refusals.toldCures = nil
+	h.refusals.curing.Unlock()
 	for _, r := range told {
 		h.deliver(r)
 	}

@@ -35,9 +35,9 @@ func (h *History) Undo(r Report) error {
 	h.newVersionLocked()
 	h.undidLocked(d.was.version + 1)
 	h.cameBack(h.list)
-	h.heldSince, h.heldAt = h.version, h.appendedEver
+	h.compactor.heldSince, h.compactor.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
-	h.lastFocus = ""
+	h.compactor.lastFocus = ""
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
@@ -136,5 +136,5 @@ func (h *History) putBackLocked(d *departure) {
 // was undone and fewer than MinFree tokens were appended since. It matters only while the
 // request fits.
 func (h *History) isHeldLocked() bool {
-	return h.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.heldAt) < max(h.marks.minFree, 1)
+	return h.compactor.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks.minFree, 1)
 }

@@ -52,8 +52,8 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 // caller-supplied logger, so no lock may be held.
 func (h *History) warnRising() {
 	h.mu.Lock()
-	warn := h.rising == manyRising && !h.risingTold
-	h.risingTold = h.risingTold || warn
+	warn := h.meter.rising == manyRising && !h.meter.risingTold
+	h.meter.risingTold = h.meter.risingTold || warn
 	model := h.known().model
 	h.mu.Unlock()
 	if warn {
@@ -83,10 +83,10 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	}
 	tokens := int64(u.request())
 	if least := at.raw() / calibrate.MaxRatio; tokens < least {
-		if h.lowTold {
+		if h.meter.lowTold {
 			return nil, nil
 		}
-		h.lowTold = true
+		h.meter.lowTold = true
 		return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at least %d for a view of %d raw tokens: include the tokens that the provider read from its cache; later figures that are too low are ignored without a warning", least, at.raw())}, nil
 	}
 	if doubt := h.doubtLocked(at, min(tokens, maxTotal)); doubt != nil {
@@ -115,9 +115,9 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 	if last != nil && last.at != nil {
 		shared, _ = at.sharedWith(last.at, h.isRewrittenLocked(last.at))
 	}
-	h.rising++
+	h.meter.rising++
 	if last == nil || last.at == nil || tokens*100 <= 101*last.expects(shared, at.raw(), h.known().cap) {
-		h.rising = 0
+		h.meter.rising = 0
 	}
 	next := &calibration{Model: model, at: at.reported(), version: at.version}
 	next.Calibration = last.figures().Learn(calibrate.Report{
@@ -126,11 +126,11 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 		Prior: h.opts.prior(model).arithmetic(), Overhead: h.assumedOverheadLocked(), MaxOverhead: h.known().cap,
 	})
 	h.plain++
-	h.toolsSet, h.resumed = false, nil
+	h.meter.toolsSet, h.meter.resumed = false, nil
 	k := *h.known()
 	k.learned = k.learned.with(next)
 	if model == k.model {
-		k.cal, h.sent, h.heard = next, at, true
+		k.cal, h.meter.sent, h.meter.heard = next, at, true
 	}
 	h.knowledge = &k
 	if id, _ := h.reversedSinceLocked(at); id != 0 || h.rewritten > at.version {
@@ -147,7 +147,7 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 // were set. If they are those of the Decisions that h was resumed from, they count as
 // measured where they did then.
 func (h *History) seenAgainLocked() {
-	was, cal := h.resumed, h.known().cal
+	was, cal := h.meter.resumed, h.known().cal
 	if was == nil || cal == nil || cal.at == nil {
 		return
 	}
@@ -184,18 +184,18 @@ func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
 		return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most Limits.Window, which is %d: report each request alone, or raise Limits.Window", window)}
 	}
 	model := at.known().model
-	same := h.implausible != nil && h.implausible.model == model
-	most := calibrate.MaxRatio*at.raw() + overheadCap(h.limits)
+	same := h.meter.implausible != nil && h.meter.implausible.model == model
+	most := calibrate.MaxRatio*at.raw() + overheadCap(h.meter.limits)
 	switch {
-	case h.limits.most() == 0 || tokens <= most:
+	case h.meter.limits.most() == 0 || tokens <= most:
 		if same {
-			h.implausible = nil
+			h.meter.implausible = nil
 		}
 		return nil
-	case same && h.implausible.version != at.version:
+	case same && h.meter.implausible.version != at.version:
 		return nil // accept the second one in a row
 	}
-	h.implausible = &implausible{model, at.version}
+	h.meter.implausible = &implausible{model, at.version}
 	return &ValueError{Name: "Usage.Input", Value: tokens, Want: fmt.Sprintf("at most %d for a view of %d raw tokens, unless the next report says so too", most, at.raw())}
 }
 
@@ -204,8 +204,8 @@ func (h *History) doubtLocked(at *Snapshot, tokens int64) error {
 // tools belong to the conversation, but not less than Limits.Tools. If Limits.Tools was
 // set after that report, it is used alone.
 func (h *History) assumedOverheadLocked() int64 {
-	stated := min(int64(h.limits.Tools), maxTotal)
-	if l := h.known().learned; len(l) > 0 && !h.toolsSet {
+	stated := min(int64(h.meter.limits.Tools), maxTotal)
+	if l := h.known().learned; len(l) > 0 && !h.meter.toolsSet {
 		return max(stated, l[len(l)-1].Overhead(h.known().cap))
 	}
 	return stated
@@ -230,19 +230,19 @@ func (h *History) Tokens() Estimate {
 
 // useModelLocked makes model the current one. l holds the calibrations of all models.
 func (h *History) useModelLocked(model string, l learned) {
-	h.prior = h.opts.prior(model).arithmetic()
+	h.meter.prior = h.opts.prior(model).arithmetic()
 	c := l.of(model)
 	if c != nil && c.at == nil { // learned in another History, from another view
 		raw := h.raw()
 		own := *c
-		own.Calibration = c.Moved(calibrate.Scale{Known: &c.Calibration, Overhead: c.Overhead(overheadCap(h.limits)), Old: raw}, raw)
+		own.Calibration = c.Moved(calibrate.Scale{Known: &c.Calibration, Overhead: c.Overhead(overheadCap(h.meter.limits)), Old: raw}, raw)
 		own.Doubt = own.Tokens
 		own.at = h.reportedViewLocked()
 		c = &own
 	}
-	h.named = 0
+	h.meter.named = 0
 	h.updateMarksLocked()
-	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.limits)}
+	h.knowledge = &knowledge{model: model, cal: c, learned: l, cap: overheadCap(h.meter.limits)}
 	h.measured, h.pinMeasured = 0, 0
 	if c != nil {
 		h.sumMeasured(h.isRewrittenLocked(c.at))
@@ -277,8 +277,8 @@ func (h *History) reportedViewLocked() *reported {
 // show an entry newer than after. Otherwise they would keep entries in memory that have
 // left the view. The token counts of these views stay known.
 func (h *History) releaseViewsLocked(after ID) {
-	if h.sent != nil && firstAfter(h.sent.list, after) < len(h.sent.list) {
-		h.sent = nil
+	if h.meter.sent != nil && firstAfter(h.meter.sent.list, after) < len(h.meter.sent.list) {
+		h.meter.sent = nil
 	}
 	h.knowledge = h.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
 }
@@ -287,7 +287,7 @@ func (h *History) releaseViewsLocked(after ID) {
 func (h *History) estimateLocked() Estimate {
 	s := h.scaleLocked()
 	e := Estimate{Tokens: clampInt(s.Tokens()), Upper: clampInt(s.Upper())}
-	if h.heard {
+	if h.meter.heard {
 		e.Measured = clampInt(s.Measured())
 	}
 	return e
@@ -305,8 +305,8 @@ func (h *History) scaleLocked() calibrate.Scale { return h.scaleOfLocked(&h.stat
 // upperLocked returns the upper bound of the next request. It is computed once after each
 // change.
 func (h *History) upperLocked() int64 {
-	if h.weighed == h.version {
-		return h.weight
+	if h.meter.weighed == h.version {
+		return h.meter.weight
 	}
 	return h.updateWeightLocked()
 }
@@ -314,14 +314,14 @@ func (h *History) upperLocked() int64 {
 // updateWeightLocked is the slow path of upperLocked. It is separate so that the fast
 // path can be inlined.
 func (h *History) updateWeightLocked() int64 {
-	h.weight, h.weighed = h.scaleLocked().Upper(), h.version
-	return h.weight
+	h.meter.weight, h.meter.weighed = h.scaleLocked().Upper(), h.version
+	return h.meter.weight
 }
 
 // scaleOfLocked returns the scale for estimates of a view of h.
 func (h *History) scaleOfLocked(s *state) calibrate.Scale {
 	scale := s.scale()
-	scale.Prior = h.prior
+	scale.Prior = h.meter.prior
 	if scale.Known == nil {
 		scale.Overhead = h.assumedOverheadLocked()
 	}
@@ -332,8 +332,8 @@ func (h *History) scaleOfLocked(s *state) calibrate.Scale {
 // request. The snapshot is nil if there is none, or if an entry that it shows has since
 // left the view.
 func (h *History) lastSentLocked() (*Snapshot, int) {
-	if h.sent == nil {
+	if h.meter.sent == nil {
 		return nil, 0
 	}
-	return h.sent, clampInt(h.known().cal.Tokens)
+	return h.meter.sent, clampInt(h.known().cal.Tokens)
 }
