@@ -1,7 +1,6 @@
 package layers_test
 
 import (
-	"bytes"
 	"fmt"
 	"go/types"
 	"maps"
@@ -21,8 +20,8 @@ var layerExceptions = map[string]string{
 	"restore.go newHistory": "Restore begins as New does, with the default strategy",
 }
 
-// A file uses only names of its own layer and of lower layers. ARCHITECTURE.md lists the
-// layers, lowest first, and the places where types may be named freely.
+// A file uses only names of its own layer and of lower layers. root.md lists the
+// layers, lowest first; ARCHITECTURE.md says where types may be named freely.
 //
 // Methods of interfaces and fields belong to the file that declares them. There is no
 // exception for the interfaces of Options, such as CompactionStrategy: a lower layer has
@@ -33,11 +32,11 @@ var layerExceptions = map[string]string{
 // has put into a field or passed as an argument, or calls through an interface of a lower
 // layer.
 func TestLayers(t *testing.T) {
-	layers := readLayers(t, "", "layers")
+	layers := readLayers(t, "", "root.md")
 	pkg := loadPackage(t, "")
 	for _, file := range pkg.files() {
 		if _, ok := layers[file]; !ok {
-			assert.Equal(t, "history.go", file, "%s is in no layer; add it to the list between the <!-- layers --> marks in ARCHITECTURE.md", file)
+			assert.Equal(t, "history.go", file, "%s is in no layer; add it to the list in internal/layers/root.md", file)
 		}
 	}
 	unused := maps.Clone(layerExceptions)
@@ -138,16 +137,12 @@ func TestLayers_Refuses(t *testing.T) {
 }
 
 // readLayers returns the number of the layer of each file in a folder, from 1 on.
-// ARCHITECTURE.md has the layers between two marks, as a numbered list. Each file name in
-// backquotes, up to the next number, is in the layer.
-func readLayers(t *testing.T, folder, mark string) map[string]int {
+// The file with that name has the layers, as a numbered list. Each file name in backquotes, up
+// to the next number, is in the layer.
+func readLayers(t *testing.T, folder, name string) map[string]int {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	list, err := os.ReadFile(name)
 	require.NoError(t, err)
-	_, list, ok := bytes.Cut(page, []byte("<!-- "+mark+" -->\n"))
-	require.True(t, ok)
-	list, _, ok = bytes.Cut(list, []byte("<!-- end of "+mark+" -->\n"))
-	require.True(t, ok)
 	layers := map[string]int{}
 	n := 0
 	for line := range strings.Lines(string(list)) {

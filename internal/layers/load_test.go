@@ -132,6 +132,7 @@ func loadSources(t *testing.T, sources map[string]string) *loaded {
 	require.NoError(t, err)
 	l := &loaded{fset: token.NewFileSet(), info: &types.Info{
 		Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{},
 	}}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		f, err := parser.ParseFile(l.fset, name, sources[name], 0)

@@ -27,10 +27,10 @@ func formatOf(file string) string {
 // A file of wire uses only its own layer and lower layers, and no file of a format uses
 // another format.
 func TestLayers_Wire(t *testing.T) {
-	layers := readLayers(t, "wire", "wire layers")
+	layers := readLayers(t, "wire", "wire.md")
 	pkg := loadPackage(t, "wire")
 	for _, file := range pkg.files() {
-		assert.Positive(t, layers[file], "%s is in no layer; add it to the list between the <!-- wire layers --> marks in ARCHITECTURE.md", file)
+		assert.Positive(t, layers[file], "%s is in no layer; add it to the list in internal/layers/wire.md", file)
 	}
 	for _, fault := range pkg.layerFaults(layers, nil) {
 		t.Error(fault)

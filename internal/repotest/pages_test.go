@@ -124,10 +124,9 @@ func TestPages_NamesExist(t *testing.T) {
 	testIn := regexp.MustCompile("`(\\w+)` in `([\\w/]+_test\\.go)`")
 	file := regexp.MustCompile(`^[\w*./-]+\.(go|md|sh|txt)$`)
 	exported := regexp.MustCompile(`(^|[^\w"{$-])([A-Z]\w+)`)
-	layers := regexp.MustCompile(`(?s)<!-- wire layers -->.*<!-- end of wire layers -->`) // TestLayers_Wire compares these
 	found := map[string]int{}
 	for _, page := range r.pages {
-		text := layers.ReplaceAllString(anyBlock.ReplaceAllString(r.text[page], ""), "")
+		text := anyBlock.ReplaceAllString(r.text[page], "")
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
 			if path, anchor, _ := strings.Cut(m[1], "#"); !strings.Contains(path, ":") {
 				found["links"]++
