@@ -88,7 +88,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	})
 	h.mu.Lock()
 	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
-		h.prepareLocked()
+		h.prepare()
 	}
 	now := h.scaleLocked()
 	weight, refused := now.Upper(), now.Weigh(at.raw())
@@ -220,7 +220,7 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	case int64(room) >= h.meter.marks.limit:
 		return 0
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.meter.named = room
 	h.updateMarksLocked()
 	return f.Limit

@@ -464,7 +464,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
 	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits.Window)
-	r.PrefixKept, r.PrefixEnd, again = h.prefixLocked()
+	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
 

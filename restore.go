@@ -164,7 +164,7 @@ func (l *loader) settle() (err error) {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
-		h.newVersionLocked()
+		h.newVersion()
 		results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, h.ident.text(reason))
 		for _, e := range results {
 			h.pushLocked(e, nil)

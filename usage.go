@@ -76,7 +76,7 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := h.ownsLocked(at); err != nil {
 		return nil, err
 	}
-	h.sentLocked(at)
+	h.setSent(at)
 	h.answered(at)
 	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil
@@ -106,7 +106,7 @@ func (h *History) warnOfUsage(at *Snapshot, u Usage, cause error) {
 func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 	model := at.known().model
 	tokens = max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)
-	h.newVersionLocked()
+	h.newVersion()
 	last := h.known().learned.of(model)
 	if model == h.known().model {
 		last = h.known().cal
