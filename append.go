@@ -227,9 +227,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	}
 	h.calls, h.last = j.open, j.last
 	h.lastAppend = j.at
-	if e := h.newestMessage(); e == nil || e.id != h.talk.failed {
-		h.talk.failed = 0
-	}
+	h.talk.note(h.newestMessage(), false)
 	h.updateChargeLocked()
 	return j.last, nil
 }
@@ -340,7 +338,7 @@ func (h *History) joiningLocked() joining {
 		exchangeTurn: newestTurn(h.list),
 		hasList:      len(h.list) > 0,
 		run:          -1,
-		failed:       h.hasFailed(),
+		failed:       h.talk.hasFailed(h.newestMessage()),
 	}
 	j.tools = j.hasList && h.list[len(h.list)-1].tools
 	return j
@@ -371,8 +369,7 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	case role == RoleTool:
 		return j.pair(batch, i)
 	case j.open.openCalls() > 0:
-		k := j.open.firstOpen()
-		return i, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+		return i, j.open.openFault()
 	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
 		!allowed:
 		return i, &RoleError{Attempted: role, Previous: j.newest}

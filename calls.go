@@ -191,10 +191,10 @@ func (c *calls) reopen(answered []int) {
 	}
 }
 
-// firstOpen returns the first open call. There must be one.
-func (c *calls) firstOpen() *call {
+// openFault returns the error of a message that may not follow while calls are open. One must be.
+func (c *calls) openFault() error {
 	i, _ := c.find("", "")
-	return &c.list[i]
+	return &PairError{Err: ErrOpenCalls, CallID: c.list[i].id, Name: c.list[i].name}
 }
 
 // pairByID finds the call that each result with an ID in e answers, marks it as

@@ -12,7 +12,7 @@ import (
 // snapshot is never nil, not even when there is an error. [History.Do] does this, sends
 // the snapshot and appends the answer.
 func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
-	defer func() { h.setFailed(err) }()
+	defer func() { h.failed(err) }()
 	var tooLong error
 	for range maxRounds {
 		r, err = h.CompactIfNeeded(ctx)
@@ -34,7 +34,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	}
 	h.prepare()
 	if !r.Fits || h.fitsLocked() && !h.closed {
-		h.talk.failed = 0 // another request is made
+		h.talk.note(nil, false) // another request is made
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false

@@ -49,7 +49,7 @@ func (h *History) Decisions() ([]byte, error) {
 	h.mu.Lock()
 	p := h.pictureLocked()
 	sent := h.answers
-	if s := h.talk.sending; s != nil && !sent.known {
+	if s := h.talk.waits(); s != nil && !sent.known {
 		sent = s.view
 	}
 	sent.open = !h.bindsLocked(sent)

@@ -61,13 +61,13 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	}
 	ctx, err = h.callerContext(ctx)
 	if err == nil {
-		ctx, err = h.talk.answering.enter(ctx)
+		ctx, err = h.answering.enter(ctx)
 	}
 	if err == nil {
-		err = h.talk.answering.take(ctx, h.done, notSent)
+		err = h.answering.take(ctx, h.done, notSent)
 	}
 	if err != nil {
-		h.setFailed(err)
+		h.failed(err)
 		return Reply{}, err
 	}
 	a := &answer{h: h, send: send}
@@ -97,13 +97,14 @@ const (
 // maxPauses is how often Do sends a paused answer back.
 const maxPauses = 8
 
-// An answer is one call of Do. It holds the History's slot for answers.
+// An answer is one call of Do, which holds the History's slot for answers, or of AppendReply.
 type answer struct {
 	h       *History
-	send    Send
-	reply   Reply // what send returned last
-	first   ID    // of the entries that were taken out of the queue for it; 0: none
-	asked   ID    // the newest message of the request
+	send    Send     // nil: AppendReply
+	reply   Reply    // what send returned last
+	first   ID       // of the entries that were taken out of the queue for it; 0: none
+	asked   ID       // the newest message of the request
+	sent    *sending // the request
 	reports []Report
 
 	paused ID    // the end of the view, if that is a paused answer which the next one continues; 0: it is not
@@ -119,14 +120,13 @@ var errGoroutineEnded = errors.New("convo: send ended its goroutine")
 
 // release frees the slot for answers. err is the error of Do.
 func (a *answer) release(err error) {
-	h := a.h
-	h.mu.Lock()
-	h.talk.sending = nil
-	if e := h.newestMessage(); err != nil && !isTooLarge(err) && e != nil && e.id == a.asked {
-		h.talk.failed = e.id
-	}
-	h.mu.Unlock()
-	h.talk.answering.release()
+	a.h.locked(func() {
+		a.h.talk.wait(nil)
+		if e := a.h.newestMessage(); err != nil && !isTooLarge(err) && e != nil && e.id == a.asked {
+			a.h.talk.note(e, true)
+		}
+	})
+	a.h.answering.release()
 }
 
 // run sends the request and appends the answer, and goes on with it while it is paused.
@@ -134,14 +134,15 @@ func (a *answer) run(ctx context.Context) error {
 	if err := a.check(); err != nil {
 		return err
 	}
-	marked, cancel := context.WithCancelCause(a.h.talk.answering.mark(ctx))
+	marked, cancel := context.WithCancelCause(a.h.answering.mark(ctx))
 	defer cancel(nil)
 	for {
 		at, err := a.request(ctx, marked, cancel)
 		if at == nil || err != nil {
 			return err
 		}
-		if goesOn, err := a.append(at); !goesOn || err != nil {
+		goesOn, err := a.append(at)
+		if !goesOn || err != nil {
 			return err
 		}
 	}
@@ -160,7 +161,8 @@ func (a *answer) request(ctx, marked context.Context, cancel context.CancelCause
 		if err = a.call(marked, at); err == nil {
 			return at, nil
 		}
-		if again, err := a.recover(ctx, at, err, &n); !again {
+		again, err := a.recover(ctx, at, err, &n)
+		if !again {
 			return nil, err
 		}
 	}
@@ -200,7 +202,8 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 			}
 		}
 	}
-	if a.report(r); !again {
+	a.report(r)
+	if !again {
 		err = withEnd(ctx, err)
 	}
 	return again, err
@@ -219,33 +222,19 @@ func (a *answer) all() Reply {
 
 // check delivers the queue, and returns an error if no answer may be appended.
 func (a *answer) check() error {
-	a.h.mu.Lock()
-	defer a.h.mu.Unlock()
-	if a.h.endedLocked() {
-		return ErrClosed
-	}
-	if n := a.h.deliverLocked(); n > 0 {
-		a.first = a.h.list[len(a.h.list)-n].id
-	}
-	if a.h.isPaused() {
-		a.paused = a.h.newestID()
-	}
-	if e := a.h.newestMessage(); e != nil {
-		a.asked = e.id
-	}
-	return a.h.answerFaultLocked()
-}
-
-// answerFaultLocked returns the error that an assistant message would get now.
-func (h *History) answerFaultLocked() error {
-	if h.calls.openCalls() > 0 {
-		k := h.calls.firstOpen()
-		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
-	}
-	if prev := h.newestRole(); !h.isPaused() && !h.opts.Roles.allows(prev, RoleAssistant) {
-		return &RoleError{Attempted: RoleAssistant, Previous: prev}
-	}
-	return nil
+	h := a.h
+	return h.ifOpen(func() error {
+		if n := h.deliverLocked(); n > 0 {
+			a.first = h.list[len(h.list)-n].id
+		}
+		if h.isPaused() {
+			a.paused = h.newestID()
+		}
+		if e := h.newestMessage(); e != nil {
+			a.asked = e.id
+		}
+		return h.answerFault(&h.opts.Roles)
+	})
 }
 
 // prepare returns the snapshot to send, and records that it is being sent. It returns nil
@@ -253,7 +242,8 @@ func (h *History) answerFaultLocked() error {
 func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*Snapshot, error) {
 	for {
 		at, r, err := a.h.Prepare(ctx)
-		if a.report(r); r.PrefixKept < 1 && !slices.ContainsFunc(a.reports, func(r Report) bool { return r.PrefixKept < 1 }) {
+		a.report(r)
+		if isLost := func(r Report) bool { return r.PrefixKept < 1 }; isLost(r) && !slices.ContainsFunc(a.reports, isLost) {
 			a.reports = append(a.reports, r)
 		}
 		if err != nil {
@@ -262,7 +252,8 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 		if ctx.Err() != nil {
 			return nil, errorf("%s: %w", notSent, causeOf(ctx))
 		}
-		switch ok, err := a.begin(at, cancel); {
+		ok, err := a.begin(at, cancel)
+		switch {
 		case err != nil:
 			return nil, err
 		case ok:
@@ -277,29 +268,31 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 // taken back since it was made, Reload has brought in other entries, it is for another
 // model, or it does not fit the limits in force.
 func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
-	a.h.mu.Lock()
-	defer a.h.mu.Unlock()
-	if a.h.endedLocked() {
-		return false, ErrClosed
-	}
-	if a.paused != 0 && a.h.newestID() != a.paused {
-		if a.paused = 0; a.pauses > 0 {
-			a.h.talk.sending = nil
-			a.reply.Queued = a.h.deliverLocked()
-			return false, nil
+	h := a.h
+	err = h.ifOpen(func() error {
+		if a.paused != 0 && h.newestID() != a.paused {
+			a.paused = 0
+			if a.pauses > 0 {
+				h.talk.wait(nil)
+				a.reply.Queued = h.deliverLocked()
+				return nil
+			}
 		}
-	}
-	if a.h.newestID() != at.newestID() || at.version < a.h.reloaded || a.h.known().model != at.Model() || !a.h.fitsLocked() {
-		return false, nil
-	}
-	if err := a.h.answerFaultLocked(); err != nil {
-		return false, err
-	}
-	if e := at.newestMessage(); e != nil {
-		a.asked = e.id
-	}
-	a.h.talk.sending = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
-	return true, nil
+		if h.newestID() != at.newestID() || h.ownsLocked(at) != nil || h.known().model != at.Model() || !h.fitsLocked() {
+			return nil
+		}
+		if err := h.answerFault(&h.opts.Roles); err != nil {
+			return err
+		}
+		if e := at.newestMessage(); e != nil {
+			a.asked = e.id
+		}
+		a.sent = &sending{last: at.newestID(), first: a.first, view: viewSent(at), cancel: cancel}
+		h.talk.wait(a.sent)
+		ok = true
+		return nil
+	})
+	return ok, err
 }
 
 // report keeps a report, unless nothing was done or attempted.
@@ -318,59 +311,9 @@ func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
 	}
 	a.reply = before // if send panics
 	a.reply, err = a.send(ctx, at)
-	a.reply.IDs, a.reply.Queued = nil, 0
+	a.reply.IDs, a.reply.Queued, a.reply.Reports = nil, 0, nil
 	if err != nil && a.pauses > 0 {
 		a.reply.Stop = StopPause
 	}
 	return err
-}
-
-// append records the usage of the request that was made of the snapshot, and
-// appends the answer. It reports whether the answer is paused and goes on.
-func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
-	h := a.h
-	batch, err := h.newAnswer(at, &a.reply)
-	if err != nil {
-		return false, err
-	}
-	if a.paused != 0 && len(batch) > 0 {
-		batch[0].goesOn = true
-	}
-	var cut *Report
-	defer func() {
-		if cut != nil {
-			h.deliver(*cut)
-		}
-	}()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return false, ErrClosed
-	case len(batch) == 0:
-		h.talk.sending = nil
-		h.setFailedLocked()
-		a.reply.Queued = h.deliverLocked()
-		return false, nil
-	case !h.isAnswerDue():
-		return false, &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
-	}
-	if cut, err = h.appendAnswerLocked(at, batch, &a.reply); err != nil {
-		return false, err
-	}
-	if cut != nil {
-		a.report(cut.clone())
-	}
-	if !h.isPaused() || a.pauses == maxPauses {
-		h.talk.sending = nil
-		a.reply.Queued = h.deliverLocked()
-		return false, nil
-	}
-	next := *h.talk.sending
-	next.last, next.first = h.newestID(), 0
-	h.talk.sending = &next // so that the queue waits
-	a.before, a.first, a.paused = a.all(), 0, h.newestID()
-	a.pauses++
-	a.reply = Reply{Stop: StopPause}
-	return true, nil
 }

@@ -51,6 +51,7 @@ import (
 // the view. Entries that left are freed, unless a kept snapshot or report shares memory.
 type History struct {
 	setup
+	slots
 	done chan struct{} // closed by Close
 
 	refusals refusals // has a lock of its own, which is taken first
@@ -174,7 +175,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 			direct:     isDirect(o.Strategy),
 			compacted:  noVersion,
 		},
-		talk:     talk{answering: newSlot(), running: newSlot()},
+		slots:    slots{answering: newSlot(), running: newSlot()},
 		recorder: recorder{saving: newSlot()},
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
@@ -216,6 +217,23 @@ func (h *History) isClosed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.endedLocked()
+}
+
+// locked calls f with the lock held.
+func (h *History) locked(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+// ifOpen calls f with the lock held, or returns ErrClosed if h is closed.
+func (h *History) ifOpen(f func() error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	return f()
 }
 
 // Logger returns Options.Logger, or a logger that discards everything.
@@ -308,7 +326,7 @@ func (h *History) Close() error {
 			close(h.done)
 		}
 	}
-	f, s := h.compactor.current, h.talk.sending
+	f, s := h.compactor.current, h.talk.waits()
 	h.mu.Unlock()
 	if f != nil {
 		f.cancel(ErrClosed)

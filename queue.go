@@ -1,5 +1,7 @@
 package convo
 
+import "slices"
+
 // Queue accepts user messages that arrive while the model or its tools are working, and
 // appends them as soon as a user message is allowed: when no call is open and the
 // [RolePolicy] allows one. Queued messages are appended in order, after the batch that
@@ -34,10 +36,8 @@ func (h *History) Queue(msgs ...Message) error {
 	if len(more) == 0 {
 		return nil
 	}
-	h.queue = append(h.queue, more...)
-	h.requeued++
-	h.snap = nil // the version stays: the next request is the same
-	if !h.awaitsAnswer() || h.hasFailed() {
+	h.requeue(append(h.queue, more...))
+	if !h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage()) {
 		h.deliverLocked()
 	}
 	return nil
@@ -54,22 +54,21 @@ func (h *History) Unqueue() []Message {
 	for i := range h.queue {
 		msgs[i] = h.queue[i].msg.clone()
 	}
-	h.queue, h.snap = nil, nil
-	h.requeued++
+	h.requeue(nil)
 	return msgs
 }
 
 // newQueued copies, checks and counts messages for the queue. It runs caller-supplied
 // code, so no lock may be held.
-func (h *History) newQueued(msgs []Message) ([]*queued, error) {
-	batch, err := h.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
+func (s *setup) newQueued(msgs []Message) ([]*queued, error) {
+	batch, err := s.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*queued, len(batch))
 	for i, a := range batch {
-		if h.opts.Key != nil && a.msg.Key == "" {
-			if err := h.name(&a.msg); err != nil {
+		if s.opts.Key != nil && a.msg.Key == "" {
+			if err := s.name(&a.msg); err != nil {
 				return nil, atIndex(err, i)
 			}
 		}
@@ -84,61 +83,86 @@ func (s *state) awaitsAnswer() bool {
 	return newest == RoleUser || newest == RoleTool
 }
 
+// setQueue makes list the queue. The version stays, since the next request is the same.
+func (v *view) setQueue(list []*queued) { v.queue, v.snap = list, nil }
+
+// requeue is setQueue for a change that Decisions must tell.
+func (v *view) requeue(list []*queued) {
+	v.setQueue(list)
+	v.requeued++
+}
+
+// takesUser reports whether a user message may follow. failed says that the request of the
+// newest message has failed.
+func (v *view) takesUser(roles *RolePolicy, failed bool) bool {
+	return v.calls.openCalls() == 0 && (failed || roles.allows(v.newestRole(), RoleUser))
+}
+
+// awaitsNext reports whether another request is to be made: no call is open, and the newest
+// message awaits an answer or, if paused is true, is a paused answer.
+func (v *view) awaitsNext(paused bool) bool {
+	return v.calls.openCalls() == 0 && (v.awaitsAnswer() || paused && v.isPaused())
+}
+
+// isOpen reports whether a call of the entry head, the newest one with calls, is open.
+func (v *view) isOpen(head ID, callID string) bool {
+	_, err := v.calls.find(callID, "")
+	return err == nil && v.calls.head == head
+}
+
+// onlyOpen returns the results in a batch whose calls are open. It returns an error if the
+// entry head no longer begins the newest exchange.
+func (v *view) onlyOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
+	if v.calls == nil || v.calls.head != head {
+		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
+	}
+	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
+		return !v.isOpen(head, a.msg.Parts[0].(ToolResult).CallID)
+	}), nil
+}
+
+// answerFault returns the error that an assistant message would get now.
+func (v *view) answerFault(roles *RolePolicy) error {
+	if v.calls.openCalls() > 0 {
+		return v.calls.openFault()
+	}
+	if prev := v.newestRole(); !v.isPaused() && !roles.allows(prev, RoleAssistant) {
+		return &RoleError{Attempted: RoleAssistant, Previous: prev}
+	}
+	return nil
+}
+
 // deliverLocked appends the queue if a user message may follow now, and returns
-// how many messages it appended. After a paused answer, the queue waits for its rest.
+// how many messages it appended.
 func (h *History) deliverLocked() int {
-	n := len(h.queue)
-	if n == 0 || h.isAnswerDue() || h.isPaused() || !h.takesUser() {
+	if !h.talk.mayDeliver(&h.view, &h.opts.Roles) {
 		return 0
 	}
-	batch := make([]pendingEntry, n)
-	for i, q := range h.queue {
+	list := h.queue
+	batch := make([]pendingEntry, len(list))
+	for i, q := range list {
 		batch[i] = pendingEntry{entry: &entry{msg: q.msg, tokens: q.tokens}, pin: q.pin, row: i > 0}
 	}
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
 	if h.recorder.log != nil {
-		for i, q := range h.queue {
+		for i, q := range list {
 			h.recorder.log.delivered[batch[i].id] = q
 		}
 	}
-	h.queue = nil
-	return n
+	h.setQueue(nil)
+	return len(list)
 }
 
-// takesUser reports whether a user message may follow.
-func (h *History) takesUser() bool {
-	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
-}
-
-// hasFailed reports whether the newest message is a user message or a result whose request has
-// failed, so that a user message may follow it under every policy.
-func (h *History) hasFailed() bool {
-	e := h.newestMessage()
-	return e != nil && e.id == h.talk.failed && e.msg.Role != RoleAssistant && h.talk.sending == nil
-}
-
-// setFailed takes note that a request that ends with the newest message has ended with err. A
-// nil error is none. If err says that the conversation does not fit, it would not fit with
-// another message either, and nothing is noted.
-func (h *History) setFailed(err error) {
+// failed records that a request that ends with the newest message has ended with err. A nil
+// error is none. If err says that the conversation does not fit, it would not fit with another
+// message either, and nothing is recorded.
+func (h *History) failed(err error) {
 	if err == nil || isTooLarge(err) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.setFailedLocked()
-}
-
-func (h *History) setFailedLocked() {
-	if e := h.newestMessage(); e != nil {
-		h.talk.failed = e.id
-	}
-}
-
-// isAnswerDue reports whether a Do is waiting for an answer that may still
-// be appended.
-func (h *History) isAnswerDue() bool {
-	return h.talk.sending != nil && h.talk.sending.last == h.newestID()
+	h.talk.note(h.newestMessage(), true)
 }

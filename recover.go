@@ -40,9 +40,7 @@ import (
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	defer func() {
 		if !retry {
-			h.mu.Lock()
-			h.setFailedLocked()
-			h.mu.Unlock()
+			h.locked(func() { h.talk.note(h.newestMessage(), true) })
 		}
 	}()
 	if cause == nil {

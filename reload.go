@@ -202,9 +202,6 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	m.recountLocked()
 	h.setSpilledLocked(maps.Clone(h.spills.spilled))
 	h.id = newIdentity(h.ident.counter, t.id, "")
-	if h.talk.sending != nil {
-		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
-	}
 	adopted := h.known().model == "" && len(h.known().learned) == 0
 	if adopted {
 		if t.meter.chosen && !h.meter.chosen {
@@ -233,14 +230,18 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
 		h.newVersion() // what h has learned is not stored
 	}
-	answers, failed := h.answers, h.talk.failed
+	answers, talked := h.answers, h.talk
 	m.appendLocked()
 	h.answers = answers // no answer to it was appended
-	if r, ok := m.again[failed]; ok {
-		h.talk.failed = r.is.id
-	} else if failed <= m.base {
-		h.talk.failed = failed
-	}
+	h.talk.renumber(talked, func(id ID) ID {
+		switch r, again := m.again[id]; {
+		case again:
+			return r.is.id
+		case id <= m.base:
+			return id
+		}
+		return 0
+	})
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
@@ -251,7 +252,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.queue, h.snap = append(kept, m.queued...), nil
 	}
 	h.updateChargeLocked()
-	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.hasFailed()) {
+	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage())) {
 		h.deliverLocked()
 	}
 }

@@ -116,61 +116,56 @@ func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 		return r, ErrClosed
 	}
 	defer func() {
-		if _, stale := err.(*StaleError); !stale { // the message that was asked is gone
-			h.setFailed(err)
+		if !isStale(err) { // the message that was asked is gone
+			h.failed(err)
 		}
 	}()
 	r.IDs, r.Queued, r.Reports = nil, 0, nil
-	given := r
-	if err := h.checkAnswered(at); err != nil {
-		return given, err
+	a := &answer{h: h, reply: r}
+	if err := h.ifOpen(func() error { return a.mayAppendLocked(at, nil) }); err != nil {
+		return r, err
 	}
-	batch, err := h.newAnswer(at, &r)
-	if err != nil {
-		return given, err
+	if _, err := a.append(at); err != nil {
+		return r, err
 	}
-	cut, err := h.appendReply(at, batch, &r)
-	if cut != nil {
-		h.deliver(*cut)
-	}
-	if err != nil {
-		return given, err
-	}
-	return r, h.faultOf(context.Background(), &r)
+	a.reply.Reports = a.reports
+	return a.reply, a.reply.fault(context.Background(), h.Snapshot)
 }
 
-func (h *History) appendReply(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return nil, ErrClosed
+// append records the usage of the answer to a request made of the snapshot, and appends the
+// answer. It reports whether the answer is paused and goes on.
+func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
+	batch, err := a.batch(at)
+	if err != nil {
+		return false, err
 	}
-	if err := h.checkAnsweredLocked(at); err != nil {
-		return nil, err
-	}
-	if len(batch) > 0 {
-		batch[0].goesOn = at.isPaused() && at.newestID() == h.newestID()
-		if cut, err = h.appendAnswerLocked(at, batch, r); err != nil {
-			return nil, err
+	var cut *Report
+	err = a.h.ifOpen(func() (err error) {
+		if err = a.mayAppendLocked(at, batch); err == nil && len(batch) > 0 {
+			cut, err = a.appendLocked(at, batch)
 		}
-	} else {
-		h.setFailedLocked()
-	}
+		if err == nil {
+			goesOn = a.endLocked(len(batch) == 0)
+		}
+		return err
+	})
 	if cut != nil {
-		r.Reports = []Report{cut.clone()}
+		a.h.deliver(*cut)
+		a.report(cut.clone())
 	}
-	r.Queued = h.deliverLocked()
-	return cut, nil
+	return goesOn, err
 }
 
-// checkAnswered returns an error if no answer to a request made of at may be appended.
-func (h *History) checkAnswered(at *Snapshot) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.checkAnsweredLocked(at)
-}
-
-func (h *History) checkAnsweredLocked(at *Snapshot) error {
+// mayAppendLocked returns an error if the batch of an answer to a request made of the snapshot
+// may not be appended.
+func (a *answer) mayAppendLocked(at *Snapshot, batch []pendingEntry) error {
+	h := a.h
+	if a.send != nil {
+		if len(batch) > 0 && !h.talk.waits().isFor(h.newestID()) {
+			return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
+		}
+		return nil
+	}
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
@@ -180,9 +175,52 @@ func (h *History) checkAnsweredLocked(at *Snapshot) error {
 	return nil
 }
 
-// newAnswer records the usage of an answer to a request made of the snapshot at, and
-// returns its messages as a batch.
-func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
+// appendLocked appends the batch of an answer to a request made of the snapshot. It returns a
+// report of what was cut in it, or nil.
+func (a *answer) appendLocked(at *Snapshot, batch []pendingEntry) (cut *Report, err error) {
+	h, r := a.h, &a.reply
+	batch[0].goesOn = at.isPaused() && at.newestID() == h.newestID()
+	was := h.expect(viewSent(at))
+	h.answered(at)
+	if _, err := h.appendLocked(batch); err != nil {
+		h.expect(was)
+		return nil, err
+	}
+	h.talk.answered(r.ParamTools)
+	r.Messages, r.IDs = make([]Message, len(batch)), make([]ID, len(batch))
+	for i, e := range batch {
+		r.Messages[i], r.IDs[i] = e.given(), e.id
+	}
+	return h.reportCutsLocked(batch), nil
+}
+
+// endLocked ends the request whose answer was appended, and delivers the queue. It reports
+// true, and Do goes on waiting, if the answer is paused.
+func (a *answer) endLocked(isEmpty bool) (goesOn bool) {
+	h := a.h
+	newest := h.newestID()
+	switch {
+	case a.send == nil:
+	case !isEmpty && h.isPaused() && a.pauses < maxPauses:
+		a.before, a.first, a.paused = a.all(), 0, newest
+		a.pauses++
+		a.reply = Reply{Stop: StopPause}
+		h.talk.wait(&sending{last: newest, view: a.sent.view, cancel: a.sent.cancel}) // so that the queue waits
+		return true
+	default:
+		h.talk.wait(nil)
+	}
+	if isEmpty {
+		h.talk.note(h.newestMessage(), true)
+	}
+	a.reply.Queued = h.deliverLocked()
+	return false
+}
+
+// batch records the usage of the answer to a request made of the snapshot, and returns its
+// messages as a batch.
+func (a *answer) batch(at *Snapshot) ([]pendingEntry, error) {
+	h, r := a.h, &a.reply
 	if r.Usage != (Usage{}) {
 		if err := h.RecordUsage(at, r.Usage); err != nil && err != ErrClosed {
 			h.warnOfUsage(at, r.Usage, err)
@@ -197,34 +235,16 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 		prev = m.Role
 	}
 	batch, err := h.newMessages(nil, r.Messages)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = h.cutLong(batch)
 	}
-	if err := h.cutLong(batch); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if n := len(batch); n > 0 && r.Stop == StopPause {
 		batch[n-1].marks.set(paused, true)
 	}
 	return batch, nil
-}
-
-// appendAnswerLocked appends the batch of an answer, and says in r how it was appended. It
-// returns the report of what was cut in it, if anything was.
-func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
-	before := h.answers
-	h.answers = viewSent(at)
-	h.answered(at)
-	h.talk.paramTools = r.ParamTools
-	if _, err := h.appendLocked(batch); err != nil {
-		h.answers = before
-		return nil, err
-	}
-	r.Messages, r.IDs = make([]Message, len(batch)), make([]ID, len(batch))
-	for i, e := range batch {
-		r.Messages[i], r.IDs[i] = e.given(), e.id
-	}
-	return h.reportCutsLocked(batch), nil
 }
 
 // An AnswerError says that a loop cannot go on from an answer, because it was cut off
@@ -265,15 +285,14 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("convo: the answer %s (%s); %s", fault, why, remedy)
 }
 
-// faultOf returns an *AnswerError if a loop cannot go on from an answer that was appended,
-// and nil otherwise.
-func (h *History) faultOf(ctx context.Context, r *Reply) error {
+// fault returns an *AnswerError if a loop cannot go on from an answer that was appended, and
+// nil otherwise. now returns the view.
+func (r *Reply) fault(ctx context.Context, now func() *Snapshot) error {
 	if r.CutOff == nil && (r.Stop == StopPause && len(r.Messages) > 0 || r.saysAnything()) {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	e := &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: h.newestRole() == RoleAssistant && !h.isPaused(), open: h.calls.openCalls() > 0}
+	at := now()
+	e := &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: at.newestRole() == RoleAssistant && !at.isPaused(), open: len(at.OpenCalls()) > 0}
 	if ctx.Err() != nil {
 		e.cause = causeOf(ctx)
 	}

@@ -159,7 +159,7 @@ func (l *loader) isUnfinished() bool {
 func (l *loader) settle() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h := l.h
-	h.setFailedLocked() // whoever made the request is gone
+	h.talk.note(h.newestMessage(), true) // whoever made the request is gone
 	switch {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():

@@ -97,7 +97,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.setFailedLocked()
+	h.talk.note(h.newestMessage(), true)
 	h.updateChargeLocked()
 	return h, nil
 }
@@ -609,10 +609,11 @@ func (r *resumer) appendTail(h *History) error {
 		}
 		return nil
 	}
+	takesUser := func() bool { return h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) }
 	var early []Message
 	for i := 0; i < len(r.tail); i++ {
 		m, from := r.tail[i], i
-		if queue[m.Key] && (len(early) > 0 || !delivered && !h.takesUser()) {
+		if queue[m.Key] && (len(early) > 0 || !delivered && !takesUser()) {
 			early = append(early, m)
 			continue
 		}
@@ -622,7 +623,7 @@ func (r *resumer) appendTail(h *History) error {
 		if err := add(r.tail[from : i+1]...); err != nil {
 			return err
 		}
-		if len(early) > 0 && h.takesUser() {
+		if len(early) > 0 && takesUser() {
 			for _, m := range early {
 				if err := add(m); err != nil {
 					return err

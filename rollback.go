@@ -325,14 +325,14 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	} else if h.endedLocked() {
 		return nil, ErrClosed
 	}
-	if h.talk.sending != nil {
+	if h.talk.waits() != nil {
 		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
 	n := 0
 	if id > 0 {
 		n = firstAfter(h.list, id-1)
 	}
-	rest := &History{setup: setup{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens}, view: view{state: h.state}, talk: talk{failed: h.talk.failed}}
+	rest := &History{setup: setup{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens}, view: view{state: h.state}, talk: h.talk}
 	rest.maxResult.Store(h.maxResult.Load())
 	rest.cutTail(n, true)
 	rest.calls = callsOf(rest.list)
@@ -394,19 +394,20 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 	h.queue = append(queued, h.queue...)
 	h.updateChargeLocked()
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
-		next := *h.talk.sending
+		next := *h.talk.waits()
 		next.first = h.list[len(h.list)-k].id
-		h.talk.sending = &next
+		h.talk.wait(&next)
 	}
 }
 
 // deliveredForSendLocked returns the messages that the waiting Do delivered from the
 // queue, if they are at the end of the view, or nil if anything follows them.
 func (h *History) deliveredForSendLocked() (list []*queued) {
-	if h.talk.sending == nil || h.talk.sending.first == 0 {
+	s := h.talk.waits()
+	if s == nil || s.first == 0 {
 		return nil
 	}
-	for _, e := range h.list[firstAfter(h.list, h.talk.sending.first-1):] {
+	for _, e := range h.list[firstAfter(h.list, s.first-1):] {
 		if e.msg.Role != RoleUser {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,17 +116,15 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 // or append a user message after the last answer.
 func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
-		r, err := h.newRunner(ctx, send, o)
-		if err != nil {
-			h.setFailed(err)
+		r := &runner{h: h, send: send, tools: slices.Clone(o.Tools)}
+		if err := r.start(ctx, o); err != nil {
+			h.failed(err)
 			yield(Reply{}, err)
 			return
 		}
 		for {
 			reply, done, err := r.step()
-			if err != nil {
-				h.setFailed(err)
-			}
+			h.failed(err)
 			if done || !yield(reply, err) || err != nil {
 				return
 			}
@@ -146,50 +145,42 @@ type runner struct {
 	paused   bool // the newest answer is paused
 }
 
-// newRunner checks the arguments of Steps, and sets the tools.
-func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runner, error) {
+// start checks the arguments of Steps, and sets the tools.
+func (r *runner) start(ctx context.Context, o RunOptions) (err error) {
 	switch {
-	case send == nil:
-		return nil, &ValueError{Name: "the send given to Run", Want: "a function that calls a model"}
+	case r.send == nil:
+		return &ValueError{Name: "the send given to Run", Want: "a function that calls a model"}
 	case o.Parallel < 0:
-		return nil, &ValueError{Name: "RunOptions.Parallel", Value: o.Parallel, Want: "0 or more"}
+		return &ValueError{Name: "RunOptions.Parallel", Value: o.Parallel, Want: "0 or more"}
 	case o.MaxRequests < 0:
-		return nil, &ValueError{Name: "RunOptions.MaxRequests", Value: o.MaxRequests, Want: "0 or more"}
+		return &ValueError{Name: "RunOptions.MaxRequests", Value: o.MaxRequests, Want: "0 or more"}
 	}
-	ctx, err := h.callerContext(ctx)
+	r.parallel, r.max = max(o.Parallel, 1), cmp.Or(o.MaxRequests, defaultMaxRequests)
+	if r.ctx, err = r.h.callerContext(ctx); err == nil {
+		r.ctx, err = r.h.running.enter(r.ctx)
+	}
 	if err == nil {
-		ctx, err = h.talk.running.enter(ctx)
+		_, err = r.h.answering.enter(r.ctx)
 	}
-	if err == nil {
-		_, err = h.talk.answering.enter(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r := &runner{h: h, ctx: ctx, send: send, parallel: max(o.Parallel, 1), max: o.MaxRequests, tools: slices.Clone(o.Tools)}
-	if r.max == 0 {
-		r.max = defaultMaxRequests
-	}
-	if o.Tools == nil {
-		return r, nil
+	if err != nil || o.Tools == nil {
+		return err
 	}
 	tools, isTaken := make([]Tool, len(r.tools)), make(map[string]bool)
 	for i := range r.tools {
 		tools[i] = r.tools[i].Tool
 		name := text.Valid(tools[i].Name) // as the History has it
 		if name != "" && isTaken[name] {
-			return nil, &ValueError{Name: fmt.Sprintf("RunOptions.Tools[%d].Name", i), Value: name, Want: "a name that no other tool has"}
+			return &ValueError{Name: fmt.Sprintf("RunOptions.Tools[%d].Name", i), Value: name, Want: "a name that no other tool has"}
 		}
 		r.tools[i].Name, isTaken[name] = name, true
 	}
-	return r, h.SetTools(tools...)
+	return r.h.SetTools(tools...)
 }
 
 // isDue reports whether another request is to be made.
-func (r *runner) isDue() bool {
-	r.h.mu.Lock()
-	defer r.h.mu.Unlock()
-	return r.h.calls.openCalls() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPaused())
+func (r *runner) isDue() (due bool) {
+	r.h.locked(func() { due = r.h.awaitsNext(r.paused) })
+	return due
 }
 
 // step makes a request and runs the calls of the answer. The first step first runs the
@@ -197,11 +188,11 @@ func (r *runner) isDue() bool {
 // and does nothing, unless an answer is due.
 func (r *runner) step() (reply Reply, done bool, err error) {
 	h := r.h
-	if err := h.talk.running.take(r.ctx, h.done, notSent); err != nil {
+	if err := h.running.take(r.ctx, h.done, notSent); err != nil {
 		return Reply{}, false, err
 	}
-	defer h.talk.running.release()
-	ctx := h.talk.running.mark(r.ctx)
+	defer h.running.release()
+	ctx := h.running.mark(r.ctx)
 	if r.started {
 		if !r.isDue() {
 			return Reply{}, true, nil
@@ -225,13 +216,16 @@ func (r *runner) step() (reply Reply, done bool, err error) {
 // resume runs the calls that are open. It returns the message that holds them and all
 // their results, and reports whether some stay open.
 func (r *runner) resume(ctx context.Context) (reply Reply, open bool, err error) {
-	h := r.h
-	head, calls := h.openCalls(&reply)
+	at := r.h.Snapshot()
+	calls := at.OpenCalls()
 	if len(calls) == 0 {
 		return Reply{}, false, nil
 	}
+	head := at.list[len(at.list)-1].head
+	reply = Reply{Messages: []Message{at.find(head).msg.clone()}, IDs: []ID{head}}
+	at.addResults(&reply, nil)
 	if ctx.Err() != nil {
-		return Reply{}, true, errorf("%s: %w", notSent, causeOf(ctx))
+		return reply, true, errorf("%s: %w", notSent, causeOf(ctx))
 	}
 	reply.Stop = StopToolCall
 	err = r.answer(ctx, head, calls, &reply)
@@ -254,7 +248,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 			return reply, err
 		}
 	}
-	return reply, r.h.faultOf(ctx, &reply)
+	return reply, reply.fault(ctx, r.h.Snapshot)
 }
 
 // do calls Do, unless no more requests are allowed.
@@ -272,24 +266,10 @@ func (r *runner) do(ctx context.Context) (Reply, error) {
 	})
 }
 
-// openCalls returns the calls that are open, and the entry that holds them. It writes
-// that entry and the results after it into reply.
-func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.calls.openCalls() == 0 {
-		return 0, nil
-	}
-	head = h.calls.head
-	reply.Messages, reply.IDs = []Message{h.find(head).msg.clone()}, []ID{head}
-	h.addResultsLocked(reply, nil)
-	return head, h.state.openCalls(h.calls)
-}
-
-// addResultsLocked adds the results that follow the newest entry of reply, which belongs
-// to the newest exchange. Those in batch, which was just appended, are whole.
-func (h *History) addResultsLocked(reply *Reply, batch []pendingEntry) {
-	for _, e := range h.list[firstAfter(h.list, reply.IDs[len(reply.IDs)-1]):] {
+// addResults adds the results that follow the newest entry of reply, which belongs to the
+// newest exchange. Those in batch, which was just appended, are whole.
+func (s *state) addResults(reply *Reply, batch []pendingEntry) {
+	for _, e := range s.list[firstAfter(s.list, reply.IDs[len(reply.IDs)-1]):] {
 		m := pendingEntry{entry: e}
 		if i := slices.IndexFunc(batch, func(a pendingEntry) bool { return a.id == e.id }); i >= 0 {
 			m = batch[i]
@@ -304,84 +284,57 @@ func (r *runner) answer(ctx context.Context, head ID, calls []ToolCall, reply *R
 	if len(results) == 0 {
 		return nil
 	}
-	cut, err := r.h.appendResults(head, results, reply)
-	if cut != nil {
-		r.h.deliver(*cut)
-	}
+	err := r.append(head, results, reply)
 	if err != nil {
 		reply.Messages = append(reply.Messages, results...)
 	}
 	return err
 }
 
-// appendResults appends the results of calls of the entry head, without those of calls
-// that were answered in the meantime, and adds to reply what it has appended. It returns a
-// report of what was cut, or nil.
-func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Report, err error) {
+// append appends the results of calls of the entry head, without those of calls that were
+// answered in the meantime, and adds to reply what it has appended.
+func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
+	h := r.h
 	batch, err := h.newMessages(nil, msgs)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if batch, err = h.stillOpen(head, batch); err != nil {
-		return nil, err
+	err = h.ifOpen(func() (err error) {
+		batch, err = h.onlyOpen(head, batch)
+		return err
+	})
+	if err == nil {
+		err = h.cutPaired(batch, true)
 	}
-	if err := h.cutPaired(batch, true); err != nil {
-		return nil, err
+	if err != nil {
+		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if batch, err = h.stillOpenLocked(head, batch); err != nil {
-		return nil, err
-	}
-	if len(batch) > 0 {
-		if _, err = h.appendLocked(batch); err != nil {
-			return nil, err
+	var cut *Report
+	err = h.ifOpen(func() (err error) {
+		if batch, err = h.onlyOpen(head, batch); err != nil {
+			return err
 		}
-		if cut = h.reportCutsLocked(batch); cut != nil {
-			reply.Reports = append(reply.Reports, cut.clone())
+		if len(batch) > 0 {
+			if _, err = h.appendLocked(batch); err != nil {
+				return err
+			}
+			cut = h.reportCutsLocked(batch)
 		}
+		h.addResults(reply, batch)
+		reply.Queued += h.deliverLocked()
+		return nil
+	})
+	if cut != nil {
+		reply.Reports = append(reply.Reports, cut.clone())
+		h.deliver(*cut)
 	}
-	h.addResultsLocked(reply, batch)
-	reply.Queued += h.deliverLocked()
-	return cut, nil
-}
-
-func (h *History) stillOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.stillOpenLocked(head, batch)
-}
-
-// stillOpenLocked returns the results in a batch whose calls are open. It returns an error
-// if the entry head no longer begins the newest exchange.
-func (h *History) stillOpenLocked(head ID, batch []pendingEntry) ([]pendingEntry, error) {
-	switch {
-	case h.endedLocked():
-		return nil, ErrClosed
-	case h.calls == nil || h.calls.head != head:
-		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
-	}
-	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
-		_, err := h.calls.find(a.msg.Parts[0].(ToolResult).CallID, "")
-		return err != nil
-	}), nil
-}
-
-// isOpen reports whether a call of the entry head is open.
-func (h *History) isOpen(head ID, callID string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.calls == nil || h.calls.head != head {
-		return false
-	}
-	_, err := h.calls.find(callID, "")
-	return err == nil
+	return err
 }
 
 // results runs calls of the entry head, and returns their results in order. There is none
 // for a call whose tool has no Run, or that is no longer open when its turn comes.
 func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Message {
-	ctx, cancel := r.h.untilClosed(ctx)
+	ctx, cancel := untilClosed(ctx, r.h.done)
 	defer cancel()
 	results := make([]Message, len(calls))
 	free := make(chan struct{}, r.parallel)
@@ -403,12 +356,12 @@ func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Messa
 		case ctx.Err() != nil:
 			results[i] = ResultError(call, errors.New("the call was not run: "+forModel(causeOf(ctx))))
 			<-free
-		case !r.h.isOpen(head, call.ID):
+		case !r.isOpen(head, call.ID):
 			<-free
 		default:
 			running.Go(func() {
 				defer func() { <-free }()
-				r.h.runTool(ctx, tool, call, &results[i])
+				r.run(ctx, tool, call, &results[i])
 			})
 		}
 		if tool.Alone {
@@ -419,12 +372,19 @@ func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Messa
 	return slices.DeleteFunc(results, func(m Message) bool { return m.Role == RoleNone })
 }
 
-// untilClosed returns a ctx that also ends when h is closed. The caller must call cancel.
-func (h *History) untilClosed(ctx context.Context) (_ context.Context, cancel func()) {
+// isOpen reports whether a call of the entry head is open.
+func (r *runner) isOpen(head ID, callID string) (open bool) {
+	r.h.locked(func() { open = r.h.isOpen(head, callID) })
+	return open
+}
+
+// untilClosed returns a ctx that also ends when done is closed, because the History is. The
+// caller must call cancel.
+func untilClosed(ctx context.Context, done <-chan struct{}) (_ context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {
 		select {
-		case <-h.done:
+		case <-done:
 			end(ErrClosed)
 		case <-ctx.Done():
 		}
@@ -451,7 +411,7 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 		}
 	}
 	switch {
-	case tool == nil && r.h.isParamTool(call.Name):
+	case tool == nil && r.isParamTool(call.Name):
 		return &Handler{}, nil
 	case tool == nil && len(names) == 0:
 		return nil, fmt.Errorf("there is no tool %q", abbreviate(call.Name))
@@ -464,14 +424,13 @@ func (r *runner) toolOf(call ToolCall) (*Handler, error) {
 }
 
 // isParamTool reports whether the parameters of the newest request declare a tool.
-func (h *History) isParamTool(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Contains(h.talk.paramTools, name)
+func (r *runner) isParamTool(name string) (is bool) {
+	r.h.locked(func() { is = r.h.talk.isParamTool(name) })
+	return is
 }
 
-// runTool runs a call and sets its result, whatever the tool does.
-func (h *History) runTool(ctx context.Context, tool *Handler, call ToolCall, result *Message) {
+// run runs a call and sets its result, whatever the tool does.
+func (r *runner) run(ctx context.Context, tool *Handler, call ToolCall, result *Message) {
 	var parts []Part
 	err := errors.New("the tool ended its goroutine with runtime.Goexit") // unless it returns
 	broken := true
@@ -480,7 +439,7 @@ func (h *History) runTool(ctx context.Context, tool *Handler, call ToolCall, res
 			err = &PanicError{In: fmt.Sprintf("the tool %q", abbreviate(call.Name)), Value: v}
 		}
 		if broken {
-			h.warn("convo: a tool panicked", "tool", call.Name, "cause", err, "stack", string(debug.Stack()))
+			r.h.warn("convo: a tool panicked", "tool", call.Name, "cause", err, "stack", string(debug.Stack()))
 		}
 		*result = resultOf(call, parts, err)
 	}()

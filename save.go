@@ -46,7 +46,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	h := l.h
 	h.recorder.log = h.newLogbookLocked(s, key)
 	h.recorder.log.adoptLocked(r, saved, h.last)
-	h.setFailedLocked() // whoever made the request is gone
+	h.talk.note(h.newestMessage(), true) // whoever made the request is gone
 	if l.isUnfinished() {
 		if err := l.settle(); err != nil {
 			return nil, err

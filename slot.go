@@ -7,6 +7,12 @@ import "context"
 // ctx ends.
 type slot chan struct{}
 
+// slots are those of a History.
+type slots struct {
+	answering slot // taken while a Do runs
+	running   slot // taken while a step of Run runs
+}
+
 func newSlot() slot { return make(slot, 1) }
 
 // tryTake takes the slot if it is free.

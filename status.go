@@ -82,7 +82,7 @@ func (h *History) statusLocked() Status {
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
 		Window:       h.meter.limits.Window,
-		AwaitsAnswer: h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPaused()),
+		AwaitsAnswer: h.awaitsNext(true),
 		Assumed:      h.meter.limits.Assumed,
 		Limit:        orZero(marks.limit, h.meter.limits.Window),
 		High:         orZero(marks.high, clampInt(h.meter.limits.most())),

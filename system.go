@@ -173,8 +173,7 @@ func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
 		return nil, err
 	}
 	if j.open.openCalls() > 0 {
-		k := j.open.firstOpen()
-		return nil, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: len(batch)}
+		return nil, atIndex(j.open.openFault(), len(batch))
 	}
 	eph := new(ephemeral)
 	for _, a := range batch {

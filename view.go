@@ -45,6 +45,12 @@ func (v *view) setSent(at *Snapshot) {
 	}
 }
 
+// expect makes s the view that the next answer is for, and returns what was.
+func (v *view) expect(s sentView) (was sentView) {
+	was, v.answers = v.answers, s
+	return was
+}
+
 // viewSent returns the view that a request is made of.
 func viewSent(at *Snapshot) sentView {
 	open := callsOf(at.list).openCalls() > 0

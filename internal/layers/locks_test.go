@@ -37,7 +37,8 @@ var lockExceptions = map[string]string{
 // The test reads each function from top to bottom. After a branch, a lock counts as held
 // if it is held at the end of any path that continues. Naming a function counts as
 // calling it. A function literal that is immediately called or deferred, or passed to
-// another package, runs in place; any other literal runs later, without a lock.
+// another package, runs in place. One that is passed to locked or ifOpen runs with the lock
+// held. Any other literal runs later, without a lock.
 //
 // It does not distinguish between histories, or between budgets. It does not see which
 // function a variable or a field holds. It therefore misses calls by a literal that is
@@ -77,6 +78,7 @@ func TestLocks_OrderRefuses(t *testing.T) {
 		func (h *History) asks() bool { return h.opts.Pin() }
 		func (b *Budget) Used() int { b.mu.Lock(); defer b.mu.Unlock(); return b.usedLocked() }
 		func (b *Budget) usedLocked() int { return 1 }
+		func (h *History) locked(f func()) { h.mu.Lock(); defer h.mu.Unlock(); f() }
 		func call(f func()) { f() }`}
 	// Each source is the body of a method of History.
 	held := "h.mu.Lock(); defer h.mu.Unlock(); "
@@ -108,6 +110,9 @@ func TestLocks_OrderRefuses(t *testing.T) {
 		{"literal on a goroutine", held + "go func() { h.Len() }()", ""},
 		{"method on a goroutine", held + "go h.Len()", ""},
 		{"literal for another package", held + "new(sync.Once).Do(func() { h.Len() })", "by which Len takes it"},
+		{"literal that runs with the lock", "h.locked(func() { h.lenLocked() })", ""},
+		{"literal that runs with the lock and takes it", "h.locked(func() { h.Len() })", "by which Len takes it"},
+		{"literal that runs with the lock, which is held", held + "h.locked(func() {})", "by which locked takes it"},
 		{"literal for AfterFunc", held + "time.AfterFunc(0, func() { h.Len() })", ""},
 		{"method that expects the lock", held + "h.lenLocked()", ""},
 		{"without the lock", "h.lenLocked()", "calls lenLocked, which expects History.mu"},
@@ -245,6 +250,12 @@ func expected(f *types.Func) lock {
 		return budgetLock
 	}
 	return historyLock
+}
+
+// runsLocked reports whether a function calls its argument with the lock held.
+func runsLocked(f *types.Func) bool {
+	recv := f.Signature().Recv()
+	return recv != nil && receiverOf(recv) == "History" && (f.Name() == "locked" || f.Name() == "ifOpen")
 }
 
 // prepare finds the literals that run in place, and the uses of a mutex that walk
@@ -432,7 +443,12 @@ func (c *lockCheck) walkCall(n *ast.CallExpr, held lock) lock {
 		c.later = later
 		return held
 	}
+	f, _ := c.callee(n).(*types.Func)
 	for _, arg := range n.Args {
+		if lit, ok := ast.Unparen(arg).(*ast.FuncLit); ok && f != nil && runsLocked(f) {
+			c.walk(lit.Body, held|historyLock)
+			continue
+		}
 		held, _ = c.walk(arg, held)
 	}
 	switch obj := c.callee(n).(type) {
