@@ -364,7 +364,8 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	for i := range w.done.special(len(w.msgs)) {
 		betas = append(betas, w.msgs[i].betas...)
 	}
-	if slices.Sort(betas); len(betas) > 0 {
+	slices.Sort(betas)
+	if len(betas) > 0 {
 		r.Headers = map[string]string{"anthropic-beta": strings.Join(slices.Compact(betas), ",")}
 	}
 	r.references = slices.Clip(w.references)

@@ -103,7 +103,8 @@ func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, who
 				fits = json.Unmarshal(all[key], &n) == nil && 0 <= n && n <= length
 			}
 		}
-		if whole = whole && fits; !fits {
+		whole = whole && fits
+		if !fits {
 			continue
 		}
 		b = appendStringField(appendElement(b, "{"), "type", kind)

@@ -132,11 +132,13 @@ func (w *converseWriter) leaveOut(t *message) {
 			}
 			continue
 		}
-		if parts = append(parts, p); places != nil {
+		parts = append(parts, p)
+		if places != nil {
 			places = append(places, t.place(i))
 		}
 	}
-	if t.parts = parts; places != nil {
+	t.parts = parts
+	if places != nil {
 		t.places = places
 	}
 }
@@ -196,7 +198,8 @@ func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 				return false
 			}
 		case "reasoningContent":
-			if k.reasoning("", b, false); role != convo.RoleAssistant {
+			k.reasoning("", b, false)
+			if role != convo.RoleAssistant {
 				return false
 			}
 		}
@@ -530,7 +533,8 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 			w.markable, w.spot = len(b), len(b)
 		case convo.Reasoning:
 			sent := p
-			if sent.ID = ""; p.Signature == "" {
+			sent.ID = ""
+			if p.Signature == "" {
 				sent.Text = ""
 			}
 			w.lost.reasoning(t.place(i), p, sent)
@@ -700,7 +704,8 @@ func validDocumentName(name string) bool {
 	for _, c := range name {
 		wasSpace := space
 		space = strings.ContainsRune(" \t\n\f\r", c)
-		switch n++; {
+		n++
+		switch {
 		case n > maxDocumentName, space && wasSpace:
 			return false
 		case !space && !unicode.In(c, unicode.L, unicode.N) && !strings.ContainsRune("()[]-", c):

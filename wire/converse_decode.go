@@ -54,7 +54,8 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		d.ended(stringOf(all["stopReason"]))
-		if d.out.Usage = d.converseUsage(all["usage"]); isNull(output["message"]) {
+		d.out.Usage = d.converseUsage(all["usage"])
+		if isNull(output["message"]) {
 			return nil
 		}
 		return d.message("output.message", output["message"])

@@ -128,7 +128,8 @@ func (e *Encoder) back(s *convo.Snapshot) {
 	}
 	clear(e.points[n:])
 	e.sparse = min(e.sparse, n)
-	if e.points = e.points[:n]; n == 0 {
+	e.points = e.points[:n]
+	if n == 0 {
 		e.at = newProjector(s, e.format)
 		return
 	}

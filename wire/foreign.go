@@ -64,7 +64,8 @@ func foreignText(o convo.Opaque) string {
 		return ""
 	}
 	b := foreignBlock{}
-	if b.all, _ = fields("-", []byte(o.JSON)); b.all == nil {
+	b.all, _ = fields("-", []byte(o.JSON))
+	if b.all == nil {
 		return ""
 	}
 	var kind string

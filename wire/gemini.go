@@ -114,7 +114,8 @@ func signsOf(t *message) geminiSigns {
 			if id != "" && id != part.ID {
 				sign = ""
 			}
-			if out.calls = append(out.calls, sign); sign != "" {
+			out.calls = append(out.calls, sign)
+			if sign != "" {
 				out.used[from] = true
 			}
 			sign, id = "", ""

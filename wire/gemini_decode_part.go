@@ -232,7 +232,8 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 	}
 	r.Name = ownName(r.Name)
 	if id := r.CallID; !d.nameResult(&r) && id != "" { // match by name, as before Gemini 3
-		if r.CallID = ""; !d.nameResult(&r) {
+		r.CallID = ""
+		if !d.nameResult(&r) {
 			r.CallID = id
 		}
 	}

@@ -97,7 +97,8 @@ func isGeminiOpaque(part map[string]any) bool {
 		}
 	}
 	k := geminiChecker{checker: checker{format: FormatGemini}}
-	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
+	k.part("", part, "model", &geminiParts{})
+	if len(k.list) > 0 {
 		return false
 	}
 	text, ok := part["text"].(string)

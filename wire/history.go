@@ -316,7 +316,8 @@ func (k *historyChecker) cache(root string, a, b *sentRequest) {
 	}
 	same, total := 0, 0
 	for i, block := range a.blocks {
-		if total += block.size; i < first {
+		total += block.size
+		if i < first {
 			same = total
 		}
 	}

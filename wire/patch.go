@@ -293,7 +293,8 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 			orderResults(pick(from, fromAt), to, toAt)
 		}
 		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
-			if match[toAt[k]] = i; i >= 0 {
+			match[toAt[k]] = i
+			if i >= 0 {
 				match[toAt[k]] = fromAt[i]
 			}
 		}
@@ -332,7 +333,8 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 		for k := range slices.Backward(b) {
 			at := i*w + k
 			best[at] = max(best[at+w], best[at+1])
-			if like[at] = f.likeness(&a[i], &b[k]); like[at] > 0 {
+			like[at] = f.likeness(&a[i], &b[k])
+			if like[at] > 0 {
 				best[at] = max(best[at], like[at]+best[at+w+1])
 			}
 		}
@@ -450,7 +452,8 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 				alone[msg-before] = append(alone[msg-before], units[k])
 				continue
 			}
-			if block = -1; at < list {
+			block = -1
+			if at < list {
 				block = len(msgs[msg][at].blocks) - 1
 			}
 			list = at
@@ -514,7 +517,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+			raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...)
+			if p.needed != "" {
 				raw = setField(raw, []byte(`""`), p.needed)
 			}
 			return raw
@@ -550,7 +554,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 		if piece.text != nil {
 			texts = append(texts, string(*piece.text))
 			piece.raw = p.textBlock(piece.role, *piece.text)
-		} else if text := stringOf(piece.raw); kindOf(piece.raw) == '"' {
+		} else if kindOf(piece.raw) == '"' {
+			text := stringOf(piece.raw)
 			texts = append(texts, text)
 			piece.raw = p.textBlock(l.role, convo.Text(text))
 		}

@@ -70,8 +70,8 @@ func (f Gemini) Patch(was []json.RawMessage, now ...convo.Message) ([]json.RawMe
 		result: func(block json.RawMessage) []string { return in(block, "functionResponse", "response") },
 		media:  "parts",
 		unsign: func(block json.RawMessage, part convo.Part) []byte {
-			if key := in(block, "thoughtSignature"); isCall(part) {
-				return setField(block, strictjson.AppendString(nil, skipSignature), key...)
+			if isCall(part) {
+				return setField(block, strictjson.AppendString(nil, skipSignature), in(block, "thoughtSignature")...)
 			}
 			return dropFields(block, "thoughtSignature", "thought_signature")
 		},

@@ -467,7 +467,8 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 	for _, key := range namedSchemas {
 		schemas, _ := optionalFields("-", all[key])
 		for _, name := range sortedKeys(schemas) {
-			if where, problem, fix = r.look(at(at(path, key), name), schemas[name], strict, depth+1); problem != "" {
+			where, problem, fix = r.look(at(at(path, key), name), schemas[name], strict, depth+1)
+			if problem != "" {
 				return where, problem, fix
 			}
 		}
@@ -481,7 +482,8 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 			return where, problem, fix
 		}
 		for i, raw := range list {
-			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
+			where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1)
+			if problem != "" {
 				return where, problem, fix
 			}
 		}
