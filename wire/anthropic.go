@@ -853,3 +853,11 @@ func (w *anthropicWriter) asked() bool {
 	n := len(w.msgs)
 	return n > 0 && (w.msgs[n-1].role != "assistant" || w.msgs[n-1].paused || w.msgs[n-1].native)
 }
+
+// anthropicMark returns a mark as a field of a block.
+func anthropicMark(long bool) string {
+	if long {
+		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
+	}
+	return `,"cache_control":{"type":"ephemeral"}`
+}

@@ -524,3 +524,22 @@ func (k *anthropicChecker) last(userLast bool, msgs []map[string]any) {
 		k.add("last-role", path, "")
 	}
 }
+
+// CheckHistory implements [HistoryChecker].
+func (f Anthropic) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{
+		format: FormatAnthropic, model: "model", system: "system", messages: "messages", content: "content",
+		seal: anthropicSeal, checks: func(model string) bool { return f.Seals.of(cmp.Or(model, f.Model)) != SealsUnchecked },
+	})
+}
+
+func anthropicSeal(block any) (id string, ok bool) {
+	m, _ := block.(map[string]any)
+	switch str(m["type"]) {
+	case "thinking":
+		return str(m["signature"]), true
+	case "redacted_thinking":
+		return str(m["data"]), true
+	}
+	return "", false
+}

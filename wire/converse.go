@@ -610,7 +610,7 @@ func (w *converseWriter) result(b []byte, r *result) []byte {
 	for i, p := range r.Parts {
 		switch p := p.(type) {
 		case convo.Text:
-			if isObject(r.Parts, i, converseObject) {
+			if isObject(r.Parts, i, FormatConverse) {
 				b = append(appendElement(b, `{"json":`+compact(json.RawMessage(p))), '}')
 			} else {
 				b = appendConverseText(b, string(p))
@@ -618,7 +618,7 @@ func (w *converseWriter) result(b []byte, r *result) []byte {
 		case convo.Media:
 			b = w.media(b, p, r.at, r.inside(i))
 		case convo.Opaque:
-			if _, mark := isMark(p); !mark && p != converseObject && !isAttachment(p) {
+			if _, mark := isMark(p); !mark && !isObjectMark(p) && !isAttachment(p) {
 				b = w.opaque(b, p, r.at, r.inside(i))
 			}
 		}
@@ -765,6 +765,17 @@ func objectOf(all map[string]json.RawMessage) string {
 	return string(append(b, '}'))
 }
 
+// The rules for the tools of each kind of model.
+var (
+	converseTools = toolRule{names: openAIToolNames}
+	claudeTools   = toolRule{names: openAIToolNames, root: anthropicTools.root, keys: anthropicTools.keys}
+	novaTools     = toolRule{
+		names: openAIToolNames,
+		only:  map[string]bool{"type": true, "properties": true, "required": true},
+		drop:  map[string]bool{"$schema": true, "$id": true, "$comment": true, "title": true},
+	}
+)
+
 // tools returns the rule for the model.
 func (f Converse) tools() toolRule {
 	switch model := models.Plain(f.Model); {
@@ -797,4 +808,12 @@ func (w *converseWriter) asked() bool {
 		return w.group[n-1].role != convo.RoleAssistant
 	}
 	return w.role != convo.RoleNone && w.role != convo.RoleAssistant
+}
+
+// converseMark returns a mark as an element of a list.
+func converseMark(long bool) string {
+	if long {
+		return `,{"cachePoint":{"type":"default","ttl":"1h"}}`
+	}
+	return `,{"cachePoint":{"type":"default"}}`
 }

@@ -324,7 +324,7 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 			r.Parts = append(r.Parts, p)
 		}
 		if b.kind == "json" && kindOf(b.value) == '{' {
-			r.Parts = append(r.Parts, converseObject)
+			r.Parts = append(r.Parts, objectMark(FormatConverse))
 		}
 	}
 	d.loseRest(path, all, "toolUseId", "status", "content")

@@ -295,6 +295,13 @@ func (w *geminiWriter) system(p *projection, lost *losses) (json.RawMessage, []j
 	return append(raw, "]}"...), nil
 }
 
+var geminiTools = toolRule{
+	names: geminiToolNames,
+	refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
+		"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
+		"contains": true, "propertyNames": true},
+}
+
 // Tools implements [ToolWriter].
 func (f Gemini) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	functions, err := geminiTools.write(tools, false, func(b []byte, t convo.Tool, schema string) []byte {

@@ -293,6 +293,6 @@ func (d *geminiDecoder) response(where spot, raw json.RawMessage, r *convo.ToolR
 		r.Parts = append(r.Parts, convo.Text(text))
 	}
 	if err == nil && (!isText || len(all) == 0) {
-		r.Parts = append(r.Parts, geminiObject)
+		r.Parts = append(r.Parts, objectMark(FormatGemini))
 	}
 }

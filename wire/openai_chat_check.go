@@ -444,3 +444,8 @@ func (k *chatChecker) alternation(msgs []map[string]any) {
 		}
 	}
 }
+
+// CheckHistory implements [HistoryChecker].
+func (f OpenAIChat) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{format: FormatOpenAIChat, messages: "messages", content: "content"})
+}

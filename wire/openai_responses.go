@@ -604,3 +604,6 @@ func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	})
 	return withOwn(functions, err, tools, FormatOpenAIResponses)
 }
+
+// responsesMark returns a mark as a field of a part of the content.
+func responsesMark(bool) string { return `,"prompt_cache_breakpoint":{"mode":"explicit"}` }

@@ -755,7 +755,7 @@ func (p *projector) keepResult(r *result) {
 				break
 			}
 			keep = p.isBlock(part, convo.RoleTool)
-			if !keep && part != geminiObject && part != converseObject {
+			if !keep && !isObjectMark(part) {
 				lost = lostBlock
 			}
 		default:

@@ -93,19 +93,6 @@ var (
 		root:  map[string]bool{"oneOf": true, "anyOf": true, "allOf": true},
 		keys:  madeOf("_.-", 64),
 	}
-	geminiTools = toolRule{
-		names: geminiToolNames,
-		refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
-			"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
-			"contains": true, "propertyNames": true},
-	}
-	converseTools = toolRule{names: openAIToolNames}
-	claudeTools   = toolRule{names: openAIToolNames, root: anthropicTools.root, keys: anthropicTools.keys}
-	novaTools     = toolRule{
-		names: openAIToolNames,
-		only:  map[string]bool{"type": true, "properties": true, "required": true},
-		drop:  map[string]bool{"$schema": true, "$id": true, "$comment": true, "title": true},
-	}
 )
 
 // emptySchema is the schema of a tool that takes no arguments.
