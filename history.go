@@ -92,6 +92,9 @@ type view struct {
 	appendedEver int64      // raw tokens ever appended, including those taken back
 	lastAppend   int64      // Unix nanoseconds; 0: never
 	lastEdit     int64      // Unix nanoseconds; 0: never
+	lastFocus    string     // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64      // appendedEver at that time
 }
 
 // A meter knows what the next request may weigh, from its raw tokens and from what providers
@@ -133,12 +136,9 @@ type compactor struct {
 	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
 	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
 	breaker     breaker    // for summarizers
-	lastFocus   string     // focus of the compaction that made the last edit; empty: none
 	current     *flight    // the compaction that started last; nil: it has ended
 	background  *background
-	warned      bool   // it was reported that nothing is compacted until a provider refuses a request
-	heldSince   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt      int64  // appendedEver at that time
+	warned      bool // it was reported that nothing is compacted until a provider refuses a request
 }
 
 // A talk knows which request waits for its answer, and how the last one ended.
@@ -246,15 +246,15 @@ func (h *History) keepOriginalsLocked() {
 	h.maxResult.Store(max(bound, 0))
 	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
 		h.keep = keep
-		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
 }
 
-// newVersionLocked gives the view a new version, so that the next snapshot is a
+// newVersion gives the view a new version, so that the next snapshot is a
 // new one. Each change calls it once.
-func (h *History) newVersionLocked() {
-	h.version++
-	h.snap = nil
+func (v *view) newVersion() {
+	v.version++
+	v.snap = nil
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

@@ -147,6 +147,21 @@ type sending struct {
 	cancel context.CancelCauseFunc
 }
 
+// delivered returns the first message that the waiting Do has delivered from the queue; 0: none.
+func (t *talk) delivered() ID {
+	if t.sending == nil {
+		return 0
+	}
+	return t.sending.first
+}
+
+// redelivered notes that what the waiting Do has delivered from the queue begins with that ID.
+func (t *talk) redelivered(first ID) {
+	next := *t.sending
+	next.first = first
+	t.sending = &next
+}
+
 // isAnswerDue reports whether a Do is waiting for an answer that may still
 // be appended.
 func (h *History) isAnswerDue() bool {
