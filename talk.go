@@ -24,6 +24,10 @@ type sending struct {
 // be nil.
 func (s *sending) isFor(newest ID) bool { return s != nil && s.last == newest }
 
+// delivered returns the first message that Do has taken out of the queue for the request, or 0
+// if there is none. s may be nil.
+func (s *sending) delivered() ID { return orNil(s).first }
+
 // waits returns the request whose answer a Do waits for, or nil.
 func (t *talk) waits() *sending { return t.sending }
 
