@@ -27,9 +27,7 @@ const interruptReason = "interrupted by the user"
 // for calls and results that do not pair, and the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
 	if slices.ContainsFunc(msgs, func(m Message) bool { return m.Role == RoleAssistant }) { // it is an answer
-		if version, is := h.isOnTrial(); is {
-			h.prove(version)
-		}
+		h.prove(newestVersion)
 	}
 	return h.appendMessages(msgs, false)
 }

@@ -176,21 +176,21 @@ type retries struct{ tooLong, refused int }
 func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retries) (again bool, _ error) {
 	_, panicked := err.(*PanicError)
 	_, spent := err.(*MaxRequestsError)
-	count, refused := &n.tooLong, refusedIn(err)
-	if refused != nil {
+	count, refusal := &n.tooLong, refusalIn(err)
+	if refusal != nil {
 		count = &n.refused
 	}
 	isLast := n.tooLong+n.refused == maxAllRetries || *count == maxRetries
 	switch {
 	case a.h.isClosed():
 		return false, closedBeside(withEnd(ctx, err))
-	case panicked, spent, isLast && refused == nil, refused != nil && len(a.reply.Messages) > 0: // after content nothing is cleared
+	case panicked, spent, isLast && refusal == nil, refusal != nil && len(a.reply.Messages) > 0: // after content nothing is cleared
 		return false, withEnd(ctx, err)
 	}
 	*count++
 	var r Report
 	if isLast {
-		_, r, err = a.h.recoverPlace(at, refused, true)
+		r, err = (&recovery{h: a.h, at: at, cause: err, refusal: refusal}).clear(true)
 	} else {
 		again, r, err = a.h.Recover(ctx, at, err)
 	}

@@ -54,7 +54,7 @@ type History struct {
 	slots
 	done chan struct{} // closed by Close
 
-	refusals refusals // has a lock of its own, which is taken first
+	refusals refusals
 	spills   spills
 	talk     talk
 	recorder recorder

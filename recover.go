@@ -38,78 +38,108 @@ import (
 // removed, and a [*StaleError] if at is a snapshot of another History. If cause is nil,
 // the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
-	defer func() {
-		if !retry {
-			h.locked(func() { h.talk.note(h.newestMessage(), true) })
-		}
-	}()
-	if cause == nil {
-		err := &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
-		r, _ := h.notStarted(ReasonOverflow, err)
-		return false, r, err
-	}
-	if _, err := h.compactor.compacting.enter(ctx); err != nil {
-		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
-	}
-	if c := refusedIn(cause); c != nil {
-		return h.recoverPlace(at, c, false)
-	}
-	h.prove(noVersion)
-	overflow, err := h.isOverflow(at, cause)
+	r := &recovery{h: h, at: at, cause: cause}
+	_, reentrant := h.compactor.compacting.enter(ctx)
 	switch {
-	case err != nil:
-		return h.notRecovered(ReasonOverflow, err, cause)
-	case !overflow:
-		r := h.notNeededReport()
-		r.Reason = ReasonOverflow
-		return false, r, cause
+	case cause == nil:
+		err = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
+		report, _ = h.notStarted(ReasonOverflow, err)
+	case reentrant != nil:
+		report, err = r.notStarted(ReasonOverflow, reentrant)
+	default:
+		if r.refusal = refusalIn(cause); r.refusal != nil {
+			report, err = r.clear(false)
+		} else {
+			report, err = r.compact(ctx)
+		}
 	}
-	h.mu.Lock()
-	err = h.ownsLocked(at)
-	h.mu.Unlock()
 	if err != nil {
-		return h.notRecovered(ReasonOverflow, err, cause)
+		h.locked(func() { h.talk.note(h.newestMessage(), true) })
 	}
-	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
-		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
-		h.mu.Lock()
-		now := h.scaleLocked()
-		total := now.Upper()
-		n.target = min(h.meter.marks.low, now.Weigh(at.raw())/2)
-		h.mu.Unlock()
-		if total <= n.target {
-			r := h.notNeededReport()
-			r.Reason, r.NamedLimit = ReasonOverflow, n.named
-			return r, nil
-		}
-		return f.try(n)
-	})
-	h.mu.Lock()
-	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
-		h.prepare()
-	}
-	now := h.scaleLocked()
-	weight, refused := now.Upper(), now.Weigh(at.raw())
-	h.mu.Unlock()
-	if retry {
-		return true, report, nil
-	}
-	if err == nil {
-		switch err = report.Cause; {
-		case err != nil:
-		case report.Outcome == OutcomeApplied: // more was appended meanwhile than was removed
-			err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: true}
-		default: // the conversation is empty
-			err = ErrNoGain
-		}
-	}
-	return false, report, errorf("%w; the provider said: %w", err, cause)
+	return err == nil, report, err
 }
 
-// notRecovered returns what Recover returns for an err before any compaction.
-func (h *History) notRecovered(reason Reason, err, cause error) (retry bool, r Report, _ error) {
-	r, _ = h.notStarted(reason, err)
-	return false, r, errorf("%w; the provider said: %w", err, cause)
+// A recovery is one call of Recover.
+type recovery struct {
+	h       *History
+	at      *Snapshot
+	cause   error
+	refusal *refusal // nil: the request was too long
+	reports []Report // to be delivered at the end
+}
+
+// compact is Recover for a request that was too long.
+func (r *recovery) compact(ctx context.Context) (Report, error) {
+	h := r.h
+	h.prove(noVersion)
+	tooLong, err := r.isOverflow()
+	if err == nil && !tooLong {
+		report := h.notNeededReport()
+		report.Reason = ReasonOverflow
+		return report, r.cause
+	}
+	if err == nil {
+		h.locked(func() { err = h.ownsLocked(r.at) })
+	}
+	if err != nil {
+		return r.notStarted(ReasonOverflow, err)
+	}
+	report, err := h.compactOnRequest(ctx, ReasonOverflow, r.compactIn)
+	return report, r.outcome(report, err)
+}
+
+// compactIn is compact for the compaction that has the slot.
+func (r *recovery) compactIn(f *flight) (report Report, err error) {
+	h := r.h
+	n := need{reason: ReasonOverflow, requested: true, named: h.learn(r.at, r.cause)}
+	h.mu.Lock()
+	now := h.scaleLocked()
+	n.target = min(h.meter.marks.low, now.Weigh(r.at.raw())/2)
+	h.mu.Unlock()
+	if now.Upper() > n.target {
+		return f.try(n)
+	}
+	report = h.notNeededReport()
+	report.Reason, report.NamedLimit = ReasonOverflow, n.named
+	return report, nil
+}
+
+// outcome returns the error of Recover after a compaction. It is nil if the view is smaller
+// now than the request that was too long.
+func (r *recovery) outcome(report Report, err error) error {
+	h := r.h
+	h.mu.Lock()
+	now := h.scaleLocked()
+	weight, refused := now.Upper(), now.Weigh(r.at.raw())
+	isSmaller := !h.endedLocked() && h.raw() < r.at.raw()
+	if isSmaller {
+		h.prepare()
+	}
+	h.mu.Unlock()
+	if err == nil {
+		err = report.Cause
+	}
+	switch {
+	case isSmaller:
+		return nil
+	case err != nil:
+	case report.Outcome == OutcomeApplied: // more was appended meanwhile than was removed
+		err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: true}
+	default: // the conversation is empty
+		err = ErrNoGain
+	}
+	return r.failure(err)
+}
+
+// notStarted returns what Recover returns for an err before any compaction.
+func (r *recovery) notStarted(reason Reason, err error) (Report, error) {
+	report, _ := r.h.notStarted(reason, err)
+	return report, r.failure(err)
+}
+
+// failure returns the error of Recover for the reason why it failed.
+func (r *recovery) failure(err error) error {
+	return errorf("%w; the provider said: %w", err, r.cause)
 }
 
 // IsSealBroken reports whether err means that a provider refused signed or encrypted reasoning
@@ -119,15 +149,15 @@ func IsSealBroken(err error) bool {
 	return kind == overflow.Seal || kind == overflow.Encrypted
 }
 
-// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error of
-// the request made from at. It returns a panic as fault.
-func (h *History) isOverflow(at *Snapshot, err error) (overflow bool, fault error) {
+// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It
+// returns a panic as fault.
+func (r *recovery) isOverflow() (tooLong bool, fault error) {
 	isOverflow := IsOverflow
-	if h.opts.IsOverflow != nil {
-		isOverflow = h.opts.IsOverflow
+	if r.h.opts.IsOverflow != nil {
+		isOverflow = r.h.opts.IsOverflow
 	}
 	defer catch(&fault, "Options.IsOverflow")
-	return isOverflow(err) && !h.exceedsAlone(at, err), nil
+	return isOverflow(r.cause) && !r.h.exceedsAlone(r.at, r.cause), nil
 }
 
 // exceedsAlone reports whether err means that the answer which the request made from at

@@ -1,16 +1,20 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // A slot lets one operation of a kind run at a time on a History: a compaction, a Do, a
 // step of Run, or an access to the log. It is a channel of one, so that a waiter can stop when its
 // ctx ends.
 type slot chan struct{}
 
-// slots are those of a History.
+// slots are the locks of operations of a History. They are taken before its lock.
 type slots struct {
-	answering slot // taken while a Do runs
-	running   slot // taken while a step of Run runs
+	answering slot       // taken while a Do runs
+	running   slot       // taken while a step of Run runs
+	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
 }
 
 func newSlot() slot { return make(slot, 1) }

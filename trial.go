@@ -1,16 +1,9 @@
 package convo
 
-import (
-	"slices"
-	"sync"
-
-	"github.com/seed-c1b73e60/convo/internal/overflow"
-)
+import "slices"
 
 // A refusals knows what a provider has refused.
 type refusals struct {
-	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
-	toldCures []Report   // to be delivered once curing is free
 	encodings []encoding // of the requests since the newest answer, the last few
 	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
 }
@@ -24,53 +17,56 @@ type encoding struct {
 // mostEncodings is how many snapshots a History remembers as encoded.
 const mostEncodings = 4
 
-// A cure is what Recover clears after a refusal.
+// A cure is what Recover has cleared after a refusal.
 type cure struct {
-	refusal overflow.Refusal
-	named   []Place // of a PlaceError; nil: it was none
-	cause   error   // of the provider, the first one
-	places  []Place
-	release ID // signed reasoning up to this entry is left out; 0: none is
-
-	// These are set once it is applied.
+	refusal
+	clearing
 	report   Report
-	version  uint64 // of the view
-	released ID     // h.released before
+	version  uint64 // of the view with the cure
+	released ID     // state.released before
 }
 
-// settle ends the trial of the cure in place, if there is one: the provider has accepted a request
-// that was made since, or has refused it for another reason. version is that of the accepted request,
-// or noVersion. The report is left in h.toldCures.
-func (h *History) settle(version uint64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// encoded records that a format has encoded a snapshot.
+func (r *refusals) encoded(at *Snapshot, format any) {
+	r.encodings = slices.DeleteFunc(r.encodings, func(e encoding) bool { return e.at == at })
+	if len(r.encodings) == mostEncodings {
+		r.encodings = slices.Delete(r.encodings, 0, 1)
+	}
+	r.encodings = append(r.encodings, encoding{at, format})
+}
+
+// of returns the format that has encoded a snapshot, and the cure in place. Each may be nil.
+func (r *refusals) of(at *Snapshot) (format any, inPlace *cure) {
+	if i := slices.IndexFunc(r.encodings, func(e encoding) bool { return e.at == at }); i >= 0 {
+		format = r.encodings[i].format
+	}
+	return format, r.cure
+}
+
+// try puts a cure in place, until settle ends its trial.
+func (r *refusals) try(c *cure) { r.cure = c }
+
+// newestVersion is a version that no view is newer than.
+const newestVersion = noVersion - 1
+
+// settle ends the trial of the cure in place, and returns it, or nil: the provider has accepted
+// a request of that version of the view, or with noVersion, has refused one for another reason.
+func (r *refusals) settle(version uint64) (c *cure) {
 	if version != noVersion {
-		h.refusals.encodings = slices.DeleteFunc(h.refusals.encodings, func(e encoding) bool { return e.at.version <= version })
+		r.encodings = slices.DeleteFunc(r.encodings, func(e encoding) bool { return e.at.version <= version })
 	}
-	if c := h.refusals.cure; c != nil && version >= c.version {
-		h.refusals.cure, h.refusals.toldCures = nil, append(h.refusals.toldCures, c.report)
+	if r.cure != nil && version >= r.cure.version {
+		c, r.cure = r.cure, nil
 	}
+	return c
 }
 
-// isOnTrial reports whether there is a request that was not answered, or a cure in place, and
-// returns the version of the view.
-func (h *History) isOnTrial() (version uint64, is bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.version, h.refusals.cure != nil || len(h.refusals.encodings) > 0
-}
-
-// prove is settle, and delivers the report.
+// prove ends the trial of the cure in place, as settle does, and delivers its report.
 func (h *History) prove(version uint64) {
-	if _, is := h.isOnTrial(); !is {
-		return
-	}
-	h.refusals.curing.Lock()
-	h.settle(version)
-	told := h.refusals.toldCures
-	h.refusals.toldCures = nil
-	h.refusals.curing.Unlock()
-	for _, r := range told {
-		h.deliver(r)
+	h.mu.Lock()
+	c := h.refusals.settle(version)
+	h.mu.Unlock()
+	if c != nil {
+		h.deliver(c.report)
 	}
 }

@@ -77,6 +77,13 @@ func (v *view) release(last ID) {
 	v.released = last
 }
 
+// unrelease makes last the newest entry whose bond has ended, after a release that has ended
+// more.
+func (v *view) unrelease(last ID) {
+	v.released = last
+	v.newVersion()
+}
+
 // setMeta sets the title and the data of the application.
 func (v *view) setMeta(m meta) {
 	v.meta, v.snap = m, nil
