@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -341,7 +340,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
 		h.plain++
 	}
@@ -409,7 +408,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 				}
 				sent.prefix.heads = h.headsIn(f)
 			}
-			if !batch[i].again && e.msg.isSigned() && h.bindsLocked(sent) {
+			if !batch[i].again && e.msg.isSigned() && h.binds(sent) {
 				own := e.own()
 				own.made, own.during = sent.prefix.sum(), sent.edit
 				e.setOwn(own)
@@ -583,7 +582,7 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		h.leftLocked(departed{was: e, original: o}, false)
+		h.recorder.left(nil, departed{was: e, original: o})
 	}
 	h.state.append(e, o)
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
@@ -647,7 +646,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if len(results) == 0 {
 		return 0, nil
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	for _, e := range results {
 		h.pushLocked(e, nil)
 		h.last, h.lastAppend = e.id, e.at
@@ -784,17 +783,4 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// A spillKey names a tool result in an entry.
-type spillKey struct {
-	in     *entry
-	callID string
-}
-
-// setSpilledLocked replaces the references with those in refs whose entries are
-// still in the view. It takes ownership of refs.
-func (h *History) setSpilledLocked(refs map[spillKey]string) {
-	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spills.spilled = refs
 }

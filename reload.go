@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -178,7 +177,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	theirs := t.state.keeping(m.held...)
 	unlearned := h.meter.named == l.saved.named.limit
 
-	h.newVersionLocked()
+	h.newVersion()
 	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
@@ -190,7 +189,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.tools = t.tools
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
-	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
+	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.turn)
 	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
 		h.request = now.withTold(orNil(h.request).told) // others were answered since
 	}
@@ -198,9 +197,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumPins()
 	h.calls = callsOf(h.list)
 	h.edits, h.reversals = nil, nil
-	h.compactor.lastFocus, h.lastEdit = "", t.lastEdit
+	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
-	h.setSpilledLocked(maps.Clone(h.spills.spilled))
+	h.spills.keep(&h.state)
 	h.id = newIdentity(h.ident.counter, t.id, "")
 	if h.talk.sending != nil {
 		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
@@ -231,7 +230,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		}
 	}
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
-		h.newVersionLocked() // what h has learned is not stored
+		h.newVersion() // what h has learned is not stored
 	}
 	answers, failed := h.answers, h.talk.failed
 	m.appendLocked()
@@ -244,7 +243,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
-		h.newVersionLocked() // the bounds so far do not include the measured part
+		h.newVersion() // the bounds so far do not include the measured part
 	}
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })
@@ -358,7 +357,7 @@ func (m *merger) recountLocked() {
 	h, t := m.h, m.theirs
 	more := t.appendedEver - h.appendedEver
 	h.appendedEver = t.appendedEver
-	h.compactor.heldAt += more
+	h.heldAt += more
 	h.spills.spillBreaker.appended += more
 	if h.compactor.breaker.saved() == h.recorder.log.saved.breaker {
 		h.compactor.breaker = t.compactor.breaker
