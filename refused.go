@@ -527,9 +527,9 @@ func withoutRefused(p Part, words string) Part {
 		p.Arguments = string(data)
 		return p
 	case Media:
-		what = p.kind() + ", " + p.place()
+		what = p.label() + ", " + p.place()
 	case Opaque:
-		what = p.kind()
+		what = p.label()
 	}
 	return Text(fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, words))
 }
