@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -882,17 +881,4 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// A spillKey names a tool result in an entry.
-type spillKey struct {
-	in     *entry
-	callID string
-}
-
-// setSpilledLocked replaces the references with those in refs whose entries are
-// still in the view. It takes ownership of refs.
-func (h *History) setSpilledLocked(refs map[spillKey]string) {
-	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spills.spilled = refs
 }

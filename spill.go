@@ -7,6 +7,25 @@ import (
 	"maps"
 )
 
+// A spills remembers what Options.Spill has stored.
+type spills struct {
+	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
+	spillBreaker breaker
+}
+
+// A spillKey names a tool result in an entry.
+type spillKey struct {
+	in     *entry
+	callID string
+}
+
+// setSpilledLocked replaces the references with those in refs whose entries are
+// still in the view. It takes ownership of refs.
+func (h *History) setSpilledLocked(refs map[spillKey]string) {
+	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
+	h.spills.spilled = refs
+}
+
 // A spiller calls Options.Spill for the results that one edit clears. After
 // maxSpillFailures failures it stops calling.
 //
