@@ -1,22 +1,300 @@
 package convo
 
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
 type compactor struct {
-	compacting slot       // taken while a compaction runs
-	trigger    Trigger    // of Options.Strategy; nil: it has none, or all are in counting
-	counting   []counting // the Triggers of Options.Strategy, if all are of this kind
-	byMedia    bool       // there is no Trigger, or the number of media is all that they look at
-	direct     bool       // Options.Strategy returns when its ctx ends
+	lane                   // taken while a compaction runs
+	triggers triggers      // of Options.Strategy
+	ttl      time.Duration // Options.CacheTTL
 
-	compacted   uint64     // the version that the last compaction made; noVersion: none
-	ready       *readyEdit // see Options.CacheTTL; nil: none
-	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
-	breaker     breaker    // for summarizers
-	lastFocus   string     // focus of the compaction that made the last edit; empty: none
-	current     *flight    // the compaction that started last; nil: it has ended
-	background  *background
-	warned      bool   // it was reported that nothing is compacted until a provider refuses a request
-	heldSince   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt      int64  // appendedEver at that time
+	compacted  uint64     // the version that the last compaction made; noVersion: none
+	focus      string     // of the last compaction
+	ready      *readyEdit // see Options.CacheTTL; nil: none
+	declined   uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	declinedAt Limits     // the limits at that time
+	breaker    breaker    // for summarizers
+	background *background
+	warned     bool // it was reported that nothing is compacted until a provider refuses a request
+
+	undone   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
+	undoneAt int64  // tokens ever appended at that time
+}
+
+// newCompactor returns a compactor for a strategy with these triggers.
+func newCompactor(t triggers, ttl time.Duration) compactor {
+	return compactor{lane: lane{slot: newSlot()}, triggers: t, ttl: ttl, compacted: noVersion}
+}
+
+// A moment is what a compactor is told about a conversation as it is now.
+type moment struct {
+	at        *state
+	rewritten uint64          // version of the last edit, or of undoing one
+	edited    bool            // an edit has changed the view
+	ever      int64           // raw tokens ever appended
+	upper     int64           // upper bound of the next request
+	scale     calibrate.Scale // of the view
+	marks     marks
+	limits    *Limits
+}
+
+// fits reports whether the next request is within the limit.
+func (m *moment) fits() bool { return m.upper <= m.marks.limit }
+
+// since returns the upper bound of what was appended since so many tokens were.
+func (m *moment) since(ever int64) int64 { return m.scale.Part(m.ever - ever) }
+
+// minFree returns the least that a compaction should free if nobody asked for it.
+func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
+
+// momentLocked returns what the compactor and the spills are told about h.
+func (h *History) momentLocked() moment {
+	m := h.view.moment()
+	m.upper, m.scale, m.marks, m.limits = h.upperLocked(), h.scaleLocked(), h.meter.marks, &h.meter.limits
+	return m
+}
+
+// A verdict says whether a compaction is due.
+type verdict struct {
+	due      bool
+	reason   Reason
+	target   int64   // upper bound of the request, in tokens; 0: the strategy decides
+	ask      Trigger // due if this is, to be asked without the lock; nil: none
+	alone    bool    // nobody has asked for one
+	noWindow bool    // it has to be reported that none will ever be due
+}
+
+// due reports whether a compaction is due. The reason is ReasonManual for one that the
+// caller has requested, with the focus, and ReasonTool for the model. For the others it is
+// ReasonSoft, if the soft mark alone makes one due, or ReasonHigh.
+func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
+	v.reason, v.target = asked, min(now.marks.low, now.upper/2)
+	switch asked {
+	case ReasonManual:
+		again := focus != "" && (focus != c.focus || c.compacted < now.rewritten)
+		v.due = now.at.appended > 0 || !now.edited || c.undone != 0 || again || !now.fits()
+	case ReasonTool:
+		if now.upper > now.marks.high {
+			v.reason = ReasonHigh
+		}
+		v.due = !now.edited || now.scale.Part(now.at.appended) >= now.minFree() || !now.fits()
+	default:
+		v = c.dueAlone(now, asked == ReasonSoft)
+		v.alone = true
+		v.noWindow = !v.due && now.marks.high == noMark && !c.warned && c.triggers.byMedia
+		c.warned = c.warned || v.noWindow
+	}
+	return v
+}
+
+// dueAlone reports whether a compaction is due that nobody has asked for. With soft, the
+// soft mark alone makes one due.
+func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
+	m, s := &now.marks, now.at
+	v.target = m.low
+	switch {
+	case now.fits() && (c.compacted == s.version || c.isHeld(now)):
+	case now.upper > m.high:
+		v.reason, v.due = ReasonHigh, true
+	case now.upper > m.soft && soft && !c.isReady(now),
+		now.upper > m.soft && (soft || s.isCold(c.ttl) || c.isReady(now)) && !s.mustWait(c.ttl):
+		v.reason, v.due = ReasonSoft, true
+	case soft && now.upper > m.soft:
+	case c.declined == s.version+1:
+	case c.triggers.isReached(s):
+		v.reason, v.target, v.due = ReasonTrigger, 0, true
+	case c.triggers.asked != nil:
+		v.reason, v.target, v.ask = ReasonTrigger, 0, c.triggers.asked
+	}
+	return v
+}
+
+// isHeld reports whether compactions must not start on their own, because an edit was
+// undone and fewer than MinFree tokens were appended since. It matters only while the
+// request fits.
+func (c *compactor) isHeld(now *moment) bool {
+	return c.undone != 0 && now.since(c.undoneAt) < now.minFree()
+}
+
+// restraints returns what keeps a compaction back that nobody asked for: the version of
+// the Undo that holds it up, or 0, and why no model may be called, or nil.
+func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
+	if now.fits() && c.isHeld(now) {
+		undone = c.undone
+	}
+	if c.breaker.isOpen(now) {
+		noModel = &breakerError{c.breaker.cause}
+	}
+	return undone, noModel
+}
+
+// A readyEdit is the edit of a compaction in the background that waits until it costs
+// nothing; see Options.CacheTTL and CompactInBackground.
+type readyEdit struct {
+	edit     Edit
+	at       *Snapshot // that the edit was made for
+	minFree  int       // Goal.MinFree
+	noSpill  bool      // Options.Spill must not be called
+	strategy string
+	work     Effort
+}
+
+// isReady reports whether an edit waits that can still be applied.
+func (c *compactor) isReady(now *moment) bool {
+	if c.ready == nil || now.rewritten > c.ready.at.version {
+		return false
+	}
+	n := len(c.ready.edit.Drop)
+	return n == 0 || now.at.find(c.ready.edit.Drop[n-1]) != nil
+}
+
+// swapReady lets an edit wait, or none if it is nil, and returns the one that has waited.
+func (c *compactor) swapReady(next *readyEdit) (waited *readyEdit) {
+	waited, c.ready = c.ready, next
+	return waited
+}
+
+// A viewChange is a change of the view that a compactor has to know of.
+type viewChange uint8
+
+const (
+	changeByCompaction viewChange = iota // by an edit of a compaction
+	changeByHand                         // by another edit
+	changeByUndo
+	changeBeside // by a pin, or messages of Options.AfterCompaction: they make no compaction due
+)
+
+// changed tells c what has made the newest version of the view.
+func (c *compactor) changed(by viewChange, version uint64, ever int64) {
+	switch by {
+	case changeByCompaction:
+		c.compacted, c.undone = version, 0
+	case changeByHand:
+		c.undone = 0
+	case changeByUndo:
+		c.undone, c.undoneAt = version, ever
+	case changeBeside:
+		if c.compacted == version-1 {
+			c.compacted = version
+		}
+	}
+}
+
+// An ending is how an attempt has ended.
+type ending struct {
+	applied  bool
+	focus    string
+	declined bool   // a compaction that a Trigger has started
+	at       uint64 // version of the view that the strategy saw
+	call     callEnding
+	cause    error // why a model was called in vain
+}
+
+// A callEnding is what came of the calls of a model for an attempt.
+type callEnding uint8
+
+const (
+	notCalled callEnding = iota
+	calledWell
+	calledInVain
+	calledInTime // in vain, since the view had changed when it returned
+)
+
+// ended updates the breaker after an attempt, which counts each one that called a model in
+// vain: a call failed or did not return in time, or its summary was not used. It reports
+// whether a decline was reported before, and nothing has changed since.
+func (c *compactor) ended(now *moment, e *ending) (told bool) {
+	if e.applied {
+		c.focus = e.focus
+	}
+	if e.declined {
+		told = c.declined > now.rewritten && c.declinedAt == *now.limits
+		c.declined, c.declinedAt = e.at+1, *now.limits
+	}
+	switch {
+	case e.call == calledWell:
+		c.breaker = breaker{}
+	case e.call == calledInTime && now.at.lastEdit() <= e.at && !c.breaker.excused:
+		// A rollback took back what the summary stands for. That is not the
+		// summarizer's fault. An edit that makes it stale, or a second rollback in a
+		// row, might be the summarizer's own.
+		c.breaker.excused = true
+	case e.call != notCalled:
+		c.breaker.trip(now, e.cause)
+	}
+	return told
+}
+
+// A background is a compaction that runs on its own goroutine.
+type background struct {
+	previous *background   // its reports may not be delivered yet; nil: none
+	done     chan struct{} // closed when all reports up to this one are delivered
+	report   Report        // to be read once done is closed
+}
+
+// newest returns the newest compaction in the background, or nil. If next is not nil, it
+// comes after that one.
+func (c *compactor) newest(next *background) *background {
+	if next != nil {
+		next.previous, c.background = c.background, next
+	}
+	return c.background
+}
+
+// saved returns what a record holds of the breaker.
+func (c *compactor) saved() breaker { return c.breaker.saved() }
+
+// adopt takes over the breaker is of a record, if was is what the last record held and
+// it has not changed since. It has more tokens ever appended than c knew.
+func (c *compactor) adopt(was, is breaker, more int64) {
+	c.undoneAt += more
+	if c.breaker.saved() != was {
+		c.breaker.appended = max(c.breaker.appended+more, 0)
+		return
+	}
+	if c.breaker = is; is.failures > 0 {
+		c.breaker.cause = errEarlier
+	}
+}
+
+// mustWait reports whether an edit for ReasonSoft would cost something that it costs no
+// longer after a while. ttl is Options.CacheTTL.
+func (s *state) mustWait(ttl time.Duration) bool {
+	return ttl > 0 && !s.isCold(ttl) || s.isInSealedRound()
+}
+
+// isInSealedRound reports whether a round of tool calls is under way and one of its
+// newest answers has signed reasoning. The model goes on from it, and an edit of what
+// stands before it ends its bond.
+func (s *state) isInSealedRound() bool {
+	const newest = 64 // entries, so that this takes constant time
+	for i, e := range slices.Backward(s.list[max(len(s.list)-newest, 0):]) {
+		switch {
+		case e.msg.Role == RoleUser, i == len(s.list)-1 && e.msg.Role == RoleAssistant && e.calls == nil:
+			return false
+		case e.made() != 0 && e.id > s.released && e.msg.isSigned():
+			return true
+		}
+	}
+	return false
+}
+
+// isCold reports whether the newest entry of the assistant is older than ttl, so that the
+// provider's cache no longer holds the request. With a ttl of 0 it never is.
+func (s *state) isCold(ttl time.Duration) bool {
+	if ttl <= 0 {
+		return false
+	}
+	for _, e := range slices.Backward(s.list) {
+		if e.msg.Role == RoleAssistant {
+			at := e.time()
+			return !at.IsZero() && time.Since(at) > ttl
+		}
+	}
+	return false
 }

@@ -671,7 +671,7 @@ func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []re
 // carryOutChecked is carryOut for an edit that was checked.
 func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
 	spill := h.newSpiller(ctx, noSpill)
-	defer spill.close()
+	defer h.endSpiller(spill)
 	for {
 		now := h.Snapshot()
 		p, err := h.prepareEdit(now, ed, spill)
@@ -680,6 +680,7 @@ func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Repor
 		}
 		retry, err := h.commit(ed, p, r, acceptLocked)
 		if err != nil || !retry {
+			spill.applied = err == nil && r.Outcome == OutcomeApplied
 			return p.unspilled, err
 		}
 		// Another edit has changed an entry: prepare again.
@@ -729,9 +730,11 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 		}
 	}
 	h.commitLocked(next, done.newest)
+	by := changeByHand
 	if acceptLocked != nil {
-		h.compactor.compacted = h.version
+		by = changeByCompaction
 	}
+	h.compactor.changed(by, h.version, 0)
 	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
 	h.editedLocked(&before, &done)
 
@@ -767,9 +770,7 @@ func (h *History) commitLocked(next state, newest ID) {
 	h.snap = nil
 	h.state = next
 	h.rewritten = h.version
-	h.spills.spilled = nil
 	h.recordEditLocked(newest)
-	h.compactor.heldSince = 0
-	h.appended, h.lastEdit, h.compactor.lastFocus = 0, time.Now().UnixNano(), ""
+	h.appended, h.lastEdit = 0, time.Now().UnixNano()
 	h.updateChargeLocked()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -179,22 +178,13 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Strategy == nil {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
-	trigger, counted := countingIn(o.Strategy)
-	isOther := func(c counting) bool { _, ok := c.(ClearMedia); return !ok }
 	h = &History{
-		setup: setup{opts: o},
-		done:  make(chan struct{}),
-		meter: meter{limits: limits, weighed: noVersion},
-		compactor: compactor{
-			compacting: newSlot(),
-			trigger:    trigger,
-			counting:   counted,
-			byMedia:    trigger == nil && !slices.ContainsFunc(counted, isOther),
-			direct:     isDirect(o.Strategy),
-			compacted:  noVersion,
-		},
-		talk:     talk{answering: newSlot(), running: newSlot()},
-		recorder: recorder{saving: newSlot()},
+		setup:     setup{opts: o},
+		done:      make(chan struct{}),
+		meter:     meter{limits: limits, weighed: noVersion},
+		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
+		talk:      talk{answering: newSlot(), running: newSlot()},
+		recorder:  recorder{saving: newSlot()},
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
@@ -334,11 +324,9 @@ func (h *History) Close() error {
 			close(h.done)
 		}
 	}
-	f, s := h.compactor.current, h.talk.sending
+	s := h.talk.sending
 	h.mu.Unlock()
-	if f != nil {
-		f.cancel(ErrClosed)
-	}
+	h.compactor.stop(ErrClosed)
 	if s != nil {
 		s.cancel(ErrClosed)
 	}

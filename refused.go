@@ -223,7 +223,6 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 func (h *History) giveUp(c *cure) Report {
 	h.mu.Lock()
 	h.refusals.cure = nil
-	since, held := h.compactor.heldSince, h.compactor.heldAt
 	if h.released == c.release {
 		h.released = c.released
 		h.newVersionLocked()
@@ -233,13 +232,12 @@ func (h *History) giveUp(c *cure) Report {
 	r.Reason, r.Outcome, r.wasBack = ReasonRefused, OutcomeFailed, true
 	r.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
 	if len(c.places) > 0 {
-		if err := h.Undo(c.report); err != nil { // there was another edit, and what was cleared stays
+		if err := h.undo(c.report, false); err != nil { // there was another edit, and what was cleared stays
 			r.Cause, r.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
 			h.refusals.toldCures = append(h.refusals.toldCures, c.report)
 		}
 	}
 	h.mu.Lock()
-	h.compactor.heldSince, h.compactor.heldAt = since, held
 	h.prepareLocked()
 	h.mu.Unlock()
 	h.refusals.toldCures = append(h.refusals.toldCures, r)

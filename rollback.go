@@ -2,7 +2,6 @@ package convo
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 )
@@ -566,7 +565,6 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.releaseViewsLocked(0)
 	h.summary, h.appended, h.left = at.summary, at.appended, at.left
 	h.edits = at.edits
-	h.compactor.lastFocus = ""
 	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made
 	h.sumPins()
 	h.rewritten = h.version
@@ -581,7 +579,6 @@ func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.tookBackLocked(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
-	h.setSpilledLocked(maps.Clone(h.spills.spilled))
 	h.releaseViewsLocked(last)
 	h.calls = callsOf(h.list)
 	h.tookBack(last)

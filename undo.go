@@ -14,7 +14,10 @@ import "slices"
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
 // edit in the view, such as one of Append, of another History, even that which h was
 // forked from, or of an edit that a Rollback has undone.
-func (h *History) Undo(r Report) error {
+func (h *History) Undo(r Report) error { return h.undo(r, true) }
+
+// undo is Undo. With holds, it holds compactions up.
+func (h *History) undo(r Report, holds bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -35,9 +38,10 @@ func (h *History) Undo(r Report) error {
 	h.newVersionLocked()
 	h.undidLocked(d.was.version + 1)
 	h.cameBack(h.list)
-	h.compactor.heldSince, h.compactor.heldAt = h.version, h.appendedEver
 	h.calls = callsOf(h.list)
-	h.compactor.lastFocus = ""
+	if holds {
+		h.compactor.changed(changeByUndo, h.version, h.appendedEver)
+	}
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
@@ -132,9 +136,7 @@ func (h *History) putBackLocked(d *departure) {
 	h.seen = 0
 }
 
-// isHeldLocked reports whether compactions must not start on their own, because an edit
-// was undone and fewer than MinFree tokens were appended since. It matters only while the
-// request fits.
-func (h *History) isHeldLocked() bool {
-	return h.compactor.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks.minFree, 1)
+// moment returns what the compactor is told about the view.
+func (v *view) moment() moment {
+	return moment{at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, ever: v.appendedEver}
 }

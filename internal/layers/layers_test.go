@@ -17,13 +17,7 @@ import (
 // layerExceptions are the uses of a higher layer that remain, each with its
 // reason: "file.go name" of what is used.
 var layerExceptions = map[string]string{
-	"restore.go newHistory":   "Restore begins as New does, with the default strategy",
-	"compactor.go Trigger":    "of Options.Strategy",
-	"compactor.go counting":   "of Options.Strategy",
-	"compactor.go slot":       "moves down",
-	"compactor.go flight":     "moves down",
-	"compactor.go background": "moves down",
-	"compactor.go readyEdit":  "moves down",
+	"restore.go newHistory": "Restore begins as New does, with the default strategy",
 }
 
 // A file uses only names of its own layer and of lower layers. root.md lists the
