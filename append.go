@@ -342,7 +342,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
 		h.plain++
 	}
@@ -410,7 +410,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 				}
 				sent.prefix.heads = h.headsIn(f)
 			}
-			if !batch[i].again && e.msg.isSigned() && h.bindsLocked(sent) {
+			if !batch[i].again && e.msg.isSigned() && h.binds(sent) {
 				own := e.own()
 				own.made, own.during = sent.prefix.sum(), sent.edit
 				e.setOwn(own)
@@ -584,7 +584,7 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		h.leftLocked(departed{was: e, original: o}, false)
+		h.recorder.left(nil, departed{was: e, original: o})
 	}
 	h.state.append(e, o)
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
@@ -648,7 +648,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if len(results) == 0 {
 		return 0, nil
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	for _, e := range results {
 		h.pushLocked(e, nil)
 		h.last, h.lastAppend = e.id, e.at

@@ -275,7 +275,7 @@ func (s *state) bindAll() {
 		}
 		p.add(e)
 	}
-	s.replace(s.sys, list, s.originals, s.listRaw, s.turns, s.turn)
+	s.replace(s.sys, list, s.originals, s.turn)
 }
 
 // add adds an entry at the end.
@@ -327,7 +327,7 @@ func (h *History) releaseUpToLocked(last ID) {
 			break
 		}
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.released = last
 }
 

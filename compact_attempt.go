@@ -158,7 +158,7 @@ func (a *attempt) finish(e Edit, err error) error {
 			e.Summary = namedSince(&e, a.at, a.f.h.Snapshot(), a.f.h.opts.Redact, a.goal.count(a.view))
 		}
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, a.yields, &a.report, a.noSpill, a.acceptLocked)
+		a.unspilled, err = a.apply(&e)
 		a.stale, a.closed = isStale(err), err == ErrClosed
 		if a.isReady {
 			a.report.Usage = Usage{} // it was reported before
@@ -172,6 +172,18 @@ func (a *attempt) finish(e Edit, err error) error {
 		err = endOf(a.f.ctx)
 	}
 	return err
+}
+
+// apply applies an edit together with the cuts, and returns the results that were not
+// cleared, since their originals could not be stored.
+func (a *attempt) apply(e *Edit) ([]Clear, error) {
+	ed, err := checkEdit(&a.at.state, e, true)
+	if err != nil {
+		return nil, err
+	}
+	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.noSpill
+	ed.focus, ed.acceptLocked = a.focus, a.acceptLocked
+	return a.f.h.carryOut(a.f.ctx, ed, &a.report)
 }
 
 // ask returns the edit of the strategy. If results are cut, or messages yield, the
@@ -407,10 +419,12 @@ func (a *attempt) acceptLocked(before, next *state) error {
 	if a.f.ctx.Err() != nil {
 		return endOf(a.f.ctx) // the caller has given up
 	}
-	if a.reserve == nil {
-		return nil
+	if a.reserve != nil {
+		if err := a.reserve(next); err != nil {
+			return err
+		}
 	}
-	return a.reserve(next)
+	return nil
 }
 
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
@@ -507,16 +521,16 @@ func (h *History) attempted(e *ending) (fits, told bool) {
 
 // ending returns how the attempt has ended. err is its error.
 func (a *attempt) ending(err error) *ending {
-	e := &ending{applied: a.report.Outcome == OutcomeApplied, focus: a.focus}
+	e, applied := new(ending), a.report.Outcome == OutcomeApplied
 	if a.at != nil {
 		e.at = a.at.version
 		declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
 		e.declined = a.reason == ReasonTrigger && declined
 	}
 	switch {
-	case a.work.Calls == 0, a.isReady && !e.applied: // the summarizer has returned long before
+	case a.work.Calls == 0, a.isReady && !applied: // the summarizer has returned long before
 		return e
-	case e.applied && !a.failed && !a.work.wastedCall():
+	case applied && !a.failed && !a.work.wastedCall():
 		e.call = calledWell
 		return e
 	}

@@ -14,16 +14,12 @@ type compactor struct {
 	ttl      time.Duration // Options.CacheTTL
 
 	compacted  uint64     // the version that the last compaction made; noVersion: none
-	focus      string     // of the last compaction
 	ready      *readyEdit // see Options.CacheTTL; nil: none
 	declined   uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
 	declinedAt Limits     // the limits at that time
 	breaker    breaker    // for summarizers
 	background *background
 	warned     bool // it was reported that nothing is compacted until a provider refuses a request
-
-	undone   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	undoneAt int64  // tokens ever appended at that time
 }
 
 // newCompactor returns a compactor for a strategy with these triggers.
@@ -36,7 +32,10 @@ type moment struct {
 	at        *state
 	rewritten uint64          // version of the last edit, or of undoing one
 	edited    bool            // an edit has changed the view
+	focus     string          // of the compaction that made the last edit; empty: none
 	ever      int64           // raw tokens ever appended
+	undone    uint64          // version made by the newest Undo; 0: there was none, or an edit was applied since
+	undoneAt  int64           // ever at that time
 	upper     int64           // upper bound of the next request
 	scale     calibrate.Scale // of the view
 	marks     marks
@@ -48,6 +47,11 @@ func (m *moment) fits() bool { return m.upper <= m.marks.limit }
 
 // since returns the upper bound of what was appended since so many tokens were.
 func (m *moment) since(ever int64) int64 { return m.scale.Part(m.ever - ever) }
+
+// isHeld reports whether compactions must not start on their own, because an edit was
+// undone and fewer than MinFree tokens were appended since. It matters only while the
+// request fits.
+func (m *moment) isHeld() bool { return m.undone != 0 && m.since(m.undoneAt) < m.minFree() }
 
 // minFree returns the least that a compaction should free if nobody asked for it.
 func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
@@ -76,8 +80,8 @@ func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
 	v.reason, v.target = asked, min(now.marks.low, now.upper/2)
 	switch asked {
 	case ReasonManual:
-		again := focus != "" && (focus != c.focus || c.compacted < now.rewritten)
-		v.due = now.at.appended > 0 || !now.edited || c.undone != 0 || again || !now.fits()
+		again := focus != "" && focus != now.focus
+		v.due = now.at.appended != 0 || !now.edited || now.undone != 0 || again || !now.fits()
 	case ReasonTool:
 		if now.upper > now.marks.high {
 			v.reason = ReasonHigh
@@ -98,7 +102,7 @@ func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
 	m, s := &now.marks, now.at
 	v.target = m.low
 	switch {
-	case now.fits() && (c.compacted == s.version || c.isHeld(now)):
+	case now.fits() && (c.compacted == s.version || now.isHeld()):
 	case now.upper > m.high:
 		v.reason, v.due = ReasonHigh, true
 	case now.upper > m.soft && soft && !c.isReady(now),
@@ -114,18 +118,11 @@ func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
 	return v
 }
 
-// isHeld reports whether compactions must not start on their own, because an edit was
-// undone and fewer than MinFree tokens were appended since. It matters only while the
-// request fits.
-func (c *compactor) isHeld(now *moment) bool {
-	return c.undone != 0 && now.since(c.undoneAt) < now.minFree()
-}
-
 // restraints returns what keeps a compaction back that nobody asked for: the version of
 // the Undo that holds it up, or 0, and why no model may be called, or nil.
 func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
-	if now.fits() && c.isHeld(now) {
-		undone = c.undone
+	if now.fits() && now.isHeld() {
+		undone = now.undone
 	}
 	if c.breaker.isOpen(now) {
 		noModel = &breakerError{c.breaker.cause}
@@ -159,36 +156,16 @@ func (c *compactor) swapReady(next *readyEdit) (waited *readyEdit) {
 	return waited
 }
 
-// A viewChange is a change of the view that a compactor has to know of.
-type viewChange uint8
-
-const (
-	changeByCompaction viewChange = iota // by an edit of a compaction
-	changeByHand                         // by another edit
-	changeByUndo
-	changeBeside // by a pin, or messages of Options.AfterCompaction: they make no compaction due
-)
-
-// changed tells c what has made the newest version of the view.
-func (c *compactor) changed(by viewChange, version uint64, ever int64) {
-	switch by {
-	case changeByCompaction:
-		c.compacted, c.undone = version, 0
-	case changeByHand:
-		c.undone = 0
-	case changeByUndo:
-		c.undone, c.undoneAt = version, ever
-	case changeBeside:
-		if c.compacted == version-1 {
-			c.compacted = version
-		}
+// settled tells c that the newest version of the view leaves nothing to compact: a
+// compaction made it, or something that makes none due, if that was so before.
+func (c *compactor) settled(version uint64, byCompaction bool) {
+	if byCompaction || c.compacted == version-1 {
+		c.compacted = version
 	}
 }
 
 // An ending is how an attempt has ended.
 type ending struct {
-	applied  bool
-	focus    string
 	declined bool   // a compaction that a Trigger has started
 	at       uint64 // version of the view that the strategy saw
 	call     callEnding
@@ -209,9 +186,6 @@ const (
 // vain: a call failed or did not return in time, or its summary was not used. It reports
 // whether a decline was reported before, and nothing has changed since.
 func (c *compactor) ended(now *moment, e *ending) (told bool) {
-	if e.applied {
-		c.focus = e.focus
-	}
 	if e.declined {
 		told = c.declined > now.rewritten && c.declinedAt == *now.limits
 		c.declined, c.declinedAt = e.at+1, *now.limits
@@ -252,7 +226,6 @@ func (c *compactor) saved() breaker { return c.breaker.saved() }
 // adopt takes over the breaker is of a record, if was is what the last record held and
 // it has not changed since. It has more tokens ever appended than c knew.
 func (c *compactor) adopt(was, is breaker, more int64) {
-	c.undoneAt += more
 	if c.breaker.saved() != was {
 		c.breaker.appended = max(c.breaker.appended+more, 0)
 		return

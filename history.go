@@ -91,6 +91,9 @@ type view struct {
 	appendedEver int64      // raw tokens ever appended, including those taken back
 	lastAppend   int64      // Unix nanoseconds; 0: never
 	lastEdit     int64      // Unix nanoseconds; 0: never
+	lastFocus    string     // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64      // appendedEver at that time
 }
 
 // A meter knows what the next request may weigh, from its raw tokens and from what providers
@@ -119,27 +122,10 @@ type meter struct {
 	weighed uint64 // the version that weight is of
 }
 
-// A talk knows which request waits for its answer, and how the last one ended.
-type talk struct {
-	answering  slot     // taken while a Do runs
-	running    slot     // taken while a step of Run runs
-	sending    *sending // of the Do that waits for an answer; nil: none does
-	failed     ID       // the newest message when a request failed; 0: none has
-	paramTools []string // of the newest answer
-}
-
 // A recorder knows where a History is saved.
 type recorder struct {
 	saving slot     // taken while the log is written or compared with
 	log    *logbook // nil: it has no Store
-}
-
-// A refusals knows what a provider has refused.
-type refusals struct {
-	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
-	toldCures []Report   // to be delivered once curing is free
-	encodings []encoding // of the requests since the newest answer, the last few
-	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a
@@ -209,15 +195,15 @@ func (h *History) keepOriginalsLocked() {
 	h.maxResult.Store(max(bound, 0))
 	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
 		h.keep = keep
-		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
 }
 
-// newVersionLocked gives the view a new version, so that the next snapshot is a
+// newVersion gives the view a new version, so that the next snapshot is a
 // new one. Each change calls it once.
-func (h *History) newVersionLocked() {
-	h.version++
-	h.snap = nil
+func (v *view) newVersion() {
+	v.version++
+	v.snap = nil
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

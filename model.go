@@ -37,7 +37,7 @@ func (h *History) SetModel(name string, l Limits) error {
 		h.meter.toolsSet = h.meter.toolsSet || l.Tools > 0
 	}
 	if name != h.known().model {
-		h.newVersionLocked()
+		h.newVersion()
 		h.meter.sent, h.meter.heard, h.meter.resumed = nil, false, nil
 		h.useModelLocked(name, h.known().learned)
 	}
@@ -81,7 +81,7 @@ func (h *History) warnAssumed() {
 
 // setLimitsLocked replaces the limits. The new ones have their defaults.
 func (h *History) setLimitsLocked(limits Limits) {
-	h.newVersionLocked()
+	h.newVersion()
 	h.meter.limits, h.meter.named = limits, 0
 	h.meter.chosen = true
 	h.updateMarksLocked()

@@ -220,7 +220,7 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	case int64(room) >= h.meter.marks.limit:
 		return 0
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.meter.named = room
 	h.updateMarksLocked()
 	return f.Limit

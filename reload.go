@@ -177,7 +177,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	theirs := t.state.keeping(m.held...)
 	unlearned := h.meter.named == l.saved.named.limit
 
-	h.newVersionLocked()
+	h.newVersion()
 	h.reloaded, h.rewritten = h.version, h.version
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
@@ -189,7 +189,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.tools = t.tools
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
-	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
+	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.turn)
 	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
 		h.request = now.withTold(orNil(h.request).told) // others were answered since
 	}
@@ -197,7 +197,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumPins()
 	h.calls = callsOf(h.list)
 	h.edits, h.reversals = nil, nil
-	h.lastEdit = t.lastEdit
+	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
 	h.id = newIdentity(h.ident.counter, t.id, "")
 	if h.talk.sending != nil {
@@ -229,7 +229,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		}
 	}
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
-		h.newVersionLocked() // what h has learned is not stored
+		h.newVersion() // what h has learned is not stored
 	}
 	answers, failed := h.answers, h.talk.failed
 	m.appendLocked()
@@ -242,7 +242,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
-		h.newVersionLocked() // the bounds so far do not include the measured part
+		h.newVersion() // the bounds so far do not include the measured part
 	}
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })
@@ -356,6 +356,7 @@ func (m *merger) recountLocked() {
 	h, t := m.h, m.theirs
 	more := t.appendedEver - h.appendedEver
 	h.appendedEver = t.appendedEver
+	h.heldAt += more
 	h.compactor.adopt(h.recorder.log.saved.breaker, t.compactor.saved(), more)
 }
 

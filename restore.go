@@ -164,7 +164,7 @@ func (l *loader) settle() (err error) {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
-		h.newVersionLocked()
+		h.newVersion()
 		results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, h.ident.text(reason))
 		for _, e := range results {
 			h.pushLocked(e, nil)
@@ -196,7 +196,7 @@ func (l *loader) dropTurn() error {
 	for n > 0 && list[n-1].turn == turn {
 		n--
 	}
-	l.h.takeBackLocked(n, list[n].id-1)
+	l.h.takeBackLocked(n, list[n].id-1, nil)
 	for i, e := range l.from.list {
 		if e.turn != turn {
 			continue

@@ -256,7 +256,7 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.rewritten = h.version // the measured view is only known in part
 	recounted = h.adoptKnowledgeLocked(p.view.known().model, r)
 	h.adoptBoundLocked(p.named)

@@ -34,7 +34,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
 		return err
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	now := time.Now().UnixNano()
 	sys := make([]*entry, len(batch))
 	for i, a := range batch {
@@ -46,9 +46,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 		h.measured -= h.sysShared(h.known().cal.at)
 	}
 	for _, e := range h.sys {
-		h.leftLocked(departed{was: e}, false)
+		h.recorder.left(nil, departed{was: e})
 	}
-	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	h.replace(sys, h.list, h.originals, h.turn)
 	h.seenAgainLocked()
 	h.updateChargeLocked()
 	return nil
@@ -97,7 +97,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
-	h.newVersionLocked()
+	h.newVersion()
 	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
 		h.measured -= h.eph.tokens()
 	}
@@ -145,7 +145,7 @@ func (h *History) takeBack(r *Report) (err error) {
 		}
 	}
 	h.setEphemeralLocked(joinEphemeral(back, own))
-	h.compactor.changed(changeBeside, h.version, 0)
+	h.compactor.settled(h.version, false)
 	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
 	if h.request != nil {
 		r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
