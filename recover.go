@@ -39,7 +39,7 @@ import (
 // the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	r := &recovery{h: h, at: at, cause: cause}
-	_, reentrant := h.compactor.compacting.enter(ctx)
+	_, reentrant := h.compactor.enter(ctx)
 	switch {
 	case cause == nil:
 		err = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
