@@ -111,7 +111,8 @@ func (b *Builder) ToolCall(index int, delta ToolCall) {
 		b.calls[index] = pb
 	}
 	c := pb.part.(ToolCall)
-	if c.ID = cmp.Or(delta.ID, c.ID); c.ID != "" {
+	c.ID = cmp.Or(delta.ID, c.ID)
+	if c.ID != "" {
 		b.byID[c.ID] = pb
 	}
 	switch {
@@ -217,7 +218,8 @@ func (b *Builder) Messages() []Message {
 			if p.Name == "" {
 				continue
 			}
-			if p.ID = text.Valid(p.ID); p.ID == "" || seen[p.ID] {
+			p.ID = text.Valid(p.ID)
+			if p.ID == "" || seen[p.ID] {
 				if pb.minted == "" {
 					pb.minted = NewCallID()
 				}

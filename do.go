@@ -264,9 +264,9 @@ func (a *answer) prepare(ctx context.Context, cancel context.CancelCauseFunc) (*
 	}
 }
 
-// begin records that the snapshot is being sent, unless messages were appended or
-// taken back since it was made, Reload has brought in other entries, it is for another
-// model, or it does not fit the limits in force.
+// begin records that the snapshot is being sent. It does not, and ok is false, if the view has
+// another end now, Reload has brought in other entries, the snapshot is for another model, or
+// it does not fit the limits in force.
 func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, err error) {
 	h := a.h
 	err = h.ifOpen(func() error {

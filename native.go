@@ -113,7 +113,8 @@ func (n NativeSummary) place(s *Snapshot, g *Goal, tokens int64) (place int) {
 		a, _ := w.next()
 		first := s.list[a.from]
 		if asked && first.msg.Role == RoleAssistant && left <= most && !(pinned && s.sealedFrom(a.from) > (s.raw()-left)/4) {
-			if place = a.from; left <= target {
+			place = a.from
+			if left <= target {
 				break
 			}
 		}

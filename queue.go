@@ -12,8 +12,7 @@ import "slices"
 // not with an answer that is paused, or with a message whose request has failed, the
 // messages are appended at once. Otherwise an answer is due, and they are delivered by
 // the next Append, AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
-// makes it possible; while Do waits for an answer, not between the request and that
-// answer.
+// makes it possible. While Do waits for an answer, they are not delivered before it.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or
 // counts, and are not affected by rollbacks. Status.Queued is their number,

@@ -16,7 +16,7 @@ import (
 //
 // If the provider has refused a part of the request, such as an image, Recover compacts
 // nothing. A line that says what was there takes the place of media, a block or the arguments
-// of a call, also in the floor, but not in pinned exchanges, and signed or encrypted reasoning
+// of a call, also in the floor, but not in pinned exchanges. Signed or encrypted reasoning
 // is left out from now on. Text is never cleared. What is cleared is what the error names, in
 // the words and paths of common providers; [PlaceError] is for formats that are not of package
 // wire. Without a path it is the only such part of the request, or the only image whose header
@@ -47,7 +47,8 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	case reentrant != nil:
 		report, err = r.notStarted(ReasonOverflow, reentrant)
 	default:
-		if r.refusal = refusalIn(cause); r.refusal != nil {
+		r.refusal = refusalIn(cause)
+		if r.refusal != nil {
 			report, err = r.clear(false)
 		} else {
 			report, err = r.compact(ctx)
@@ -189,16 +190,16 @@ type refusedSize struct {
 // recognizes the errors of common providers, gateways and model servers, and is the
 // default of Options.IsOverflow.
 //
-// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the
-// beginning and at the end of their texts; the results of the methods of the official
-// clients' errors, which are RawJSON, ErrorCode and ErrorMessage, returning a string,
-// HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
-// pointer to a struct with a field StatusCode, that field, Message and Code.
+// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the beginning
+// and at the end of their texts. It also calls methods that the errors of official clients
+// have: RawJSON, ErrorCode and ErrorMessage, which return a string, HTTPStatusCode, which
+// returns an int, and IsContextTooLarge, which returns a bool. Of a pointer to a struct with
+// a field StatusCode, it reads that field, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
-// has both sizes. Other errors about rates, quotas, files or a model that loads are none, nor
-// are errors about a field that is too long, about a length in characters, bytes or pixels, or
-// about an answer that would fill the window alone. The status 413 is an overflow: it is about
+// has both sizes. Other errors about rates, quotas, files or a model that loads are none.
+// Neither are errors about a field that is too long, about a length in characters, bytes or
+// pixels, or about an answer that would fill the window alone. The status 413 is an overflow: it is about
 // bytes, but a compaction removes these as well. Joined errors are an overflow if any is.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)

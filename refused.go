@@ -134,9 +134,9 @@ func (r *recovery) settle() {
 	})
 }
 
-// isBack reports whether a provider refuses what c has cleared: it names the same part, or where
-// the line stands that took its place, or no place at all. finds says that there is something
-// else to clear.
+// isBack reports whether a provider refuses what c has cleared. It then names the same part, or
+// where the line stands that took its place, or no place at all. finds says that there is
+// something else to clear.
 func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.Body) bool {
 	switch {
 	case again.named != nil:

@@ -108,8 +108,8 @@ func (r *Reply) print(ids bool) string {
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
 // r is returned without IDs. These are the errors of Append, also for a user or system
-// message in an answer, and a [*StaleError] if at is nil, not from this History or older than
-// a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
+// message in an answer. There is a [*StaleError] if at is nil, not from this History or older
+// than a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
 // refuse is logged, and otherwise ignored.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
@@ -141,7 +141,8 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 	}
 	var cut *Report
 	err = a.h.ifOpen(func() (err error) {
-		if err = a.mayAppendLocked(at, batch); err == nil && len(batch) > 0 {
+		err = a.mayAppendLocked(at, batch)
+		if err == nil && len(batch) > 0 {
 			cut, err = a.appendLocked(at, batch)
 		}
 		if err == nil {
