@@ -52,7 +52,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if s := h.talk.sending; s != nil && !sent.known {
 		sent = s.view
 	}
-	sent.open = !h.bindsLocked(sent)
+	sent.open = !h.binds(sent)
 	at := timeOf(h.lastAppend)
 	h.mu.Unlock()
 

@@ -256,8 +256,11 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 	h.mu.Lock()
 	rest, err := h.withoutLocked(id)
 	h.mu.Unlock()
+	if err == nil && h.spillsOf(batch) {
+		err = rest.check(&h.setup, batch, h.failedIn(&rest.state))
+	}
 	if err == nil {
-		err = rest.cutLong(batch)
+		err = h.cutResults(batch)
 	}
 	if err != nil {
 		return 0, err
@@ -273,8 +276,8 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rest, err := h.withoutLocked(id)
-	if err == nil && len(batch) > 0 {
-		_, err = rest.joinLocked(batch)
+	if err == nil {
+		err = rest.check(&h.setup, batch, h.failedIn(&rest.state))
 	}
 	if err != nil {
 		return 0, nil, err
@@ -315,9 +318,9 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	return last, cut, nil
 }
 
-// withoutLocked returns a History that stands for h without the entry with the ID and every
+// withoutLocked returns the view without the entry with the ID and every
 // newer one, and with ID 0 without all entries and the summary. It is for checks only.
-func (h *History) withoutLocked(id ID) (*History, error) {
+func (h *History) withoutLocked(id ID) (*view, error) {
 	if id != 0 {
 		if err := h.mayRewindLocked(id, id-1); err != nil {
 			return nil, err
@@ -332,8 +335,7 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	if id > 0 {
 		n = firstAfter(h.list, id-1)
 	}
-	rest := &History{setup: setup{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens}, view: view{state: h.state}, talk: talk{failed: h.talk.failed}}
-	rest.maxResult.Store(h.maxResult.Load())
+	rest := &view{state: h.state}
 	rest.cutTail(n, true)
 	rest.calls = callsOf(rest.list)
 	return rest, nil
@@ -464,21 +466,21 @@ func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) 
 			}
 		}
 	}
-	return takenBack, h.undidSinceLocked(at.version, at.lastEdit())
+	return takenBack, h.undidSince(at.version, at.lastEdit())
 }
 
-// undidSinceLocked reports whether an edit has been undone since a version of the view,
+// undidSince reports whether an edit has been undone since a version of the view,
 // whose newest edit had made the version edit.
-func (h *History) undidSinceLocked(version, edit uint64) bool {
-	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > version })
-	return first < len(h.reversals) && h.reversals[first].edit <= edit
+func (v *view) undidSince(version, edit uint64) bool {
+	first := sort.Search(len(v.reversals), func(i int) bool { return v.reversals[i].version > version })
+	return first < len(v.reversals) && v.reversals[first].edit <= edit
 }
 
-// bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
+// binds reports whether an answer to a view that was sent may be bound. If an edit in
 // the view has been undone, reasoning that the edit took out may stand before the answer
 // again, and the answer was made without it.
-func (h *History) bindsLocked(sent sentView) bool {
-	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
+func (v *view) binds(sent sentView) bool {
+	return !sent.open && !v.undidSince(sent.version, sent.edit)
 }
 
 // undidLocked records that the current version has undone the edits that made the version
