@@ -155,21 +155,6 @@ func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 	}
 }
 
-// unsaid records that a part is lost if only its text, or a text that replaces it, is
-// sent.
-func (l *losses) unsaid(at place, inside int, part convo.Part) {
-	switch part.(type) {
-	case convo.Media:
-		l.tell(at, inside, lostMedia, "")
-	case convo.Opaque:
-		if _, mark := isMark(part); mark {
-			l.tell(at, inside, lostCacheMark, "")
-		} else {
-			l.tell(at, inside, lostBlock, "")
-		}
-	}
-}
-
 // citations returns the citations in a list that are sent with a text, or nil, and whether
 // none is left out. It records what is lost of the part at a place.
 func (l *losses) citations(at place, list json.RawMessage, text string) (sent json.RawMessage, all bool) {
@@ -180,13 +165,6 @@ func (l *losses) citations(at place, list json.RawMessage, text string) (sent js
 		l.tell(at, whole, lostSource, "")
 	}
 	return sent, all
-}
-
-// unjoined records what joinTexts leaves out.
-func (l *losses) unjoined(parts []convo.Part, places []place) {
-	for i, p := range parts {
-		l.unsaid(places[i], whole, p)
-	}
 }
 
 // back removes all but the first n losses, and the messages from a number on.

@@ -113,7 +113,7 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		return nil, err
 	}
 	units := unitsOf(now)
-	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+	if f.sameUnits(units, unitsOf(t.Messages)) {
 		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
@@ -211,54 +211,40 @@ func (f *patchForm) same(a, b *patchUnit) bool {
 }
 
 func (f *patchForm) samePart(a, b convo.Part) bool {
-	switch a := a.(type) {
-	case convo.Reasoning:
-		b, ok := b.(convo.Reasoning)
-		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (f.leads || a.Signature == b.Signature)
-	case convo.ToolCall:
-		b, ok := b.(convo.ToolCall)
-		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
-	case convo.ToolResult:
-		b, ok := b.(convo.ToolResult)
-		return ok && sameID(a.CallID, b.CallID, false) && a.IsError == b.IsError && slices.EqualFunc(appendUnits(nil, "", a.Parts), appendUnits(nil, "", b.Parts), func(a, b patchUnit) bool { return f.same(&a, &b) })
-	case convo.Text:
-		b, ok := b.(convo.Text)
-		return ok && sameText(string(a), string(b))
+	kind := kindOfPart(a)
+	if kind.same == nil || kind != kindOfPart(b) {
+		return a == b
 	}
-	return a == b
+	return kind.same(f, a, b)
+}
+
+// sameUnits reports whether two lists of units say the same.
+func (f *patchForm) sameUnits(a, b []patchUnit) bool {
+	return slices.EqualFunc(a, b, func(a, b patchUnit) bool { return f.same(&a, &b) })
 }
 
 // sameText reports whether two texts are equal in a History, which replaces invalid UTF-8.
 func sameText(a, b string) bool { return a == b || text.Valid(a) == text.Valid(b) }
 
-func sameID(a, b string, minted bool) bool { return a == b || a == "" || b == "" || minted }
+// sameID reports whether two calls, or two results, may have the same ID.
+func sameID(a, b convo.Part) bool {
+	x, made := kindOfPart(a).id(a)
+	y, minted := kindOfPart(b).id(b)
+	return x == y || x == "" || y == "" || made || minted
+}
 
 // likeness returns how well a unit fits in the place of another, or 0 if it does not.
 func (f *patchForm) likeness(a, b *patchUnit) int {
-	if a.role != b.role {
-		return 0
-	}
-	if f.same(a, b) {
-		return 8
-	}
+	kind := kindOfPart(a.part)
 	_, isText := b.part.(convo.Text)
-	switch x := a.part.(type) {
-	case convo.ToolCall:
-		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return sureLikeness
-		}
-	case convo.ToolResult:
-		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return sureLikeness
-		}
-	case convo.Text:
-		if isText {
-			return 3
-		}
-	case convo.Media, convo.Opaque:
-		if isText && !a.fixed {
-			return 2
-		}
+	switch {
+	case a.role != b.role:
+	case f.same(a, b):
+		return 8
+	case kind.id != nil && kind == kindOfPart(b.part) && sameID(a.part, b.part):
+		return sureLikeness
+	case isText && (!a.fixed || kind == &kinds.text):
+		return kind.likeText
 	}
 	return 0
 }
@@ -420,7 +406,7 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 		return -1, 0, 0
 	}
 	for k := range units {
-		if match[k] >= 0 || isBlankUnit(&units[k]) {
+		if match[k] >= 0 || isBlankPart(units[k].part) {
 			continue
 		}
 		near := func(step int) (unit int) {
@@ -460,23 +446,17 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 			}
 			list = at
 		}
-		switch units[k].part.(type) {
-		case convo.Text, convo.Media, convo.Opaque:
-			l := msgs[msg][list]
-			if l.extra == nil {
-				l.extra = map[int][]patchUnit{}
-			}
-			l.extra[block] = append(l.extra[block], units[k])
-		default:
+		if kindOfPart(units[k].part).likeText == 0 {
 			alone[msg-before] = append(alone[msg-before], units[k])
+			continue
 		}
+		l := msgs[msg][list]
+		if l.extra == nil {
+			l.extra = map[int][]patchUnit{}
+		}
+		l.extra[block] = append(l.extra[block], units[k])
 	}
 	return alone
-}
-
-func isBlankUnit(u *patchUnit) bool {
-	text, ok := u.part.(convo.Text)
-	return ok && isBlank(string(text))
 }
 
 // message returns what becomes of a message: mostly one, or nothing.
@@ -604,7 +584,7 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 			same = false
 		case kept:
 			pieces, gone = append(pieces, patchPiece{raw: b.raw, at: i}), false
-		case len(left) == 0, len(left) == 1 && isBlankUnit(&left[0]):
+		case len(left) == 0, len(left) == 1 && isBlankPart(left[0].part):
 			same, gone = false, true
 		default:
 			same, gone = false, false
