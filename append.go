@@ -3,7 +3,6 @@ package convo
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -181,7 +180,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	}
 	for _, a := range batch {
 		if a.original != nil {
-			h.leftLocked(departed{was: a.entry, original: a.original}, false)
+			h.recorder.left(nil, departed{was: a.entry, original: a.original})
 		}
 	}
 	if e := h.newestMessage(); e == nil || e.id != h.talk.failed {
@@ -728,17 +727,4 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// A spillKey names a tool result in an entry.
-type spillKey struct {
-	in     *entry
-	callID string
-}
-
-// setSpilledLocked replaces the references with those in refs whose entries are
-// still in the view. It takes ownership of refs.
-func (h *History) setSpilledLocked(refs map[spillKey]string) {
-	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spills.spilled = refs
 }

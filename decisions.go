@@ -81,7 +81,7 @@ func (h *History) Decisions() ([]byte, error) {
 func (s *state) withoutFrame() state {
 	out := s.withoutEphemeral()
 	out.tools = nil
-	out.replace(nil, s.list, s.originals, s.listRaw, s.turns, s.turn)
+	out.replace(nil, s.list, s.originals, s.turn)
 	out.sumMeasured(true)
 	return out
 }

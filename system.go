@@ -36,7 +36,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 		return err
 	}
 	for _, e := range was {
-		h.leftLocked(departed{was: e}, false)
+		h.recorder.left(nil, departed{was: e})
 	}
 	h.seenAgainLocked()
 	h.updateChargeLocked()
@@ -63,7 +63,7 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 	if v.known().cal != nil {
 		v.measured -= v.sysShared(v.known().cal.at)
 	}
-	v.replace(sys, v.list, v.originals, v.listRaw, v.turns, v.turn)
+	v.replace(sys, v.list, v.originals, v.turn)
 	return true, nil
 }
 

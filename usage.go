@@ -133,7 +133,7 @@ func (h *History) applyUsageLocked(at *Snapshot, tokens int64) {
 		k.cal, h.meter.sent, h.meter.heard = next, at, true
 	}
 	h.knowledge = &k
-	if id, _ := h.reversedSinceLocked(at); id != 0 || h.rewritten > at.version {
+	if id, _ := h.reversedSince(at); id != 0 || h.rewritten > at.version {
 		h.releaseViewsLocked(0) // at shows entries that have left the view
 		next = h.known().learned.of(model)
 	}
@@ -273,14 +273,19 @@ func (h *History) reportedViewLocked() *reported {
 	return h.reported()
 }
 
-// releaseViewsLocked drops the references to views that usage was reported for, if they
-// show an entry newer than after. Otherwise they would keep entries in memory that have
-// left the view. The token counts of these views stay known.
+// releaseViewsLocked lets go of the views that usage was reported for, if they show an entry
+// newer than after.
 func (h *History) releaseViewsLocked(after ID) {
-	if h.meter.sent != nil && firstAfter(h.meter.sent.list, after) < len(h.meter.sent.list) {
-		h.meter.sent = nil
+	h.meter.release(after)
+	h.releaseTraces(after)
+}
+
+// release lets go of the view of the last report, if it shows an entry newer than after: it
+// would keep entries in memory that have left the view.
+func (m *meter) release(after ID) {
+	if m.sent != nil && firstAfter(m.sent.list, after) < len(m.sent.list) {
+		m.sent = nil
 	}
-	h.knowledge = h.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
 }
 
 // estimateLocked returns the estimated size of the next request.
