@@ -162,8 +162,9 @@ func (c *calls) reopen(answered []int) {
 	}
 }
 
-// openFault returns the error of a message that may not follow while calls are open. One must be.
-func (c *calls) openFault() error {
+// openError returns the error of a message that may not come before the result of the first
+// open call. There must be one.
+func (c *calls) openError() *PairError {
 	i, _ := c.find("", "")
 	return &PairError{Err: ErrOpenCalls, CallID: c.list[i].id, Name: c.list[i].name}
 }

@@ -57,25 +57,6 @@ func (h *History) Unqueue() []Message {
 	return msgs
 }
 
-// newQueued copies, checks and counts messages for the queue. It runs caller-supplied
-// code, so no lock may be held.
-func (s *setup) newQueued(msgs []Message) ([]*queued, error) {
-	batch, err := s.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*queued, len(batch))
-	for i, a := range batch {
-		if s.opts.Key != nil && a.msg.Key == "" {
-			if err := s.name(&a.msg); err != nil {
-				return nil, atIndex(err, i)
-			}
-		}
-		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
-	}
-	return list, nil
-}
-
 // awaitsAnswer reports whether the newest message awaits an answer of the model.
 func (s *state) awaitsAnswer() bool {
 	newest := s.newestRole()
@@ -94,36 +75,30 @@ func (v *view) requeue(list []*queued) {
 // takesUser reports whether a user message may follow. failed says that the request of the
 // newest message has failed.
 func (v *view) takesUser(roles *RolePolicy, failed bool) bool {
-	return v.calls.openCalls() == 0 && (failed || roles.allows(v.newestRole(), RoleUser))
+	return v.openCount() == 0 && (failed || roles.allows(v.newestRole(), RoleUser))
 }
 
 // awaitsNext reports whether another request is to be made: no call is open, and the newest
 // message awaits an answer or, if paused is true, is a paused answer.
 func (v *view) awaitsNext(paused bool) bool {
-	return v.calls.openCalls() == 0 && (v.awaitsAnswer() || paused && v.isPaused())
-}
-
-// isOpen reports whether a call of the entry head, the newest one with calls, is open.
-func (v *view) isOpen(head ID, callID string) bool {
-	_, err := v.calls.find(callID, "")
-	return err == nil && v.calls.head == head
+	return v.openCount() == 0 && (v.awaitsAnswer() || paused && v.isPaused())
 }
 
 // onlyOpen returns the results in a batch whose calls are open. It returns an error if the
 // entry head no longer begins the newest exchange.
 func (v *view) onlyOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
-	if v.calls == nil || v.calls.head != head {
+	if !v.isNewest(head) {
 		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
 	}
 	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
-		return !v.isOpen(head, a.msg.Parts[0].(ToolResult).CallID)
+		return !v.isOpenCall(head, a.msg.Parts[0].(ToolResult).CallID)
 	}), nil
 }
 
 // answerFault returns the error that an assistant message would get now.
 func (v *view) answerFault(roles *RolePolicy) error {
-	if v.calls.openCalls() > 0 {
-		return v.calls.openFault()
+	if err := v.openFault(); err != nil {
+		return err
 	}
 	if prev := v.newestRole(); !v.isPaused() && !roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}

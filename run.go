@@ -304,7 +304,7 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 		return err
 	})
 	if err == nil {
-		err = h.cutPaired(batch, true)
+		err = h.cutResults(batch)
 	}
 	if err != nil {
 		return err
@@ -374,7 +374,7 @@ func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Messa
 
 // isOpen reports whether a call of the entry head is open.
 func (r *runner) isOpen(head ID, callID string) (open bool) {
-	r.h.locked(func() { open = r.h.isOpen(head, callID) })
+	r.h.locked(func() { open = r.h.isOpenCall(head, callID) })
 	return open
 }
 

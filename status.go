@@ -73,7 +73,7 @@ func (h *History) statusLocked() Status {
 		Entries:      h.state.len(),
 		System:       len(h.sys),
 		Turns:        h.turns,
-		OpenCalls:    h.calls.openCalls(),
+		OpenCalls:    h.openCount(),
 		Media:        h.media,
 		MostMedia:    most,
 		Queued:       len(h.queue),
