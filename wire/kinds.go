@@ -161,12 +161,20 @@ func sizeOf(parts []convo.Part) int {
 	return json
 }
 
+// textOf returns the text of a part, or the one that stands for it, or "".
+func textOf(p convo.Part) string {
+	if text := kindOfPart(p).text; text != nil {
+		return text(p)
+	}
+	return ""
+}
+
 // joinTexts joins the texts of parts, and those that stand for parts of other kinds.
 func joinTexts(parts []convo.Part, sep string) string {
 	var texts []string
 	for _, p := range parts {
-		if text := kindOfPart(p).text; text != nil {
-			texts = append(texts, text(p))
+		if kindOfPart(p).text != nil {
+			texts = append(texts, textOf(p))
 		}
 	}
 	return strings.Join(texts, sep)
