@@ -99,11 +99,9 @@ func TestView_Undo(t *testing.T) {
 	assert.True(t, v.undidSince(shown.version, shown.lastEdit()))
 	assert.False(t, v.undidSince(whole.version, whole.lastEdit()))
 	checkTotals(t, v)
-	scale := v.scale()
-	scale.Prior.Ratio = 1
-	assert.True(t, v.isHeld(scale, 1))
+	assert.Equal(t, v.version, v.heldSince)
+	assert.Equal(t, v.appendedEver, v.heldAt)
 	v.extend(RoleAssistant)
-	assert.False(t, v.isHeld(scale, 1), "enough was appended")
 
 	version := v.version
 	assert.False(t, v.undo(left, true), "it is not in place any more")
@@ -112,7 +110,7 @@ func TestView_Undo(t *testing.T) {
 
 	left = summarise(t, v, 1, 2)
 	require.True(t, v.undo(left, false))
-	assert.False(t, v.isHeld(scale, 1), "it was not to be held")
+	assert.Zero(t, v.heldSince, "it was not to be held")
 }
 
 // A rollback between an edit and its Undo has taken back what must not come back.
