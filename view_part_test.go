@@ -12,12 +12,12 @@ import (
 // viewOf returns a view with a message of each role.
 func viewOf(roles ...Role) *view {
 	v := &view{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil, ""), keep: defaultOriginals}}
-	v.extend(roles...)
+	v.grow(roles...)
 	return v
 }
 
-// extend appends a message of each role, as an Append of all of them does.
-func (v *view) extend(roles ...Role) {
+// grow appends a message of each role, as an Append of all of them does.
+func (v *view) grow(roles ...Role) {
 	v.newVersion()
 	for _, r := range roles {
 		turn := newestTurn(v.list)
@@ -58,7 +58,7 @@ func TestView_Rewind(t *testing.T) {
 		assert.True(t, v.isTakenBack(3))
 		assert.False(t, v.isTakenBack(2))
 		checkTotals(t, v)
-		v.extend(RoleUser)
+		v.grow(RoleUser)
 		assert.Equal(t, []ID{1, 2, 5}, idsOf(v.list))
 		if seen == 4 {
 			assert.Equal(t, []ID{1, 2, 3, 4}, idsOf(before.list), "what a snapshot shows does not change")
@@ -101,7 +101,7 @@ func TestView_Undo(t *testing.T) {
 	checkTotals(t, v)
 	assert.Equal(t, v.version, v.heldSince)
 	assert.Equal(t, v.appendedEver, v.heldAt)
-	v.extend(RoleAssistant)
+	v.grow(RoleAssistant)
 
 	version := v.version
 	assert.False(t, v.undo(left, true), "it is not in place any more")
@@ -127,7 +127,7 @@ func TestView_Revert(t *testing.T) {
 	v := viewOf(RoleUser, RoleAssistant, RoleUser, RoleAssistant, RoleUser)
 	whole := &Snapshot{state: v.state.clipped()}
 	summarise(t, v, 1, 2)
-	v.extend(RoleAssistant)
+	v.grow(RoleAssistant)
 	v.pins = []ID{4, 6}
 	assert.True(t, v.editsStay(whole), "it changed nothing in the floor")
 	v.revert(&whole.state)
