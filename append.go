@@ -300,13 +300,13 @@ func (o *original) paired(e *entry) {
 }
 
 // spill calls Options.Spill with the original of a result.
-func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err error) {
-	if h.opts.Spill == nil {
+func (s *setup) spill(ctx context.Context, r ToolResult) (ref string, err error) {
+	if s.opts.Spill == nil {
 		return "", nil
 	}
 	defer catch(&err, "Options.Spill")
 	r.Parts = slices.Clone(r.Parts)
-	ref, err = h.opts.Spill(ctx, r)
+	ref, err = s.opts.Spill(ctx, r)
 	if err != nil {
 		return "", errorf("spill result of call %q: %w", r.CallID, err)
 	}

@@ -97,7 +97,7 @@ func (h *History) pictureLocked() *picture {
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
-			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.breaker.saved(),
+			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.saved(),
 			chosen: h.meter.chosen, toolsSet: h.meter.toolsSet, counted: at.raw() - at.eph.tokens(),
 		},
 		heard: h.meter.heard, rewritten: h.rewritten,
@@ -110,11 +110,6 @@ func (h *History) pictureLocked() *picture {
 		p.named = bound{h.meter.named, clampInt(h.meter.limits.most())}
 	}
 	return p
-}
-
-// saved returns the part of b that a record holds.
-func (b *breaker) saved() breaker {
-	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
 }
 
 // unsavedLocked returns how many changes were made since h was last saved, or 0 if
@@ -138,7 +133,7 @@ func (h *History) unsavedLocked() int {
 		if h.meta != p.view.meta {
 			n++
 		}
-		if h.compactor.breaker.saved() != p.breaker {
+		if h.compactor.saved() != p.breaker {
 			n++
 		}
 	}

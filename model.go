@@ -82,7 +82,7 @@ func (h *History) warnAssumed() {
 // setLimitsLocked replaces the limits. The new ones have their defaults.
 func (h *History) setLimitsLocked(limits Limits) {
 	h.newVersion()
-	h.meter.limits, h.meter.named, h.compactor.declineTold = limits, 0, 0
+	h.meter.limits, h.meter.named = limits, 0
 	h.meter.chosen = true
 	h.updateMarksLocked()
 	h.keepOriginalsLocked()

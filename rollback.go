@@ -406,7 +406,6 @@ func (h *History) revertLocked(to *state) {
 // need be kept.
 func (h *History) wentBackLocked(was *placedSummary, last, after ID) {
 	h.recorder.wentBack(last, was, h.summary)
-	h.spills.keep(&h.state)
 	h.meter.release(after)
 }
 

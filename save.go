@@ -251,10 +251,8 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if !p.edited.IsZero() {
 		h.lastEdit = p.edited.UnixNano()
 	}
-	h.compactor.breaker, h.meter.toolsSet = p.breaker, p.toolsSet
-	if h.compactor.breaker.failures > 0 {
-		h.compactor.breaker.cause = errEarlier
-	}
+	h.compactor.adopt(breaker{}, p.breaker, 0)
+	h.meter.toolsSet = p.toolsSet
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
 	}
@@ -264,9 +262,6 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	h.adoptBoundLocked(p.named)
 	return recounted
 }
-
-// errEarlier is the cause of the failures of a breaker when a History is opened.
-var errEarlier = errors.New("convo: a failure before the History was opened")
 
 // adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
 // found.
