@@ -27,3 +27,29 @@ type meter struct {
 	weight  int64  // upper bound of the next request
 	weighed uint64 // the version that weight is of
 }
+
+// A refusedSize is the size of a request in the error about it, and its raw tokens.
+type refusedSize struct {
+	total int
+	raw   int64
+}
+
+// updateMarksLocked computes the marks again after a change of the limits, of
+// the reservations of MakeRoom or of the limit that Recover has learned.
+func (h *History) updateMarksLocked() {
+	limits := h.meter.limits
+	if h.meter.named > 0 {
+		limits = limits.within(h.meter.named)
+	}
+	m := marks{limit: noMark, minFree: int64(limits.MinFree)}
+	if limits.Window > 0 {
+		m.limit = max(int64(limits.limit())-h.meter.fitted.int64(), 0)
+	}
+	m.high, m.soft, m.low = m.limit, m.limit, m.limit
+	if limits.High > 0 {
+		m.high = min(m.limit, int64(limits.High))
+		m.soft = min(m.limit, int64(limits.Soft))
+		m.low = min(m.limit, int64(limits.Low))
+	}
+	h.meter.marks = m
+}

@@ -151,12 +151,6 @@ func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 	return f.Total == before.total && at.raw() < before.raw || total-ours >= int64(f.Limit) && total/2 > ours
 }
 
-// A refusedSize is the size of a request in the error about it, and its raw tokens.
-type refusedSize struct {
-	total int
-	raw   int64
-}
-
 // IsOverflow reports whether err means that a request was too long for the model. It
 // recognizes the errors of common providers, gateways and model servers, and is the
 // default of Options.IsOverflow.
