@@ -71,6 +71,7 @@ type setup struct {
 	ident           *identity    // state.id, to be read without the lock
 	interruptTokens int64        // tokens of interruptReason
 	noteTokens      int64        // tokens of the tags of a note
+	account         *account     // with Options.Budget; nil: without
 	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
 }
 
@@ -83,6 +84,9 @@ type view struct {
 	snap         *Snapshot  // of the current version; nil: not made yet
 	answers      sentView   // what the next answer is for, if it was prepared
 	prefix       keptPrefix // of the next request
+	sent         *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
+	weight       int64      // upper bound of the next request
+	weighed      uint64     // 1 more than the version that weight is of
 	plain        uint64     // versions that are no decisions; see Status.Decisions
 	requeued     uint64     // decisions that made no version
 	reversals    []reversal // in ascending order
@@ -139,7 +143,7 @@ func New(opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
@@ -167,7 +171,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h = &History{
 		setup: setup{opts: o},
 		done:  make(chan struct{}),
-		meter: meter{limits: limits, weighed: noVersion},
+		meter: newMeter(limits),
 		compactor: compactor{
 			compacting: newSlot(),
 			trigger:    trigger,
@@ -182,10 +186,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.id = h.ident
-	h.meter.prior = o.prior("").arithmetic()
-	h.updateMarksLocked()
 	h.keepOriginalsLocked()
-	h.knowledge = &knowledge{cap: overheadCap(limits)}
+	h.knowledge = knowledge{prior: o.prior("")}.within(limits, false)
+	if o.Budget != nil {
+		h.account = &account{pool: o.Budget}
+	}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	h.noteTokens = h.ident.noteTokens()
@@ -196,11 +201,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.meter.limits.Window > 0 {
-		bound = max(int64(h.meter.limits.limit())/4, minMaxResult)
+	if bound == 0 && h.meter.limits().Window > 0 {
+		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
+	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window); keep != h.keep {
 		h.keep = keep
 		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	}
@@ -216,8 +221,8 @@ func (h *History) newVersionLocked() {
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
-	if h.opts.Budget != nil && !h.closed {
-		h.opts.Budget.recharge(&h.meter.charge, h.upperLocked())
+	if h.account != nil && !h.closed {
+		h.account.set(h.upper())
 	}
 }
 
@@ -268,8 +273,7 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, setting: h.meter.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
-		h.snap.setting.prior = h.meter.prior
+		h.snap = &Snapshot{owner: h, setting: h.meter.limits().setting(), state: h.state.clipped()}
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -310,8 +314,8 @@ func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
-		if h.opts.Budget != nil {
-			h.opts.Budget.recharge(&h.meter.charge, 0)
+		if h.account != nil {
+			h.account.set(0)
 		}
 		if h.done != nil {
 			close(h.done)

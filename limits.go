@@ -301,10 +301,27 @@ func (l Limits) within(n int) Limits {
 	return l
 }
 
-// setting returns the setting of a History with these limits, whose requests carry a number
-// of tokens besides messages.
-func (l Limits) setting(tools int64) setting {
-	return setting{window: int64(l.Window), reserve: int64(l.Reserve), tools: tools, high: int64(l.High), low: int64(l.Low), soft: int64(l.Soft)}
+// setting returns the setting of a History with these limits.
+func (l Limits) setting() setting {
+	return setting{window: int64(l.Window), reserve: int64(l.Reserve), high: int64(l.High), low: int64(l.Low), soft: int64(l.Soft)}
+}
+
+// within returns k for requests with these limits. If tools is true, Limits.Tools was set
+// with them.
+func (k knowledge) within(l Limits, tools bool) *knowledge {
+	k.cap, k.tools = l.overheadCap(), min(int64(l.Tools), maxTotal)
+	k.toolsSet = k.toolsSet || tools
+	return &k
+}
+
+// overheadCap returns the largest overhead to learn. Without this bound, a document that
+// was counted as far too small would look like a large overhead, and still be counted
+// after it has left the view.
+func (l Limits) overheadCap() int64 {
+	if l.most() == 0 {
+		return maxTotal
+	}
+	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
 // marks are limits less what MakeRoom has reserved, in tokens of the whole request. A

@@ -176,7 +176,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	m.held = []*state{&h.snapshotLocked().state, &l.saved.view.state}
 	theirs := t.state.keeping(m.held...)
-	unlearned := h.meter.named == l.saved.named.limit
+	unlearned := h.meter.saved().named.limit == l.saved.named.limit
 
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
@@ -207,16 +207,18 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	adopted := h.known().model == "" && len(h.known().learned) == 0
 	if adopted {
-		if t.meter.chosen && !h.meter.chosen {
-			h.setLimitsLocked(t.meter.limits)
+		if theirs := t.meter.saved(); theirs.chosen && !h.meter.saved().chosen {
+			h.setLimitsLocked(theirs.limits, false)
 		}
-		h.adoptKnowledgeLocked(t.known().model, r)
-		h.meter.heard = t.meter.heard
+		if r.state.model != "" {
+			h.meter.setModel()
+		}
+		h.adoptKnowledge(r, h.opts.prior(r.state.model), h.known().toolsSet)
 	}
 	if unlearned && h.known().model == t.known().model {
-		h.adoptBoundLocked(r.state.named)
+		h.meter.adoptNamed(r.state.named)
 	}
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	if !adopted {
 		m.knew = *h.known()
 		m.recogniseLocked()

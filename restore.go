@@ -64,7 +64,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 

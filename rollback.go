@@ -563,7 +563,7 @@ func (h *History) revertLocked(at *Snapshot) {
 		h.request = h.request.back()
 	}
 	h.seen = 0
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	h.summary, h.appended, h.left = at.summary, at.appended, at.left
 	h.edits = at.edits
 	h.compactor.lastFocus = ""
@@ -582,7 +582,7 @@ func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
 	h.setSpilledLocked(maps.Clone(h.spills.spilled))
-	h.releaseViewsLocked(last)
+	h.releaseViews(last)
 	h.calls = callsOf(h.list)
 	h.tookBack(last)
 	h.cameBack(h.list)

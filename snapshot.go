@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -34,12 +33,9 @@ type loaded struct {
 	id       string // of the record
 }
 
-// A setting is what a Breakdown and a usage report need to know of a History beside
-// its state.
+// A setting holds the limits that a Breakdown and a usage report need, beside the state.
 type setting struct {
-	window, reserve, tools int64 // Limits
-	high, low, soft        int64
-	prior                  calibrate.Prior
+	window, reserve, high, low, soft int64
 }
 
 // Len returns the number of entries, including system entries. The summary and

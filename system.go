@@ -49,7 +49,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 		h.leftLocked(departed{was: e}, false)
 	}
 	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }
@@ -102,7 +102,7 @@ func (h *History) setEphemeralLocked(eph *ephemeral) {
 		h.measured -= h.eph.tokens()
 	}
 	h.eph = eph
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 }
 
@@ -140,7 +140,7 @@ func (h *History) takeBack(r *Report) (err error) {
 		next := h.state
 		next.eph = joinEphemeral(back, own)
 		next.sumMeasured(true)
-		if need, most := h.scaleOfLocked(&next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
+		if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
@@ -149,7 +149,7 @@ func (h *History) takeBack(r *Report) (err error) {
 	if isNewest {
 		h.compactor.compacted = h.version // these messages alone make no compaction due
 	}
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	if h.request != nil {
 		r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
 	}

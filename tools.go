@@ -85,7 +85,7 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	h.newVersionLocked()
 	h.tools = next
 	h.sumMeasured(true)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }

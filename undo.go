@@ -41,7 +41,7 @@ func (h *History) Undo(r Report) error {
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
@@ -136,5 +136,5 @@ func (h *History) putBackLocked(d *departure) {
 // was undone and fewer than MinFree tokens were appended since. It matters only while the
 // request fits.
 func (h *History) isHeldLocked() bool {
-	return h.compactor.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks.minFree, 1)
+	return h.compactor.heldSince != 0 && h.scale().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks().minFree, 1)
 }
