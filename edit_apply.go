@@ -753,7 +753,7 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimate().Upper
 	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.Fits = h.fitsLocked()
-	r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+	r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	if before.request == nil { // that was for the report
 		h.request = nil
 	}

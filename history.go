@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -63,38 +62,6 @@ type History struct {
 	meter     meter
 	compactor compactor
 	closed    bool
-}
-
-// A setup is what does not change after a History was made, but for maxResult.
-type setup struct {
-	opts            Options
-	ident           *identity    // state.id, to be read without the lock
-	interruptTokens int64        // tokens of interruptReason
-	noteTokens      int64        // tokens of the tags of a note
-	account         *account     // with Options.Budget; nil: without
-	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
-}
-
-// A view is the state of a conversation that a History changes, with what its next change
-// needs to know of earlier ones.
-type view struct {
-	state
-	seen         int        // snapshots may share list[:seen], so it must not be written
-	calls        *calls     // of the newest exchange
-	snap         *Snapshot  // of the current version; nil: not made yet
-	answers      sentView   // what the next answer is for, if it was prepared
-	prefix       keptPrefix // of the next request
-	sent         *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
-	weight       int64      // upper bound of the next request
-	weighed      uint64     // 1 more than the version that weight is of
-	plain        uint64     // versions that are no decisions; see Status.Decisions
-	requeued     uint64     // decisions that made no version
-	reversals    []reversal // in ascending order
-	rewritten    uint64     // version of the last edit, or of undoing one
-	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
-	appendedEver int64      // raw tokens ever appended, including those taken back
-	lastAppend   int64      // Unix nanoseconds; 0: never
-	lastEdit     int64      // Unix nanoseconds; 0: never
 }
 
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
@@ -209,13 +176,6 @@ func (h *History) keepOriginalsLocked() {
 		h.keep = keep
 		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	}
-}
-
-// newVersionLocked gives the view a new version, so that the next snapshot is a
-// new one. Each change calls it once.
-func (h *History) newVersionLocked() {
-	h.version++
-	h.snap = nil
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

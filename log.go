@@ -99,7 +99,7 @@ func (h *History) pictureLocked() *picture {
 			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
 		},
 		rewritten: h.rewritten,
-		entries: h.state.len(), estimated: h.estimate().Tokens,
+		entries:   h.state.len(), estimated: h.estimate().Tokens,
 	}
 }
 

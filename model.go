@@ -36,7 +36,7 @@ func (h *History) SetModel(name string, l Limits) error {
 		h.setLimitsLocked(limits, l.Tools > 0)
 	}
 	if name != h.known().model {
-		h.newVersionLocked()
+		h.newVersion()
 		h.meter.setModel()
 		h.setModel(name, h.opts.prior(name), h.known().learned)
 	}

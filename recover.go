@@ -87,7 +87,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	})
 	h.mu.Lock()
 	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
-		h.prepareLocked()
+		h.prepare()
 	}
 	now := h.scale()
 	weight, refused := now.Upper(), now.Weigh(at.raw())
@@ -196,7 +196,7 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		ours = h.scale().Weigh(at.raw())
 	}
 	if named = h.meter.setNamed(f, ours); named > 0 {
-		h.newVersionLocked()
+		h.newVersion()
 	}
 	return named
 }

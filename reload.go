@@ -178,7 +178,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	theirs := t.state.keeping(m.held...)
 	unlearned := h.meter.saved().named.limit == l.saved.named.limit
 
-	h.newVersionLocked()
+	h.newVersion()
 	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
@@ -233,7 +233,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		}
 	}
 	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
-		h.newVersionLocked() // what h has learned is not stored
+		h.newVersion() // what h has learned is not stored
 	}
 	answers, failed := h.answers, h.talk.failed
 	m.appendLocked()
@@ -246,7 +246,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
-		h.newVersionLocked() // the bounds so far do not include the measured part
+		h.newVersion() // the bounds so far do not include the measured part
 	}
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })

@@ -460,7 +460,7 @@ func (h *History) measureBeforeLocked(r *Report) (again int64) {
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
 	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits().Window)
-	r.PrefixKept, r.PrefixEnd, again = h.prefixLocked()
+	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
 

@@ -306,7 +306,7 @@ func (r *resumer) build(opts *Options) error {
 		wholes[e.id] = e
 	}
 	r.ids = make(map[ID]string)
-	changes, namer := r.rows.changes, &History{setup: setup{opts: Options{Time: opts.Time}}}
+	changes, namer := r.rows.changes, &setup{opts: Options{Time: opts.Time}}
 	var signed []*entry
 	var changed []changedRow
 	place := 0

@@ -577,7 +577,7 @@ func (h *History) revertLocked(at *Snapshot) {
 // newer than last were taken back. The edits that made the version edit or a later one
 // were undone.
 func (h *History) finishRollbackLocked(last ID, edit uint64) {
-	h.newVersionLocked()
+	h.newVersion()
 	h.tookBackLocked(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]

@@ -258,7 +258,7 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.rewritten = h.version // the measured view is only known in part
 	recounted = h.adoptKnowledge(r, h.opts.prior(r.state.model), p.toolsSet)
 	h.meter.adoptNamed(p.named)

@@ -32,7 +32,7 @@ func (h *History) Undo(r Report) error {
 	}
 	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
-	h.newVersionLocked()
+	h.newVersion()
 	h.undidLocked(d.was.version + 1)
 	h.cameBack(h.list)
 	h.compactor.heldSince, h.compactor.heldAt = h.version, h.appendedEver
