@@ -2,6 +2,7 @@ package convo
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -173,22 +174,34 @@ func (l *logbook) isOwn(at *Snapshot) bool {
 	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
 }
 
-// leftLocked notes for the archive that an entry has left the view or was replaced.
-// forgotten says that its original is not to be written.
-func (h *History) leftLocked(d departed, forgotten bool) {
-	l := h.recorder.log
-	if l == nil || d.was.id <= l.last() {
+// left notes for the archive that entries have left the view or were replaced. The originals
+// of those that were forgotten are not to be written.
+func (r *recorder) left(forgotten []ID, gone ...departed) {
+	l := r.log
+	if l == nil {
 		return
 	}
-	if _, ok := l.past[d.was.id]; !ok || forgotten {
-		l.past[d.was.id] = departed{was: d.was, original: d.original}
+	for _, d := range gone {
+		_, again := l.past[d.was.id]
+		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > l.last() && (ok || !again) {
+			l.past[d.was.id] = departed{was: d.was, original: d.original}
+		}
 	}
 }
 
-// tookBackLocked notes that all entries newer than last were taken back. Those
-// never saved are not written anywhere.
-func (h *History) tookBackLocked(last ID) {
-	l := h.recorder.log
+// edited notes for the archive what an edit has removed, by its report. The summary now is in
+// the place of the one that was.
+func (r *recorder) edited(by *Report, was, now *placedSummary) {
+	r.left(by.Forgotten, by.left.gone...)
+	if l := r.log; l != nil && was != nil && was != now && (l.saved == nil || was != l.saved.view.summary) {
+		l.summaries = append(l.summaries, was)
+	}
+}
+
+// wentBack notes that all entries newer than last were taken back, and that the summary now is
+// in the place of the one that was. What was never saved of both is not written anywhere.
+func (r *recorder) wentBack(last ID, was, now *placedSummary) {
+	l := r.log
 	if l == nil {
 		return
 	}
@@ -198,14 +211,41 @@ func (h *History) tookBackLocked(last ID) {
 		l.undone = append(l.undone, Range{last + 1, l.kept})
 		l.kept = last
 	}
+	if was != now {
+		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, now), 0)])
+	}
 }
 
-// unsummarisedLocked notes that the summary s is restored, so that those after
-// it are not written anywhere.
-func (h *History) unsummarisedLocked(s *placedSummary) {
-	if l := h.recorder.log; l != nil && s != h.summary {
-		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, s), 0)])
+// savedBeside returns the view that was saved last, for a rollback to a snapshot that was
+// loaded from the same log. Its error says that it was not.
+func (r *recorder) savedBeside(at *Snapshot) (*state, error) {
+	l := r.log
+	switch {
+	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
+		return nil, &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+	case at.loaded.seq > l.seq:
+		return nil, &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	case !l.isOwn(at):
+		return nil, errOtherCopy
 	}
+	return &l.saved.view.state, nil
+}
+
+// wayBack says how to take back what is newer than last, although the summary stands for some
+// of it. The caller has named id.
+func (r *recorder) wayBack(id, last ID, noArchive bool) string {
+	const steps = "Save, Load %s, Rollback to it, and try again"
+	l := r.log
+	if l == nil || id > l.last() || noArchive {
+		return "Rollback to a snapshot from before that compaction, or Undo it first"
+	}
+	saved := summaryMark{l.seq, l.saved.last, l.saved.view.summary.newestCovered()}
+	for _, m := range slices.Backward(withMark(l.marks, saved)) {
+		if m.covered <= last && id <= m.last {
+			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
+		}
+	}
+	return fmt.Sprintf(steps, "the record that Archive names for this entry")
 }
 
 // draftLocked returns a draft of the state as it is.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -190,7 +189,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		h.tools = t.tools
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
-	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
+	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.turn)
 	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
 		h.request = now.withTold(orNil(h.request).told) // others were answered since
 	}
@@ -198,9 +197,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.sumPins()
 	h.calls = callsOf(h.list)
 	h.edits, h.reversals = nil, nil
-	h.compactor.lastFocus, h.lastEdit = "", t.lastEdit
+	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
-	h.setSpilledLocked(maps.Clone(h.spills.spilled))
+	h.spills.keep(&h.state)
 	h.id = newIdentity(h.ident.counter, t.id, "")
 	if h.talk.sending != nil {
 		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
@@ -360,7 +359,7 @@ func (m *merger) recountLocked() {
 	h, t := m.h, m.theirs
 	more := t.appendedEver - h.appendedEver
 	h.appendedEver = t.appendedEver
-	h.compactor.heldAt += more
+	h.heldAt += more
 	h.spills.spillBreaker.appended += more
 	if h.compactor.breaker.saved() == h.recorder.log.saved.breaker {
 		h.compactor.breaker = t.compactor.breaker

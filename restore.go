@@ -196,7 +196,7 @@ func (l *loader) dropTurn() error {
 	for n > 0 && list[n-1].turn == turn {
 		n--
 	}
-	l.h.takeBackLocked(n, list[n].id-1)
+	l.h.takeBackLocked(n, list[n].id-1, nil)
 	for i, e := range l.from.list {
 		if e.turn != turn {
 			continue

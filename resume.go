@@ -70,7 +70,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	}
 	s := &p.view.state
 	s.keep = maxTotal
-	s.replace(s.sys, s.list, r.originals, s.listRaw, s.turns, s.turn)
+	s.replace(s.sys, s.list, r.originals, s.turn)
 	l := &loader{h: h, from: p.view, own: true}
 	if err := l.fill(); err != nil {
 		return nil, r.faultOf(err)

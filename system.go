@@ -48,9 +48,9 @@ func (h *History) SetSystem(msgs ...Message) error {
 		h.measured -= h.sysShared(h.known().cal.at)
 	}
 	for _, e := range h.sys {
-		h.leftLocked(departed{was: e}, false)
+		h.recorder.left(nil, departed{was: e})
 	}
-	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	h.replace(sys, h.list, h.originals, h.turn)
 	h.seenAgain()
 	h.updateChargeLocked()
 	return nil

@@ -24,7 +24,7 @@ var lockExceptions = map[string]string{
 	"loader.settle":   "nobody else has the History yet",
 	"Open":            "nobody else has the History yet",
 	"History.needFor": "acceptLocked calls its literals with the lock held",
-	"attempt.finish":  "commit calls acceptLocked with the lock held",
+	"attempt.apply":   "commitEdit calls acceptLocked with the lock held",
 	"History.Pin":     "changePins calls its literal with the lock held",
 }
 
