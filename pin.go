@@ -80,10 +80,7 @@ func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 // addPinsLocked pins exchanges. If the current version comes from the last compaction,
 // the new version counts as compacted, since a pin leaves nothing more to compact.
 func (h *History) addPinsLocked(heads ...ID) {
-	compacted := h.compactor.compacted == h.version
 	h.newVersion()
 	h.pin(heads...)
-	if compacted {
-		h.compactor.compacted = h.version
-	}
+	h.compactor.settled(h.version, false)
 }

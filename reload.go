@@ -178,7 +178,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	unlearned := h.meter.saved().named.limit == l.saved.named.limit
 
 	h.newVersion()
-	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
+	h.reloaded, h.rewritten = h.version, h.version
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
 		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
@@ -199,7 +199,6 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	h.edits, h.reversals = nil, nil
 	h.lastFocus, h.lastEdit = "", t.lastEdit
 	m.recountLocked()
-	h.spills.keep(&h.state)
 	h.id = newIdentity(h.ident.counter, t.id, "")
 	if h.talk.sending != nil {
 		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
@@ -360,12 +359,7 @@ func (m *merger) recountLocked() {
 	more := t.appendedEver - h.appendedEver
 	h.appendedEver = t.appendedEver
 	h.heldAt += more
-	h.spills.spillBreaker.appended += more
-	if h.compactor.breaker.saved() == h.recorder.log.saved.breaker {
-		h.compactor.breaker = t.compactor.breaker
-	} else {
-		h.compactor.breaker.appended = max(h.compactor.breaker.appended+more, 0)
-	}
+	h.compactor.adopt(h.recorder.log.saved.breaker, t.compactor.saved(), more)
 }
 
 // storedLocked returns a picture of the stored state that uses the entries of h. saved is

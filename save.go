@@ -251,10 +251,7 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if !p.edited.IsZero() {
 		h.lastEdit = p.edited.UnixNano()
 	}
-	h.compactor.breaker = p.breaker
-	if h.compactor.breaker.failures > 0 {
-		h.compactor.breaker.cause = errEarlier
-	}
+	h.compactor.adopt(breaker{}, p.breaker, 0)
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
 	}
@@ -264,9 +261,6 @@ func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	h.meter.adoptNamed(p.named)
 	return recounted
 }
-
-// errEarlier is the cause of the failures of a breaker when a History is opened.
-var errEarlier = errors.New("convo: a failure before the History was opened")
 
 // adoptLocked sets l to the state of the log as read. p is the content of the log, and
 // loaded the last ID after loading.
