@@ -156,12 +156,6 @@ type spills struct {
 	spillBreaker breaker
 }
 
-// A recorder knows where a History is saved.
-type recorder struct {
-	saving slot     // taken while the log is written or compared with
-	log    *logbook // nil: it has no Store
-}
-
 // A refusals knows what a provider has refused.
 type refusals struct {
 	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back

@@ -8,6 +8,12 @@ import (
 	"time"
 )
 
+// A recorder knows where a History is saved.
+type recorder struct {
+	saving slot     // taken while the log is written or compared with
+	log    *logbook // nil: it has no Store
+}
+
 // A logbook describes the log of a History: the record last saved, records that
 // may or may not have been stored, and what the next record holds for the
 // archive.
