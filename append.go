@@ -585,7 +585,7 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		h.leftLocked(departed{was: e, original: o}, false)
+		h.recorder.add(extra{gone: []departed{{was: e, original: o}}})
 	}
 	h.state.append(e, o)
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)

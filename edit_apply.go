@@ -611,22 +611,6 @@ func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *origina
 	return r.to, r.original
 }
 
-// editedLocked notes for the archive what an edit has removed; before is the view
-// that it changed.
-func (h *History) editedLocked(before *state, done *editEffect) {
-	l := h.recorder.log
-	if l == nil {
-		return
-	}
-	for _, d := range done.gone {
-		_, forgotten := slices.BinarySearch(done.forgotten, d.was.id)
-		h.leftLocked(d, forgotten)
-	}
-	if s := before.summary; s != nil && s != h.summary && (l.saved == nil || s != l.saved.view.summary) {
-		l.summaries = append(l.summaries, s)
-	}
-}
-
 // maxLeft is how many rows that have left a History knows. Resume cannot tell an older one
 // from a new row if a rollback goes back to it.
 const maxLeft = 1000
@@ -733,7 +717,11 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 		h.compactor.compacted = h.version
 	}
 	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
-	h.editedLocked(&before, &done)
+	gone := extra{gone: done.gone, forgotten: done.forgotten}
+	if before.summary != h.summary {
+		gone.summary = before.summary
+	}
+	h.recorder.add(gone)
 
 	r.Outcome, r.yielded = OutcomeApplied, done.yielded
 	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised

@@ -57,12 +57,13 @@ type History struct {
 	refusals refusals // has a lock of its own, which is taken first
 	spills   spills
 	talk     talk
-	recorder recorder
+	saving   slot // taken while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
 	view
 	meter     meter
 	compactor compactor
+	recorder  recorder
 	closed    bool
 }
 
@@ -214,8 +215,8 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 			direct:     isDirect(o.Strategy),
 			compacted:  noVersion,
 		},
-		talk:     talk{answering: newSlot(), running: newSlot()},
-		recorder: recorder{saving: newSlot()},
+		talk:   talk{answering: newSlot(), running: newSlot()},
+		saving: newSlot(),
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))

@@ -46,63 +46,67 @@ import (
 // [ErrNotFound]; Attach begins a new one, unless another log was begun under the key.
 // Other errors are those of [Open]. An error changes nothing.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
-	ctx, l, err := h.takeOpenLog(ctx)
+	ctx, b, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer h.recorder.saving.release()
-	r, err := readLog(ctx, l.store, l.key, 0)
-	switch {
-	case err != nil:
+	defer h.saving.release()
+	r, err := readLog(ctx, b.store, b.key, 0)
+	if err != nil || r == nil && b.id == "" {
 		return nil, nil, err
-	case r == nil && l.id == "":
-		return nil, nil, nil
-	case r == nil:
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, l.key)
 	}
-	if d := draftIn(l.drafts, r.ids...); d != nil {
-		h.mu.Lock()
-		l.storedLocked(d)
-		h.mu.Unlock()
-	} else if len(l.drafts) > 0 && !slices.Contains(r.ids, l.id) {
-		if _, err := h.findDraft(ctx, l, nil); err != nil {
-			return nil, nil, err
-		}
+	if r == nil {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, b.key)
 	}
-	if r.newest.ID == l.id {
+	found, err := b.foundIn(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.wrote(outcome{stored: found})
+	b, _ = h.openLog()
+	if r.newest.ID == b.id {
 		return nil, nil, nil
 	}
-	if l.id != "" && r.state.log != l.name {
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, l.key)
+	if b.id != "" && r.state.log != b.name {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, b.key)
 	}
-	isStored, err := h.isStored(ctx, l, r)
+	isStored, err := b.isStored(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	opts := h.opts
 	opts.Budget = nil // h charges its own entries
-	theirs, saved, err := r.open(ctx, l.store, &opts)
+	theirs, saved, err := r.open(ctx, b.store, &opts)
 	if err != nil {
 		return nil, nil, err
 	}
 	m := h.merge(r, theirs.h, saved, isStored)
 	if len(m.refused) > 0 {
-		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", l.key)
+		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", b.key)
 	}
 	return m.moved, m.refused, nil
 }
 
+// foundIn returns the draft in doubt that is in the log as r read it, or nil if there is
+// none.
+func (b *logbook) foundIn(ctx context.Context, r *reading) (d *draft, err error) {
+	if d = draftIn(b.drafts, r.ids...); d == nil && len(b.drafts) > 0 && !slices.Contains(r.ids, b.id) {
+		d, _, err = b.find(ctx, b.drafts)
+	}
+	return d, err
+}
+
 // isStored reports whether the log has the record that h saved last, or no longer reaches
 // back to it. It does not have that record if a backup was restored.
-func (h *History) isStored(ctx context.Context, l *logbook, r *reading) (bool, error) {
-	if l.id == "" || slices.Contains(r.ids, l.id) {
+func (b *logbook) isStored(ctx context.Context, r *reading) (bool, error) {
+	if b.id == "" || slices.Contains(r.ids, b.id) {
 		return true, nil
 	}
-	for rec, err := range records(ctx, l.store, l.key, l.seq) {
+	for rec, err := range records(ctx, b.store, b.key, b.seq) {
 		if _, damaged := errors.AsType[*DamageError](err); damaged {
 			return true, nil // it may have been that record
 		}
-		return rec.Seq != l.seq || rec.ID == l.id, err
+		return rec.Seq != b.seq || rec.ID == b.id, err
 	}
 	return true, nil
 }
@@ -126,8 +130,8 @@ func (h *History) common(theirs *state, base ID) ID {
 func (h *History) merge(r *reading, theirs *History, saved *picture, isStored bool) *merger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.recorder.log
-	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), made: l.made}
+	l := h.recorder.book()
+	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), was: cmp.Or(l.saved, noPicture), unsaved: h.recorder.draft(h.pictureLocked(), false)}
 	if !isStored || r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was restored
 		m.base, m.isBackup = h.common(&theirs.state, m.base), true
 	}
@@ -141,7 +145,8 @@ type merger struct {
 	h, theirs *History
 	base      ID           // entries with higher IDs may be in no record
 	isBackup  bool         // the stored state is older than the saved state of h
-	made      []ID         // results made by OnLoad
+	was       *picture     // the record that h saved last
+	unsaved   *draft       // what that does not hold
 	own       [][]departed // exchanges that are in no record, in ascending order
 	pinned    map[ID]bool  // heads of the pinned ones
 	idle      map[ID]bool  // results in own that answer no open call of the stored view
@@ -165,18 +170,15 @@ type merger struct {
 type rejoined struct{ was, is *entry }
 
 func (m *merger) mergeLocked(r *reading, saved *picture) {
-	h, l, t := m.h, m.h.recorder.log, m.theirs
+	h, l, t := m.h, m.h.recorder.book(), m.theirs
 	m.compareQueuesLocked(saved.view.queue)
 	m.collectLocked()
-	if l.saved == nil {
-		l.saved = noPicture
-	}
-	if h.meta == l.saved.view.meta {
+	if h.meta == m.was.view.meta {
 		h.meta = t.meta
 	}
-	m.held = []*state{&h.snapshotLocked().state, &l.saved.view.state}
+	m.held = []*state{&h.snapshotLocked().state, &m.was.view.state}
 	theirs := t.state.keeping(m.held...)
-	unlearned := h.meter.named == l.saved.named.limit
+	unlearned := h.meter.named == m.was.named.limit
 
 	h.newVersionLocked()
 	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
@@ -186,12 +188,12 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	takenBack := h.takenBack
 	h.last, h.touched, h.appended, h.released, h.takenBack, h.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
-	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
+	if h.tools.sameAs(m.was.view.tools) && !h.tools.sameAs(t.tools) {
 		h.tools = t.tools
 	}
 	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
 	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.listRaw, theirs.turns, theirs.turn)
-	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
+	if was, now := orNil(m.was.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
 		h.request = now.withTold(orNil(h.request).told) // others were answered since
 	}
 	h.seen = 0
@@ -223,14 +225,15 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	h.sumMeasured(true)
 
-	l.adoptLocked(r, m.storedLocked(saved), h.last)
+	saved = m.storedLocked(saved)
+	h.recorder.adopt(l.asRead(r, saved, h.last), keepsake{})
 	for _, r := range takenBack {
 		if r.Last > h.last { // these IDs name nothing else later
 			h.takenBack = append(slices.Clip(h.takenBack), Range{max(r.First, t.last+1), r.Last})
 			h.last, h.snap = r.Last, nil
 		}
 	}
-	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
+	if p := h.pictureLocked(); p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
 		h.newVersionLocked() // what h has learned is not stored
 	}
 	answers, failed := h.answers, h.talk.failed
@@ -295,7 +298,7 @@ func (m *merger) isOwn(e *entry) bool {
 // compareQueuesLocked finds the messages of the stored queue that h also has, and what
 // became of them.
 func (m *merger) compareQueuesLocked(stored []*queued) {
-	h, l := m.h, m.h.recorder.log
+	h := m.h
 	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
 	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
 	stored = slices.Clone(stored)
@@ -324,10 +327,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 		}
 		return
 	}
-	var saved []*queued
-	if l.saved != nil {
-		saved = l.saved.view.queue
-	}
+	saved := m.was.view.queue
 	same := make(map[*queued]*queued) // stored messages, by the messages of h
 	for _, q := range saved {
 		if theirs := find(&q.msg); theirs != nil {
@@ -342,7 +342,7 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 			m.queued = append(m.queued, q)
 		}
 	}
-	for id, q := range l.delivered {
+	for id, q := range m.unsaved.made {
 		switch theirs := same[q]; {
 		case theirs != nil:
 			m.delivered[id] = theirs
@@ -360,7 +360,7 @@ func (m *merger) recountLocked() {
 	h.appendedEver = t.appendedEver
 	h.compactor.heldAt += more
 	h.spills.spillBreaker.appended += more
-	if h.compactor.breaker.saved() == h.recorder.log.saved.breaker {
+	if h.compactor.breaker.saved() == m.was.breaker {
 		h.compactor.breaker = t.compactor.breaker
 	} else {
 		h.compactor.breaker.appended = max(h.compactor.breaker.appended+more, 0)
@@ -382,7 +382,7 @@ func (m *merger) storedLocked(saved *picture) *picture {
 // collectLocked sets m.own to the entries that are in no record, both those in the view
 // and those removed from it by an edit.
 func (m *merger) collectLocked() {
-	h, l := m.h, m.h.recorder.log
+	h := m.h
 	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
 	var all []departed
 	for _, list := range [][]*entry{h.sys, h.list} {
@@ -390,7 +390,7 @@ func (m *merger) collectLocked() {
 			if e.id <= m.base {
 				continue
 			}
-			if d, ok := l.past[e.id]; ok {
+			if d, ok := m.unsaved.past[e.id]; ok {
 				all = append(all, d) // as it was appended
 			} else {
 				all = append(all, departed{was: e, original: h.original(e.id)})
@@ -398,7 +398,7 @@ func (m *merger) collectLocked() {
 			m.pinned[e.head] = m.pinned[e.head] || h.isPinned(e.head)
 		}
 	}
-	for id, d := range l.past {
+	for id, d := range m.unsaved.past {
 		if h.find(id) == nil && id > m.base && !d.was.isSystem() {
 			all = append(all, d)
 		}
@@ -422,7 +422,7 @@ func (m *merger) collectLocked() {
 		}
 		heads[e.head] = heads[e.head] || e.head == e.id
 		idle := e.msg.Role == RoleTool && !heads[e.head] && !m.isOpenLocked(e)
-		if idle && slices.Contains(m.made, e.id) {
+		if idle && m.isMade(e) {
 			continue
 		}
 		m.idle[e.id] = idle
@@ -434,6 +434,12 @@ func (m *merger) collectLocked() {
 		}
 		m.own = append(m.own, []departed{d})
 	}
+}
+
+// isMade reports whether Options.OnLoad made the result.
+func (m *merger) isMade(e *entry) bool {
+	q, ok := m.unsaved.made[e.id]
+	return ok && q == nil
 }
 
 // isHeldLocked reports whether the stored view already has an entry of h: the same entry,
@@ -510,11 +516,8 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 			m.moved[d.was.id] = id
 		}
 		m.again[d.was.id] = rejoined{d.was, batch[i].entry}
-		if slices.Contains(m.made, d.was.id) {
-			h.recorder.log.made = append(h.recorder.log.made, batch[i].id)
-		}
-		if q := m.delivered[d.was.id]; q != nil {
-			h.recorder.log.delivered[batch[i].id] = q
+		if q := m.delivered[d.was.id]; q != nil || m.isMade(d.was) {
+			h.recorder.add(extra{made: map[ID]*queued{batch[i].id: q}})
 		}
 	}
 	return true

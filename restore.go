@@ -169,9 +169,7 @@ func (l *loader) settle() (err error) {
 		for _, e := range results {
 			h.pushLocked(e, nil)
 			h.last = e.id
-			if h.recorder.log != nil {
-				h.recorder.log.made = append(h.recorder.log.made, e.id)
-			}
+			h.recorder.add(extra{made: map[ID]*queued{e.id: nil}})
 		}
 	default:
 		if err := l.dropTurn(); err != nil {

@@ -130,11 +130,11 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.recorder.log
+	l := h.recorder.book()
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
+	case l.store == nil || l.name != at.loaded.log || l.key != at.loaded.key:
 		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
 	case at.loaded.seq > l.seq:
 		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
@@ -227,7 +227,7 @@ func (h *History) mayRewindLocked(id, last ID) error {
 	}
 	if newest := h.summary.newestCovered(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.wayBackLocked(id, last))}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.book().wayBack(h.opts.NoArchive, id, last))}
 	}
 	return nil
 }
@@ -353,23 +353,6 @@ func (s *state) hasDropped(last ID) bool {
 		id = to
 	}
 	return false
-}
-
-// wayBackLocked says how to take back what is newer than last, although the summary stands
-// for some of it. The caller of rewindTo has named id.
-func (h *History) wayBackLocked(id, last ID) string {
-	const steps = "Save, Load %s, Rollback to it, and try again"
-	l := h.recorder.log
-	if l == nil || id > l.last() || h.opts.NoArchive {
-		return "Rollback to a snapshot from before that compaction, or Undo it first"
-	}
-	saved := summaryMark{l.seq, l.saved.last, l.saved.view.summary.newestCovered()}
-	for _, m := range slices.Backward(withMark(l.marks, saved)) {
-		if m.covered <= last && id <= m.last {
-			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
-		}
-	}
-	return fmt.Sprintf(steps, "the record that Archive names for this entry")
 }
 
 // newestCovered returns the newest entry that s stands for, or 0 if there is none.
@@ -556,7 +539,7 @@ func (h *History) takeBackLocked(n int, last ID) {
 // editsStayLocked), so the pins of these entries stay valid.
 func (h *History) revertLocked(at *Snapshot) {
 	h.touched = at.touched
-	h.unsummarisedLocked(at.summary)
+	h.putBackSummaryLocked(at.summary)
 	before := h.request
 	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
 	if h.request != before {
@@ -564,7 +547,7 @@ func (h *History) revertLocked(at *Snapshot) {
 	}
 	h.seen = 0
 	h.releaseViewsLocked(0)
-	h.summary, h.appended, h.left = at.summary, at.appended, at.left
+	h.appended, h.left = at.appended, at.left
 	h.edits = at.edits
 	h.compactor.lastFocus = ""
 	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made
@@ -573,12 +556,20 @@ func (h *History) revertLocked(at *Snapshot) {
 	h.sumMeasured(true)
 }
 
+// putBackSummaryLocked makes s, which an edit has replaced, the summary again.
+func (h *History) putBackSummaryLocked(s *placedSummary) {
+	if s != h.summary {
+		h.recorder.unsummarised(s)
+		h.summary = s
+	}
+}
+
 // finishRollbackLocked updates everything else that depends on the entries, after those
 // newer than last were taken back. The edits that made the version edit or a later one
 // were undone.
 func (h *History) finishRollbackLocked(last ID, edit uint64) {
 	h.newVersionLocked()
-	h.tookBackLocked(last)
+	h.recorder.tookBack(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
 	h.setSpilledLocked(maps.Clone(h.spills.spilled))

@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, marks := h.estimateLocked(), h.meter.marks
+	e, marks, b := h.estimateLocked(), h.meter.marks, h.recorder.book()
 	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
@@ -77,8 +77,8 @@ func (h *History) statusLocked() Status {
 		Media:        h.media,
 		MostMedia:    most,
 		Queued:       len(h.queue),
-		Unsaved:      h.unsavedLocked(),
-		Torn:         h.tornLocked(),
+		Unsaved:      b.unsaved(&h.state, h.compactor.breaker.saved()),
+		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
 		Window:       h.meter.limits.Window,

@@ -45,9 +45,11 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.known().cal != nil {
 		h.measured -= h.sysShared(h.known().cal.at)
 	}
+	var gone []departed
 	for _, e := range h.sys {
-		h.leftLocked(departed{was: e}, false)
+		gone = append(gone, departed{was: e})
 	}
+	h.recorder.add(extra{gone: gone})
 	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
 	h.seenAgainLocked()
 	h.updateChargeLocked()

@@ -27,8 +27,7 @@ func (h *History) Undo(r Report) error {
 	h.putBackLocked(d)
 	h.unbindLocked(d)
 	if s := d.was.summary; !h.tookBackSince(d, s.newestCovered()) {
-		h.unsummarisedLocked(s)
-		h.summary = s
+		h.putBackSummaryLocked(s)
 	}
 	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
