@@ -293,56 +293,6 @@ func (a *attempt) nameWhatCameUp(e *Edit) {
 // mostUsedNames bounds the work of nameWhatCameUp.
 const mostUsedNames = 1000
 
-// A slot lets one operation of a kind run at a time on a History: a compaction, a Do, a
-// step of Run, or an access to the log. It is a channel of one, so that a waiter can stop when its
-// ctx ends.
-type slot chan struct{}
-
-func newSlot() slot { return make(slot, 1) }
-
-// tryTake takes the slot if it is free.
-func (s slot) tryTake() bool {
-	select {
-	case s <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-// take waits for the slot until ctx ends or done is closed. stopped begins the error
-// for a ctx that has ended. A free slot is taken even if ctx has ended.
-func (s slot) take(ctx context.Context, done <-chan struct{}, stopped string) error {
-	if s.tryTake() {
-		return nil
-	}
-	select {
-	case s <- struct{}{}:
-		return nil
-	case <-done:
-		return ErrClosed
-	case <-ctx.Done():
-		return errorf("%s: %w", stopped, causeOf(ctx))
-	}
-}
-
-func (s slot) release() { <-s }
-
-// mark returns a ctx for the caller's code that the operation in the slot runs.
-func (s slot) mark(ctx context.Context) context.Context { return context.WithValue(ctx, s, true) }
-
-// enter returns ctx, or one that never ends if it is nil. If the operation in the slot
-// has marked ctx, waiting for the slot would never end, and the error is ErrReentrant.
-func (s slot) enter(ctx context.Context) (context.Context, error) {
-	switch {
-	case ctx == nil:
-		return context.Background(), nil
-	case ctx.Value(s) != nil:
-		return ctx, ErrReentrant
-	}
-	return ctx, nil
-}
-
 // A flight is a running compaction. It holds the slot of its History, so other
 // compactions wait until it ends. If its ctx ends, it ends at once: a strategy
 // that does not return is abandoned on its own goroutine.

@@ -142,27 +142,10 @@ type compactor struct {
 	heldAt      int64  // appendedEver at that time
 }
 
-// A talk knows which request waits for its answer, and how the last one ended.
-type talk struct {
-	answering  slot     // taken while a Do runs
-	running    slot     // taken while a step of Run runs
-	sending    *sending // of the Do that waits for an answer; nil: none does
-	failed     ID       // the newest message when a request failed; 0: none has
-	paramTools []string // of the newest answer
-}
-
 // A spills remembers what Options.Spill has stored.
 type spills struct {
 	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
 	spillBreaker breaker
-}
-
-// A refusals knows what a provider has refused.
-type refusals struct {
-	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
-	toldCures []Report   // to be delivered once curing is free
-	encodings []encoding // of the requests since the newest answer, the last few
-	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a

@@ -1,7 +1,5 @@
 package convo
 
-import "context"
-
 // Queue accepts user messages that arrive while the model or its tools are working, and
 // appends them as soon as a user message is allowed: when no call is open and the
 // [RolePolicy] allows one. Queued messages are appended in order, after the batch that
@@ -137,14 +135,6 @@ func (h *History) setFailedLocked() {
 	if e := h.newestMessage(); e != nil {
 		h.talk.failed = e.id
 	}
-}
-
-// A sending is a request whose answer Do is waiting for. It is immutable.
-type sending struct {
-	last   ID // of the newest entry in the request, system entries aside
-	first  ID // of the entries that Do has taken out of the queue; 0: none
-	view   sentView
-	cancel context.CancelCauseFunc
 }
 
 // isAnswerDue reports whether a Do is waiting for an answer that may still

@@ -2,9 +2,18 @@ package convo
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
+
+// A refusals knows what a provider has refused.
+type refusals struct {
+	curing    sync.Mutex // held while Recover clears what a provider has refused, or puts it back
+	toldCures []Report   // to be delivered once curing is free
+	encodings []encoding // of the requests since the newest answer, the last few
+	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
+}
 
 // An encoding is a snapshot and the format that has encoded it.
 type encoding struct {
