@@ -225,11 +225,11 @@ type spot struct {
 }
 
 func (s spot) String() string {
-	if path := atIndex(s.list, s.index); s.key != "" {
-		return path + "." + s.key
-	} else {
-		return path
+	path := atIndex(s.list, s.index)
+	if s.key != "" {
+		path += "." + s.key
 	}
+	return path
 }
 
 // at returns the path of a field of the value.

@@ -66,7 +66,8 @@ func (o Omission) String() string {
 	if o.Inside >= 0 {
 		s += fmt.Sprintf(", part %d of the result", o.Inside)
 	}
-	if s += fmt.Sprintf(": %.64s", o.What); o.Sent != "" {
+	s += fmt.Sprintf(": %.64s", o.What)
+	if o.Sent != "" {
 		s += ", sent as " + quote(o.Sent)
 	}
 	return s
@@ -147,7 +148,8 @@ func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 		if sent.Text != r.Text {
 			l.tell(at, whole, lostThought, "")
 		}
-		if sent.Text = r.Text; sent != r {
+		sent.Text = r.Text
+		if sent != r {
 			l.tell(at, whole, lostProof, "")
 		}
 	}

@@ -58,6 +58,8 @@ type patchForm struct {
 	media   string                                                   // the field of a result beside its content, for media
 	without string                                                   // a content that has lost its blocks, beside calls
 	needed  string                                                   // a field with reasoning that must not be missing
+	leads   bool                                                     // the signature of reasoning is the id of the next item
+	uncited string                                                   // what citations are in a text that has none; empty: they are missing
 	last    func(was, now []json.RawMessage)                         // changes what follows messages that are missing
 }
 
@@ -156,7 +158,7 @@ func appendUnits(units []patchUnit, role convo.Role, parts []convo.Part) []patch
 			if _, fields := fieldsOf(o); mark || fields {
 				continue
 			}
-			if n := len(units); n > from && (isAttachment(o) || o == geminiObject || o == converseObject) {
+			if n := len(units); n > from && (isAttachment(o) || isObjectMark(o)) {
 				units[n-1].beside = append(units[n-1].beside, o)
 				continue
 			}
@@ -212,7 +214,7 @@ func (f *patchForm) samePart(a, b convo.Part) bool {
 	switch a := a.(type) {
 	case convo.Reasoning:
 		b, ok := b.(convo.Reasoning)
-		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
+		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (f.leads || a.Signature == b.Signature)
 	case convo.ToolCall:
 		b, ok := b.(convo.ToolCall)
 		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
@@ -293,7 +295,8 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 			orderResults(pick(from, fromAt), to, toAt)
 		}
 		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
-			if match[toAt[k]] = i; i >= 0 {
+			match[toAt[k]] = i
+			if i >= 0 {
 				match[toAt[k]] = fromAt[i]
 			}
 		}
@@ -332,7 +335,8 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 		for k := range slices.Backward(b) {
 			at := i*w + k
 			best[at] = max(best[at+w], best[at+1])
-			if like[at] = f.likeness(&a[i], &b[k]); like[at] > 0 {
+			like[at] = f.likeness(&a[i], &b[k])
+			if like[at] > 0 {
 				best[at] = max(best[at], like[at]+best[at+w+1])
 			}
 		}
@@ -450,7 +454,8 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 				alone[msg-before] = append(alone[msg-before], units[k])
 				continue
 			}
-			if block = -1; at < list {
+			block = -1
+			if at < list {
 				block = len(msgs[msg][at].blocks) - 1
 			}
 			list = at
@@ -514,7 +519,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+			raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...)
+			if p.needed != "" {
 				raw = setField(raw, []byte(`""`), p.needed)
 			}
 			return raw
@@ -550,7 +556,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 		if piece.text != nil {
 			texts = append(texts, string(*piece.text))
 			piece.raw = p.textBlock(piece.role, *piece.text)
-		} else if text := stringOf(piece.raw); kindOf(piece.raw) == '"' {
+		} else if kindOf(piece.raw) == '"' {
+			text := stringOf(piece.raw)
 			texts = append(texts, text)
 			piece.raw = p.textBlock(l.role, convo.Text(text))
 		}
@@ -593,7 +600,7 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 			kept = kept && u != nil && p.same(&b.units[k], u)
 		}
 		switch {
-		case len(b.units) == 0 && gone && p.name == FormatConverse: // the cache mark of the block
+		case len(b.units) == 0 && gone && formatRules[p.name].mark != "": // the cache mark of the block
 			same = false
 		case kept:
 			pieces, gone = append(pieces, patchPiece{raw: b.raw, at: i}), false
@@ -619,7 +626,7 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 
 // withMarkOf returns a block with the cache mark of another, if it has one.
 func withMarkOf(old, raw []byte) []byte {
-	for _, key := range []string{"cache_control", "prompt_cache_breakpoint"} {
+	for _, key := range markFields {
 		if mark := valueAt(old, key); !isNull(mark) && isNull(valueAt(raw, key)) {
 			raw = setField(raw, mark, key)
 		}
@@ -668,15 +675,19 @@ func (p *patcher) edit(l *patchList, b *patchBlock, to []patchUnit) []byte {
 func (p *patcher) editText(l *patchList, raw []byte, from, to *patchUnit, text convo.Text) []byte {
 	quoted := strictjson.AppendString(nil, string(text))
 	_, isText := from.part.(convo.Text)
-	switch key := citationKeys[p.name]; {
+	key := ""
+	if keys := formatRules[p.name].citations; len(keys) > 0 {
+		key = keys[0]
+	}
+	switch {
 	case isText && kindOf(raw) == '"' && len(to.beside) == 0:
 		return quoted
 	case !isText && len(to.beside) == 0 && l.role != "":
 		return withMarkOf(raw, p.textBlock(l.role, text))
 	case !isText || kindOf(valueAt(raw, "text")) != '"':
 		return nil
-	case len(to.beside) == 0 && key != "" && p.name == FormatOpenAIResponses && valueAt(raw, key) != nil:
-		return setField(setField(raw, []byte("[]"), key), quoted, "text")
+	case len(to.beside) == 0 && p.uncited != "" && valueAt(raw, key) != nil:
+		return setField(setField(raw, []byte(p.uncited), key), quoted, "text")
 	case len(to.beside) == 0:
 		return setField(dropFields(raw, key), quoted, "text")
 	case slices.Equal(from.beside, to.beside) && !isNull(valueAt(raw, key)):
@@ -734,7 +745,7 @@ func (p *patcher) editResult(l *patchList, raw []byte, from, to convo.ToolResult
 func mediaOnly(parts []convo.Part) []convo.Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p convo.Part) bool {
 		_, text := p.(convo.Text)
-		return text || p == convo.Part(geminiObject)
+		return text || isObjectMark(p)
 	})
 }
 
@@ -886,4 +897,29 @@ func (p *patcher) encode(units []patchUnit) (out []encodedMessage) {
 		}
 	}
 	return out
+}
+
+// wholeMessage returns the list of a message that is one block.
+func wholeMessage(raw json.RawMessage) []*patchList {
+	return []*patchList{{value: raw, wrap: func(value []byte) []byte { return value }}}
+}
+
+// listIn returns the list in a field of a message.
+func listIn(all map[string]json.RawMessage, key string) *patchList {
+	l := &patchList{keys: []string{key}, value: all[key], role: convo.RoleUser}
+	role := all["role"]
+	switch stringOf(role) {
+	case "system", "developer":
+		l.role = convo.RoleSystem
+	case "assistant", "model":
+		l.role = convo.RoleAssistant
+	}
+	l.wrap = func(value []byte) []byte {
+		b := []byte{'{'}
+		if role != nil {
+			b = appendRawField(b, "role", string(role))
+		}
+		return append(appendRawField(b, key, string(value)), '}')
+	}
+	return l
 }

@@ -454,7 +454,8 @@ func (p *projector) exchange(m *convo.Message, note bool, results []convo.Messag
 		p.keep(&t, m.Parts)
 		p.add(t)
 	case m.Role == convo.RoleAssistant:
-		if t.own, t.all = p.isOwn(m.Origin), m.Parts; m.Origin.Format == cmp.Or(p.from, p.format) {
+		t.own, t.all = p.isOwn(m.Origin), m.Parts
+		if m.Origin.Format == cmp.Or(p.from, p.format) {
 			t.container = m.Origin.Container
 		}
 		p.tools = p.tools || slices.ContainsFunc(m.Parts, isCall)
@@ -575,20 +576,22 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 				p.lost.reasoning(t.placeOfAll(i), part, convo.Reasoning{})
 			}
 		case convo.ToolCall:
-			if keep = false; t.role == convo.RoleAssistant {
+			keep = false
+			if t.role == convo.RoleAssistant {
 				calls = true
 			} else {
 				lost = lostPart
 			}
 		case convo.Opaque:
 			if _, mark := isMark(part); mark {
-				if keep = p.marks && !calls && len(t.parts) > 0; !keep && !(p.marks && calls) {
+				keep = p.marks && !calls && len(t.parts) > 0
+				if !keep && !(p.marks && calls) {
 					lost = lostCacheMark
 				}
-			} else if keep = p.isBlock(part, t.role); keep && isAttachment(part) {
-				keep = cites
+				break
 			}
-			if _, mark := isMark(part); !mark && !keep && !p.saysCustom(part, parts[i+1:]) {
+			keep = p.isBlock(part, t.role) && (cites || !isAttachment(part))
+			if !keep && !p.saysCustom(part, parts[i+1:]) {
 				lost = lostBlock
 			}
 		default:
@@ -687,12 +690,15 @@ func (p *projector) answers(t *message, number int32, after []convo.Message) []r
 			r.Parts, r.IsError, r.at = []convo.Part{convo.Text(noResult)}, true, nowhere
 		}
 		id, name := call.ID, call.Name
-		if bare {
-			call.ID = ""
-		} else if call.ID = p.seen.assign(p.ids, call.ID); call.ID != id && id != "" && !call.Minted {
-			p.lost.tell(at, whole, lostCallID, call.ID)
+		call.ID = ""
+		if !bare {
+			call.ID = p.seen.assign(p.ids, id)
+			if call.ID != id && id != "" && !call.Minted {
+				p.lost.tell(at, whole, lostCallID, call.ID)
+			}
 		}
-		if call.Name = sentName(name, p.accepts); call.Name != name {
+		call.Name = sentName(name, p.accepts)
+		if call.Name != name {
 			p.lost.tell(at, whole, lostName, call.Name)
 		}
 		r.CallID, r.Name = call.ID, call.Name
@@ -746,7 +752,10 @@ func (p *projector) keepResult(r *result) {
 				if keep = p.marks; !keep {
 					lost = lostCacheMark
 				}
-			} else if keep = p.isBlock(part, convo.RoleTool); !keep && part != geminiObject && part != converseObject {
+				break
+			}
+			keep = p.isBlock(part, convo.RoleTool)
+			if !keep && !isObjectMark(part) {
 				lost = lostBlock
 			}
 		default:
