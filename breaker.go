@@ -39,10 +39,10 @@ func (b *breaker) isOpenLocked(h *History) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(int64(h.meter.limits.MinFree)/2, 1)
-	most := max(int64(h.meter.limits.High-h.meter.limits.Low), wait)
+	wait := max(int64(h.meter.limits().MinFree)/2, 1)
+	most := max(int64(h.meter.limits().High-h.meter.limits().Low), wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}
-	return h.scaleLocked().Part(h.appendedEver-b.appended) < wait
+	return h.scale().Part(h.appendedEver-b.appended) < wait
 }

@@ -209,23 +209,23 @@ func (a *attempt) begin() error {
 	if !a.requested && h.isHeldLocked() && a.report.Fits {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.meter.marks
+	a.at, a.scale, a.marks = h.snapshotLocked(), h.scale(), h.meter.marks()
 	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
 	a.minFree = 1
 	if !a.requested {
-		a.minFree = max(h.meter.marks.minFree, 1)
+		a.minFree = max(h.meter.marks().minFree, 1)
 	}
 	a.goal = Goal{
 		Reason:      a.reason,
 		Focus:       a.focus,
 		Unclearable: a.unclearable,
-		Window:      h.meter.limits.Window,
+		Window:      h.meter.limits().Window,
 		Status:      h.statusLocked(),
 	}
-	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
+	a.goal.Sent, a.goal.SentTokens = h.lastSent()
 	if !a.requested && h.spills.spillBreaker.isOpenLocked(h) {
 		a.goal.NoClear = noClearError(h.spills.spillBreaker.cause)
 	}
@@ -238,21 +238,11 @@ func (a *attempt) begin() error {
 // see sets the view that the strategy sees.
 func (a *attempt) see(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
-	a.scale = a.scaleOf(&view.state)
+	a.scale = view.scale()
 	if a.scale.Known != nil {
 		a.scale.KeptOld = min(a.floor.measured, a.floor.total(), a.scale.Known.Raw)
 	}
 	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld
-}
-
-// scaleOf returns the scale of a view made from a.at.
-func (a *attempt) scaleOf(s *state) calibrate.Scale {
-	scale := s.scale()
-	scale.Prior = a.scale.Prior
-	if scale.Known == nil {
-		scale.Overhead = a.scale.Overhead
-	}
-	return scale
 }
 
 // checkFloor returns an error if the floor alone is over the limit, so that no
@@ -269,7 +259,7 @@ func (a *attempt) checkFloor() error {
 		Tools: clampInt(a.scale.Weigh(0)),
 
 		NewestRole:    w.newestRole,
-		ToolsReported: a.scale.Known != nil && a.at.setting.tools < a.scale.Overhead,
+		ToolsReported: a.scale.Known != nil && a.at.known().assumed() < a.scale.Overhead,
 		Queued:        len(a.at.queue),
 	}
 	calls := a.takeCalls(&w)
@@ -388,12 +378,12 @@ func (a *attempt) checkLocked(before, next *state) error {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
-	now := a.f.h.scaleOfLocked(next)
+	now := next.scale()
 	// The edit is judged by the request that it was made for: messages appended
 	// since do not count, except for MakeRoom, which must reserve its room now.
 	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks.limit-a.fromWindow)
+		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks().limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:

@@ -738,14 +738,14 @@ func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked f
 	if p.summary != nil && next.summary == p.summary {
 		r.Model = p.summary.sum.Model
 	}
-	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
+	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimate().Upper
 	r.SummaryAfter = clampInt(next.summary.tokens())
 	r.Fits = h.fitsLocked()
-	r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+	r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	if before.request == nil { // that was for the report
 		h.request = nil
 	}
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	return false, nil
 }
 

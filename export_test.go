@@ -20,7 +20,7 @@ var CutRef = cutRef
 func Rates(h *History) (overhead, old, fresh float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.scaleLocked()
+	s := h.scale()
 	switch {
 	case s.Known == nil:
 		return float64(s.Overhead), s.Prior.Ratio, s.Prior.Ratio

@@ -89,7 +89,6 @@ type draft struct {
 type picture struct {
 	view *Snapshot
 	scalars
-	heard              bool
 	rewritten          uint64
 	entries, estimated int  // as LogInfo shows them
 	recounted          bool // what was learned is converted; the log holds it as another counter has it
@@ -98,23 +97,16 @@ type picture struct {
 // pictureLocked returns the picture that a record of h would hold now.
 func (h *History) pictureLocked() *picture {
 	at := h.snapshotLocked()
-	p := &picture{
+	return &picture{
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
 			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.breaker.saved(),
-			chosen: h.meter.chosen, toolsSet: h.meter.toolsSet, counted: at.raw() - at.eph.tokens(),
+			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
 		},
-		heard: h.meter.heard, rewritten: h.rewritten,
-		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
+		rewritten: h.rewritten,
+		entries:   h.state.len(), estimated: h.estimate().Tokens,
 	}
-	if h.meter.chosen {
-		p.limits = h.meter.limits
-	}
-	if h.meter.named > 0 {
-		p.named = bound{h.meter.named, clampInt(h.meter.limits.most())}
-	}
-	return p
 }
 
 // saved returns the part of b that a record holds.

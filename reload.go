@@ -178,9 +178,9 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	m.held = []*state{&h.snapshotLocked().state, &m.was.view.state}
 	theirs := t.state.keeping(m.held...)
-	unlearned := h.meter.named == m.was.named.limit
+	unlearned := h.meter.saved().named.limit == m.was.named.limit
 
-	h.newVersionLocked()
+	h.newVersion()
 	h.reloaded, h.rewritten, h.compactor.compacted = h.version, h.version, noVersion
 	m.released = max(h.released, t.released)
 	if h.id.key != t.id.key {
@@ -209,16 +209,18 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	}
 	adopted := h.known().model == "" && len(h.known().learned) == 0
 	if adopted {
-		if t.meter.chosen && !h.meter.chosen {
-			h.setLimitsLocked(t.meter.limits)
+		if theirs := t.meter.saved(); theirs.chosen && !h.meter.saved().chosen {
+			h.setLimitsLocked(theirs.limits, false)
 		}
-		h.adoptKnowledgeLocked(t.known().model, r)
-		h.meter.heard = t.meter.heard
+		if r.state.model != "" {
+			h.meter.setModel()
+		}
+		h.adoptKnowledge(r, h.opts.prior(r.state.model), h.known().toolsSet)
 	}
 	if unlearned && h.known().model == t.known().model {
-		h.adoptBoundLocked(r.state.named)
+		h.meter.adoptNamed(r.state.named)
 	}
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	if !adopted {
 		m.knew = *h.known()
 		m.recogniseLocked()
@@ -234,7 +236,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 		}
 	}
 	if p := h.pictureLocked(); p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
-		h.newVersionLocked() // what h has learned is not stored
+		h.newVersion() // what h has learned is not stored
 	}
 	answers, failed := h.answers, h.talk.failed
 	m.appendLocked()
@@ -247,7 +249,7 @@ func (m *merger) mergeLocked(r *reading, saved *picture) {
 	if m.appended && !adopted {
 		m.recogniseLocked()
 		h.sumMeasured(true)
-		h.newVersionLocked() // the bounds so far do not include the measured part
+		h.newVersion() // the bounds so far do not include the measured part
 	}
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })

@@ -64,7 +64,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
@@ -86,7 +86,7 @@ func (h *History) load(s *Snapshot) error {
 	if err := l.fill(); err != nil {
 		return err
 	}
-	h.adoptCalibrationLocked(l.from)
+	h.adoptCalibration(l.from, h.opts.prior(l.from.known().model))
 	return l.settle()
 }
 
@@ -164,7 +164,7 @@ func (l *loader) settle() (err error) {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
-		h.newVersionLocked()
+		h.newVersion()
 		results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, h.ident.text(reason))
 		for _, e := range results {
 			h.pushLocked(e, nil)

@@ -88,13 +88,13 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := r.appendTail(h); err != nil {
 		return nil, err
 	}
-	h.meter.resumed = r.rows
+	h.setResumed(&r.rows.measuredFrame)
 	if l.isUnfinished() {
 		if err := l.settle(); err != nil {
 			return nil, err
 		}
 	}
-	h.warnAssumed()
+	h.warnOfMeter()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.setFailedLocked()
@@ -306,7 +306,7 @@ func (r *resumer) build(opts *Options) error {
 		wholes[e.id] = e
 	}
 	r.ids = make(map[ID]string)
-	changes, namer := r.rows.changes, &History{setup: setup{opts: Options{Time: opts.Time}}}
+	changes, namer := r.rows.changes, &setup{opts: Options{Time: opts.Time}}
 	var signed []*entry
 	var changed []changedRow
 	place := 0

@@ -101,7 +101,7 @@ func (h *History) Rollback(at *Snapshot) error {
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	switch id, undone := h.reversedSinceLocked(at); {
+	switch id, undone := h.reversedSince(at); {
 	case id != 0:
 		return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
 	case undone:
@@ -436,32 +436,32 @@ func (s *state) rewinds(i int) (calls int) {
 	return calls
 }
 
-// reversedSinceLocked returns the oldest entry that at shows and that a rollback has
+// reversedSince returns the oldest entry that at shows and that a rollback has
 // since taken back, or 0 if there is none. It also reports whether at shows an edit that
 // has since been undone.
-func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) {
-	for _, r := range h.takenBack {
+func (v *view) reversedSince(at *Snapshot) (takenBack ID, undone bool) {
+	for _, r := range v.takenBack {
 		for n := firstAfter(at.list, r.First-1); n < len(at.list) && at.list[n].id <= r.Last && takenBack == 0; n++ {
-			if h.find(at.list[n].id) == nil {
+			if v.find(at.list[n].id) == nil {
 				takenBack = at.list[n].id
 			}
 		}
 	}
-	return takenBack, h.undidSinceLocked(at.version, at.lastEdit())
+	return takenBack, v.undidSince(at.version, at.lastEdit())
 }
 
-// undidSinceLocked reports whether an edit has been undone since a version of the view,
+// undidSince reports whether an edit has been undone since a version of the view,
 // whose newest edit had made the version edit.
-func (h *History) undidSinceLocked(version, edit uint64) bool {
-	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > version })
-	return first < len(h.reversals) && h.reversals[first].edit <= edit
+func (v *view) undidSince(version, edit uint64) bool {
+	first := sort.Search(len(v.reversals), func(i int) bool { return v.reversals[i].version > version })
+	return first < len(v.reversals) && v.reversals[first].edit <= edit
 }
 
 // bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
 // the view has been undone, reasoning that the edit took out may stand before the answer
 // again, and the answer was made without it.
 func (h *History) bindsLocked(sent sentView) bool {
-	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
+	return !sent.open && !h.undidSince(sent.version, sent.edit)
 }
 
 // undidLocked records that the current version has undone the edits that made the version
@@ -546,7 +546,7 @@ func (h *History) revertLocked(at *Snapshot) {
 		h.request = h.request.back()
 	}
 	h.seen = 0
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	h.appended, h.left = at.appended, at.left
 	h.edits = at.edits
 	h.compactor.lastFocus = ""
@@ -568,12 +568,12 @@ func (h *History) putBackSummaryLocked(s *placedSummary) {
 // newer than last were taken back. The edits that made the version edit or a later one
 // were undone.
 func (h *History) finishRollbackLocked(last ID, edit uint64) {
-	h.newVersionLocked()
+	h.newVersion()
 	h.recorder.tookBack(last)
 	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
 	h.pins = h.pins[:n:n]
 	h.setSpilledLocked(maps.Clone(h.spills.spilled))
-	h.releaseViewsLocked(last)
+	h.releaseViews(last)
 	h.calls = callsOf(h.list)
 	h.tookBack(last)
 	h.cameBack(h.list)

@@ -52,7 +52,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		}
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
@@ -79,7 +79,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
-	p.view.setting = p.limits.setting(int64(p.limits.Tools))
+	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
 	return p.view, nil
 }
 
@@ -244,54 +244,28 @@ func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *p
 // calibrations had to be converted.
 func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
 	if p.chosen {
-		h.setLimitsLocked(p.limits)
+		h.setLimitsLocked(p.limits, p.toolsSet)
 	}
-	h.appendedEver, h.meter.heard = p.ever, p.heard
+	h.appendedEver = p.ever
 	if !p.edited.IsZero() {
 		h.lastEdit = p.edited.UnixNano()
 	}
-	h.compactor.breaker, h.meter.toolsSet = p.breaker, p.toolsSet
+	h.compactor.breaker = p.breaker
 	if h.compactor.breaker.failures > 0 {
 		h.compactor.breaker.cause = errEarlier
 	}
 	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
 		h.lastAppend = h.list[n-1].at
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.rewritten = h.version // the measured view is only known in part
-	recounted = h.adoptKnowledgeLocked(p.view.known().model, r)
-	h.adoptBoundLocked(p.named)
+	recounted = h.adoptKnowledge(r, h.opts.prior(r.state.model), p.toolsSet)
+	h.meter.adoptNamed(p.named)
 	return recounted
 }
 
 // errEarlier is the cause of the failures of a breaker when a History is opened.
 var errEarlier = errors.New("convo: a failure before the History was opened")
-
-// adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
-// found.
-func (h *History) adoptBoundLocked(b bound) {
-	if b.limit > 0 && b.of == clampInt(h.meter.limits.most()) {
-		h.meter.named = b.limit
-		h.updateMarksLocked()
-	}
-}
-
-// adoptKnowledgeLocked adopts the model and the calibrations in the records. It reports
-// whether the calibrations had to be converted.
-func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
-	if model != h.known().model {
-		h.meter.named = 0
-	}
-	h.knowledge = &knowledge{model: model}
-	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
-	k.cap = overheadCap(h.meter.limits)
-	h.knowledge = k
-	h.meter.prior = h.opts.prior(model).arithmetic()
-	h.updateMarksLocked()
-	h.measured, h.pinMeasured = 0, 0
-	h.sumMeasured(true)
-	return recounted
-}
 
 // asRead returns b as it is once the log was read. p is the content of the log, and loaded
 // the last ID after loading.

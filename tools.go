@@ -82,10 +82,10 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	if h.tools.sameAs(next) {
 		return nil
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.tools = next
 	h.sumMeasured(true)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }

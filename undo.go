@@ -31,7 +31,7 @@ func (h *History) Undo(r Report) error {
 	}
 	h.edits, h.touched = d.was.edits, d.was.touched
 	h.appended = min(h.appended+d.was.appended, maxTotal)
-	h.newVersionLocked()
+	h.newVersion()
 	h.undidLocked(d.was.version + 1)
 	h.cameBack(h.list)
 	h.compactor.heldSince, h.compactor.heldAt = h.version, h.appendedEver
@@ -40,7 +40,7 @@ func (h *History) Undo(r Report) error {
 	h.sumPins()
 	h.rewritten = h.version
 	h.sumMeasured(true)
-	h.releaseViewsLocked(0)
+	h.releaseViews(0)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
@@ -135,5 +135,5 @@ func (h *History) putBackLocked(d *departure) {
 // was undone and fewer than MinFree tokens were appended since. It matters only while the
 // request fits.
 func (h *History) isHeldLocked() bool {
-	return h.compactor.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks.minFree, 1)
+	return h.compactor.heldSince != 0 && h.scale().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks().minFree, 1)
 }

@@ -27,7 +27,6 @@ var lockExceptions = map[string]string{
 	"History.needFor": "acceptLocked calls its literals with the lock held",
 	"attempt.finish":  "commit calls acceptLocked with the lock held",
 	"History.Pin":     "changePins calls its literal with the lock held",
-	"History.Unpin":   "changePins calls its literal with the lock held",
 }
 
 // Code that holds both locks has taken History.mu first. While a lock is held, functions
