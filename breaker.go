@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -45,4 +46,27 @@ func (b *breaker) isOpenLocked(h *History) bool {
 		wait = min(wait*2, most)
 	}
 	return h.scale().Part(h.appendedEver-b.appended) < wait
+}
+
+// adopt makes a breaker that a record holds that of c.
+func (c *compactor) adopt(b breaker) {
+	if b.failures > 0 {
+		b.cause = errEarlier
+	}
+	c.breaker = b
+}
+
+// errEarlier is the cause of the failures of a breaker when a History is opened.
+var errEarlier = errors.New("convo: a failure before the History was opened")
+
+// reloaded adopts a breaker that a record holds, unless that of c has changed since it was
+// saved. more is how many more tokens were ever appended.
+func (c *compactor) reloaded(more int64, was, now breaker) {
+	c.compacted, c.lastFocus = noVersion, ""
+	c.heldAt += more
+	if c.breaker.saved() == was {
+		c.adopt(now)
+	} else {
+		c.breaker.appended = max(c.breaker.appended+more, 0)
+	}
 }

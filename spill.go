@@ -7,6 +7,14 @@ import (
 	"maps"
 )
 
+// reloaded keeps what is known of entries in s. more is how many more tokens were ever
+// appended.
+func (x *spills) reloaded(more int64, s *state) {
+	x.spillBreaker.appended += more
+	x.spilled = maps.Clone(x.spilled) // spillers read it
+	maps.DeleteFunc(x.spilled, func(key spillKey, _ string) bool { return s.find(key.in.id) != key.in })
+}
+
 // A spiller calls Options.Spill for the results that one edit clears. After
 // maxSpillFailures failures it stops calling.
 //
