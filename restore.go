@@ -83,8 +83,8 @@ func (s *setup) withKeyOf(id *identity) *setup {
 
 // restored returns a view with the content of a snapshot except its calibrations.
 func (s *setup) restored(at *Snapshot) (*view, error) {
-	own, to := s.withKeyOf(at.id), new(view)
-	to.id = own.ident
+	own := s.withKeyOf(at.id)
+	to := &view{state: state{id: own.ident, keep: maxTotal}}
 	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
