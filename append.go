@@ -3,7 +3,6 @@ package convo
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -271,7 +270,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 				}
 				sent.prefix.heads = h.headsIn(f)
 			}
-			if !batch[i].again && e.msg.isSigned() && h.bindsLocked(sent) {
+			if !batch[i].again && e.msg.isSigned() && h.binds(sent) {
 				own := e.own()
 				own.made, own.during = sent.prefix.sum(), sent.edit
 				e.setOwn(own)
@@ -445,7 +444,7 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		h.recorder.add(extra{gone: []departed{{was: e, original: o}}})
+		h.recorder.left(nil, departed{was: e, original: o})
 	}
 	h.state.append(e, o)
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
@@ -705,17 +704,4 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// A spillKey names a tool result in an entry.
-type spillKey struct {
-	in     *entry
-	callID string
-}
-
-// setSpilledLocked replaces the references with those in refs whose entries are
-// still in the view. It takes ownership of refs.
-func (h *History) setSpilledLocked(refs map[spillKey]string) {
-	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spills.spilled = refs
 }

@@ -247,7 +247,7 @@ func (s *state) bindAll() {
 		}
 		p.add(e)
 	}
-	s.replace(s.sys, list, s.originals, s.listRaw, s.turns, s.turn)
+	s.replace(s.sys, list, s.originals, s.turn)
 }
 
 // add adds an entry at the end.

@@ -62,8 +62,7 @@ var errEarlier = errors.New("convo: a failure before the History was opened")
 // reloaded adopts a breaker that a record holds, unless that of c has changed since it was
 // saved. more is how many more tokens were ever appended.
 func (c *compactor) reloaded(more int64, was, now breaker) {
-	c.compacted, c.lastFocus = noVersion, ""
-	c.heldAt += more
+	c.compacted = noVersion
 	if c.breaker.saved() == was {
 		c.adopt(now)
 	} else {

@@ -131,14 +131,14 @@ type account struct {
 func (a *account) set(now int64) {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
-	a.setLocked(now)
+	a.pool.setChargeLocked(a, now)
 }
 
-// setLocked replaces the charge in the sum of all charges. A negative one counts as 0.
-func (a *account) setLocked(now int64) {
+// setChargeLocked replaces a charge in the sum of all charges. A negative one counts as 0.
+func (b *Budget) setChargeLocked(a *account, now int64) {
 	now = max(now, 0)
-	a.pool.charged.sub(a.charged)
-	a.pool.charged.add(now)
+	b.charged.sub(a.charged)
+	b.charged.add(now)
 	a.charged = now
 }
 
@@ -148,9 +148,9 @@ func (a *account) reserve(now int64, n int) (*Reservation, error) {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
 	was := a.charged
-	a.setLocked(now)
+	a.pool.setChargeLocked(a, now)
 	if free := a.pool.freeLocked(); int64(n) > free {
-		a.setLocked(was)
+		a.pool.setChargeLocked(a, was)
 		return nil, &BudgetError{Need: n, Free: clampInt(free)}
 	}
 	return a.pool.reserveLocked(n), nil

@@ -149,7 +149,7 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 // isIdleLocked reports whether nothing was appended since the last edit, and
 // focus is empty or the focus of that edit. After an Undo it reports false.
 func (h *History) isIdleLocked(focus string) bool {
-	return h.appended == 0 && h.isEditedLocked() && h.compactor.heldSince == 0 && (focus == "" || focus == h.compactor.lastFocus)
+	return h.appended == 0 && h.isEditedLocked() && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
 }
 
 // isEditedLocked reports whether an edit has changed the view.
@@ -171,7 +171,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	case h.endedLocked():
 		err = ErrClosed
 	case h.compactor.compacted == h.version && total <= m.limit:
-	case h.compactor.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
+	case h.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:

@@ -128,7 +128,7 @@ func (a *attempt) finish(e Edit, err error) error {
 			a.nameWhatCameUp(&e)
 		}
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, a.yields, &a.report, a.goal.NoClear != nil, a.acceptLocked)
+		a.unspilled, err = a.apply(&e)
 		a.stale, a.closed = isStale(err), err == ErrClosed
 		if a.isReady {
 			a.report.Usage = Usage{} // it was reported before
@@ -142,6 +142,18 @@ func (a *attempt) finish(e Edit, err error) error {
 		err = endOf(a.f.ctx)
 	}
 	return err
+}
+
+// apply applies an edit together with the cuts, and returns the results that were not
+// cleared, since their originals could not be stored.
+func (a *attempt) apply(e *Edit) ([]Clear, error) {
+	ed, err := checkEdit(&a.at.state, e, true)
+	if err != nil {
+		return nil, err
+	}
+	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.goal.NoClear != nil
+	ed.focus, ed.acceptLocked = a.focus, a.acceptLocked
+	return a.f.h.carryOut(a.f.ctx, ed, &a.report)
 }
 
 // ask returns the edit of the strategy. If results are cut, or messages yield, the
@@ -365,16 +377,19 @@ func (a *attempt) acceptLocked(before, next *state) error {
 	if a.f.ctx.Err() != nil {
 		return endOf(a.f.ctx) // the caller has given up
 	}
-	if a.reserve == nil {
-		return nil
+	if a.reserve != nil {
+		if err := a.reserve(next); err != nil {
+			return err
+		}
 	}
-	return a.reserve(next)
+	a.f.h.compactor.compacted = next.version
+	return nil
 }
 
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	if h := a.f.h; !a.requested && h.compactor.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
+	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
@@ -461,9 +476,6 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	defer h.mu.Unlock()
 	if a.report.Outcome != OutcomeApplied {
 		a.report.Fits = h.fitsLocked() && !h.endedLocked()
-	}
-	if a.report.Outcome == OutcomeApplied {
-		h.compactor.lastFocus = a.focus
 	}
 	declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
 	if a.reason == ReasonTrigger && a.at != nil && declined {

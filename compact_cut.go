@@ -235,12 +235,10 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		r.to.tokens = id.message(&r.to.msg)
 		r.to.setMissing(r.original)
 	}
-	next := a.view.clipped()
-	if _, err := next.perform(&checkedEdit{cuts: a.cuts}, new(prepared)); err != nil {
+	done, err := a.view.edited(&checkedEdit{cuts: a.cuts}, new(prepared), Report{})
+	if err != nil {
 		a.cuts = nil
 		return
 	}
-	next.version++
-	next.sumMeasured(true)
-	a.see(&Snapshot{state: next})
+	a.see(&Snapshot{state: done.state})
 }

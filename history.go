@@ -78,12 +78,9 @@ type compactor struct {
 	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
 	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
 	breaker     breaker    // for summarizers
-	lastFocus   string     // focus of the compaction that made the last edit; empty: none
 	current     *flight    // the compaction that started last; nil: it has ended
 	background  *background
-	warned      bool   // it was reported that nothing is compacted until a provider refuses a request
-	heldSince   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt      int64  // appendedEver at that time
+	warned      bool // it was reported that nothing is compacted until a provider refuses a request
 }
 
 // A spills remembers what Options.Spill has stored.
@@ -169,7 +166,7 @@ func (h *History) keepOriginalsLocked() {
 	h.maxResult.Store(max(bound, 0))
 	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window); keep != h.keep {
 		h.keep = keep
-		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
 }
 

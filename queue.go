@@ -102,7 +102,7 @@ func (h *History) deliverLocked() int {
 	for i, q := range h.queue {
 		made[batch[i].id] = q
 	}
-	h.recorder.add(extra{made: made})
+	h.recorder.add("", made)
 	h.queue = nil
 	return n
 }

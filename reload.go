@@ -146,7 +146,7 @@ func (h *History) merge(r *reading, theirs *view, saved *picture, isStored bool)
 	m.collect()
 	more := theirs.appendedEver - h.appendedEver
 	unlearned := h.meter.saved().named.limit == m.was.named.limit
-	m.replace(r)
+	m.replace()
 	h.compactor.reloaded(more, m.was.breaker, saved.breaker)
 	h.spills.reloaded(more, &h.state)
 	if h.talk.sending != nil {
@@ -198,7 +198,7 @@ func (h *History) appendAgainLocked(m *merger) {
 			isAppended = err == nil
 		}
 		if isAppended {
-			h.recorder.add(extra{made: m.rejoin(exchange, batch)})
+			h.recorder.add("", m.rejoin(exchange, batch))
 		} else {
 			m.refuse(exchange)
 		}
@@ -243,7 +243,7 @@ type merger struct {
 type rejoined struct{ was, is *entry }
 
 // replace replaces the content of the view with the stored content.
-func (m *merger) replace(r *reading) {
+func (m *merger) replace() {
 	v, t, was := m.view, m.theirs, &m.was.view.state
 	m.held = []*state{&m.unsaved.picture.view.state, was}
 	stored := t.state.keeping(m.held...)
@@ -261,7 +261,7 @@ func (m *merger) replace(r *reading) {
 	}
 	v.last, v.touched, v.appended, v.released, v.takenBack, v.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
 	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
-	v.state.replace(stored.sys, stored.list, stored.originals, stored.listRaw, stored.turns, stored.turn)
+	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
 	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {
 		v.request = b.withTold(orNil(v.request).told) // others were answered since
 	}
@@ -269,7 +269,8 @@ func (m *merger) replace(r *reading) {
 	v.sumPins()
 	v.calls = callsOf(v.list)
 	v.edits, v.reversals = nil, nil
-	v.lastEdit, v.appendedEver, v.id = t.lastEdit, t.appendedEver, t.id
+	v.heldAt += t.appendedEver - v.appendedEver
+	v.lastFocus, v.lastEdit, v.appendedEver, v.id = "", t.lastEdit, t.appendedEver, t.id
 }
 
 // keepTakenBack keeps the IDs that were taken back and are newer than the stored ones.

@@ -195,10 +195,10 @@ func (h *History) settleLoad(l *loader) (err error) {
 	switch turn := newestTurn(h.list); {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
-		h.recorder.add(extra{made: l.close()})
+		h.recorder.add("", l.close())
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
-		h.takeBackLocked(n, h.list[n].id-1)
+		h.takeBackLocked(n, h.list[n].id-1, nil)
 		if err := l.reportDropped(turn); err != nil {
 			return err
 		}

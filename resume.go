@@ -71,7 +71,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	h.takeOver(p)
 	s := &p.view.state
 	s.keep = maxTotal
-	s.replace(s.sys, s.list, r.originals, s.listRaw, s.turns, s.turn)
+	s.replace(s.sys, s.list, r.originals, s.turn)
 	l := &loader{setup: &h.setup, to: &h.view, from: p.view, own: true}
 	if _, err := l.read(log, p); err != nil {
 		return nil, r.faultOf(err)

@@ -7,12 +7,28 @@ import (
 	"maps"
 )
 
-// reloaded keeps what is known of entries in s. more is how many more tokens were ever
-// appended.
-func (x *spills) reloaded(more int64, s *state) {
-	x.spillBreaker.appended += more
-	x.spilled = maps.Clone(x.spilled) // spillers read it
-	maps.DeleteFunc(x.spilled, func(key spillKey, _ string) bool { return s.find(key.in.id) != key.in })
+// A spillKey names a tool result in an entry.
+type spillKey struct {
+	in     *entry
+	callID string
+}
+
+// keep drops the references for entries that are not in the view. A nil view has none.
+func (s *spills) keep(view *state) {
+	if view == nil {
+		s.spilled = nil
+		return
+	}
+	own := maps.Clone(s.spilled)
+	maps.DeleteFunc(own, func(key spillKey, _ string) bool { return !view.holds([]*entry{key.in}) })
+	s.spilled = own
+}
+
+// reloaded keeps what is known of the entries of a view after a Reload. more is how many more
+// tokens were ever appended.
+func (s *spills) reloaded(more int64, view *state) {
+	s.spillBreaker.appended += more
+	s.keep(view)
 }
 
 // A spiller calls Options.Spill for the results that one edit clears. After
@@ -131,5 +147,6 @@ func (s *spiller) close() {
 		return
 	}
 	maps.Copy(s.added, s.h.spills.spilled)
-	s.h.setSpilledLocked(s.added)
+	s.h.spills.spilled = s.added
+	s.h.spills.keep(&s.h.state)
 }

@@ -47,12 +47,10 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.known().cal != nil {
 		h.measured -= h.sysShared(h.known().cal.at)
 	}
-	var gone []departed
 	for _, e := range h.sys {
-		gone = append(gone, departed{was: e})
+		h.recorder.left(nil, departed{was: e})
 	}
-	h.recorder.add(extra{gone: gone})
-	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+	h.replace(sys, h.list, h.originals, h.turn)
 	h.seenAgain()
 	h.updateChargeLocked()
 	return nil

@@ -22,6 +22,9 @@ type view struct {
 	appendedEver int64      // raw tokens ever appended, including those taken back
 	lastAppend   int64      // Unix nanoseconds; 0: never
 	lastEdit     int64      // Unix nanoseconds; 0: never
+	lastFocus    string     // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64      // appendedEver at that time
 }
 
 // newVersion gives the view a new version, so that the next snapshot is a

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/formats"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -22,11 +23,9 @@ const (
 	mostChecked  = 200_000 // raw tokens; a longer conversation is checked on request
 )
 
-var allFormats = []wire.Format{wire.Anthropic{}, wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Gemini{}, wire.Converse{}}
-
 // showChecks shows what each format would refuse. A long conversation is checked on
 // request only, as that takes longer than the rest of the page.
-func (v *view) showChecks(s *convo.Snapshot, formats []wire.Format) {
+func (v *view) showChecks(s *convo.Snapshot, list []wire.Format) {
 	if !v.at.check && s.Tokens() > mostChecked {
 		v.Unchecked = true
 		if at := v.at; !v.Alone {
@@ -35,12 +34,14 @@ func (v *view) showChecks(s *convo.Snapshot, formats []wire.Format) {
 		}
 		return
 	}
-	if formats == nil {
-		formats = allFormats
+	if list == nil {
+		for _, name := range formats.Main() {
+			list = append(list, formats.New(name, ""))
+		}
 	}
-	v.Checks = make([]check, len(formats))
+	v.Checks = make([]check, len(list))
 	var wait sync.WaitGroup
-	for i, f := range formats {
+	for i, f := range list {
 		wait.Go(func() { v.Checks[i] = checked(s, f) })
 	}
 	wait.Wait()

@@ -364,7 +364,8 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	for i := range w.done.special(len(w.msgs)) {
 		betas = append(betas, w.msgs[i].betas...)
 	}
-	if slices.Sort(betas); len(betas) > 0 {
+	slices.Sort(betas)
+	if len(betas) > 0 {
 		r.Headers = map[string]string{"anthropic-beta": strings.Join(slices.Compact(betas), ",")}
 	}
 	r.references = slices.Clip(w.references)
@@ -851,4 +852,12 @@ func isMarked(tools []convo.Tool, format string) bool {
 func (w *anthropicWriter) asked() bool {
 	n := len(w.msgs)
 	return n > 0 && (w.msgs[n-1].role != "assistant" || w.msgs[n-1].paused || w.msgs[n-1].native)
+}
+
+// anthropicMark returns a mark as a field of a block.
+func anthropicMark(long bool) string {
+	if long {
+		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
+	}
+	return `,"cache_control":{"type":"ephemeral"}`
 }

@@ -314,7 +314,10 @@ func (k *anthropicChecker) turn(i int) {
 		for _, b := range k.turns[i+1].blocks {
 			if b.kind != "tool_result" {
 				inFront = false
-			} else if answered[b.id] = true; !inFront {
+				continue
+			}
+			answered[b.id] = true
+			if !inFront {
 				late[b.id] = true
 			}
 		}
@@ -445,8 +448,8 @@ func (k *anthropicChecker) references(tools any, msgs []map[string]any) {
 			}
 			tool, _ := b["tool"].(map[string]any)
 			name, kind := str(tool["name"]), str(tool["type"])
-			if path := atIndex(atIndex("messages", i)+".content", j); kind == toolReference && !names[name] {
-				k.add("tool-reference/change", path, "", "name", name)
+			if kind == toolReference && !names[name] {
+				k.add("tool-reference/change", atIndex(atIndex("messages", i)+".content", j), "", "name", name)
 			} else if !strings.HasSuffix(kind, "_reference") {
 				names[name] = true
 			}
@@ -520,4 +523,23 @@ func (k *anthropicChecker) last(userLast bool, msgs []map[string]any) {
 	if userLast && !isServerBlock(end.kind) {
 		k.add("last-role", path, "")
 	}
+}
+
+// CheckHistory implements [HistoryChecker].
+func (f Anthropic) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{
+		format: FormatAnthropic, model: "model", system: "system", messages: "messages", content: "content",
+		seal: anthropicSeal, checks: func(model string) bool { return f.Seals.of(cmp.Or(model, f.Model)) != SealsUnchecked },
+	})
+}
+
+func anthropicSeal(block any) (id string, ok bool) {
+	m, _ := block.(map[string]any)
+	switch str(m["type"]) {
+	case "thinking":
+		return str(m["signature"]), true
+	case "redacted_thinking":
+		return str(m["data"]), true
+	}
+	return "", false
 }

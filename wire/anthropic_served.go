@@ -311,7 +311,8 @@ func (w *anthropicWriter) refer(raw string, at place, inside int) (block, text s
 	if w.inline {
 		return raw, ""
 	}
-	if block, text = w.tools.refer(raw); text != "" {
+	block, text = w.tools.refer(raw)
+	if text != "" {
 		w.lost.tell(at, inside, lostReference, "")
 	}
 	if x := (reference{raw, asSent(block, text)}); !slices.Contains(w.references, x) {

@@ -419,7 +419,8 @@ func (s *anthropicStream) Transcript() (Transcript, error) {
 			lost = append(lost, Loss{p.path, "a block that the provider had not ended"})
 			continue
 		}
-		if p.json = b.appendTo(nil); b.kind == "thinking" && !b.ended && !s.done {
+		p.json = b.appendTo(nil)
+		if b.kind == "thinking" && !b.ended && !s.done {
 			p.json = []byte(editFields(string(p.json), func(key string, raw json.RawMessage) (json.RawMessage, bool) {
 				return raw, key != "signature" // it may be incomplete
 			}))

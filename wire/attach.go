@@ -15,30 +15,23 @@ import (
 // a stream sends the fields before the content, such as the ID of an item in Responses.
 // Otherwise it follows the part, like the citations of a text.
 
-// citationKeys are the fields for the citations of a text, by format.
-var citationKeys = map[string]string{FormatAnthropic: "citations", FormatOpenAIResponses: "annotations", FormatConverse: "citationsContent"}
-
 // isAttachment reports whether an opaque part holds the citations of the text before it.
 func isAttachment(o convo.Opaque) bool { return attached(o) != nil }
 
 // attached returns the list of citations in an opaque part, or nil if the part does not
 // hold the citations of the text before it.
 func attached(o convo.Opaque) json.RawMessage {
-	key := citationKeys[o.Format]
-	if key == "" || !strings.Contains(o.JSON, key) {
+	keys := formatRules[o.Format].citations
+	if len(keys) == 0 || !strings.Contains(o.JSON, keys[0]) {
 		return nil
 	}
-	all, err := fields("-", []byte(o.JSON))
-	if err != nil || len(all) != 1 {
-		return nil
-	}
-	list := all[key]
-	if o.Format == FormatConverse {
-		content, err := fields("-", list)
-		if err != nil || len(content) != 1 {
+	list := json.RawMessage(o.JSON)
+	for _, key := range keys {
+		all, err := fields("-", list)
+		if err != nil || len(all) != 1 {
 			return nil
 		}
-		list = content["citations"]
+		list = all[key]
 	}
 	if kindOf(list) != '[' {
 		return nil
@@ -48,9 +41,9 @@ func attached(o convo.Opaque) json.RawMessage {
 
 // attachment returns the part that holds the citations of the text before it.
 func attachment(format string, list json.RawMessage) convo.Opaque {
-	raw := `{"` + citationKeys[format] + `":` + compact(list) + "}"
-	if format == FormatConverse {
-		raw = `{"citationsContent":{"citations":` + compact(list) + "}}"
+	raw := compact(list)
+	for _, key := range slices.Backward(formatRules[format].citations) {
+		raw = `{"` + key + `":` + raw + "}"
 	}
 	return convo.Opaque{Format: format, JSON: raw}
 }
@@ -103,7 +96,8 @@ func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, who
 				fits = json.Unmarshal(all[key], &n) == nil && 0 <= n && n <= length
 			}
 		}
-		if whole = whole && fits; !fits {
+		whole = whole && fits
+		if !fits {
 			continue
 		}
 		b = appendStringField(appendElement(b, "{"), "type", kind)
@@ -118,17 +112,22 @@ func sentCitations(list json.RawMessage, text string) (sent json.RawMessage, who
 	return append(b, ']'), whole
 }
 
-// The parts that follow the text of a result that came as an object.
-var (
-	geminiObject   = convo.Opaque{Format: FormatGemini, JSON: `{"response":{}}`}
-	converseObject = convo.Opaque{Format: FormatConverse, JSON: `{"json":{}}`}
-)
+// objectMark returns the part that follows the text of a result that came as an object.
+func objectMark(format string) convo.Opaque {
+	return convo.Opaque{Format: format, JSON: formatRules[format].object}
+}
 
-// isObject reports whether parts[i] is a text that came as an object and still is one.
-// It came as an object if the next part is mark.
-func isObject(parts []convo.Part, i int, mark convo.Opaque) bool {
+// isObjectMark reports whether a part follows the text of a result that came as an object.
+func isObjectMark(p convo.Part) bool {
+	o, _ := p.(convo.Opaque)
+	return o.JSON != "" && o.JSON == formatRules[o.Format].object
+}
+
+// isObject reports whether parts[i] is a text that came as an object in a format and
+// still is one.
+func isObject(parts []convo.Part, i int, format string) bool {
 	text, ok := parts[i].(convo.Text)
-	return ok && i+1 < len(parts) && parts[i+1] == convo.Part(mark) && isObjectText(string(text))
+	return ok && i+1 < len(parts) && parts[i+1] == convo.Part(objectMark(format)) && isObjectText(string(text))
 }
 
 func isObjectText(text string) bool {

@@ -56,28 +56,31 @@ const (
 	longMark    = `{"ttl":"1h"}`
 )
 
+// markFields are the fields that are cache marks.
+var markFields = []string{"cache_control", "prompt_cache_breakpoint"}
+
 // maxMarks is the maximum number of marks in a request.
 const maxMarks = 4
 
 func isLong(lifetime time.Duration) bool { return lifetime > 5*time.Minute }
 
 // isMark reports whether a part is the caller's mark, and whether it has the
-// longer lifetime. An opaque cachePoint of Converse is also a mark.
+// longer lifetime. The block of a format that is a mark is also one.
 func isMark(p convo.Part) (long, ok bool) {
 	o, _ := p.(convo.Opaque)
-	switch {
-	case o.Format == cacheFormat:
-		all, _ := fields("-", []byte(o.JSON))
-		return stringOf(all["ttl"]) == "1h", true
-	case o.Format == FormatConverse && strings.Contains(o.JSON, "cachePoint"):
-		all, err := fields("-", []byte(o.JSON))
-		if err != nil || len(all) != 1 || isNull(all["cachePoint"]) {
+	mark := json.RawMessage(o.JSON)
+	if o.Format != cacheFormat {
+		key := formatRules[o.Format].mark
+		if key == "" || !strings.Contains(o.JSON, key) {
 			return false, false
 		}
-		point, _ := fields("-", all["cachePoint"])
-		return stringOf(point["ttl"]) == "1h", true
+		all, err := fields("-", mark)
+		mark = all[key]
+		if err != nil || len(all) != 1 || isNull(mark) {
+			return false, false
+		}
 	}
-	return false, false
+	return inner(mark, "ttl") == "1h", true
 }
 
 // decodedMark returns the part for the value of cache_control, or of a cachePoint. It
@@ -168,7 +171,7 @@ func marksIn(list json.RawMessage, tools []convo.Tool, format string) *toolMarks
 	if !slices.ContainsFunc(tools, func(t convo.Tool) bool { return t.Opaque.Format == format }) {
 		return nil
 	}
-	if format == FormatConverse {
+	if formatRules[format].tools != "" {
 		all, _ := fields("", list)
 		list = all["tools"]
 	}
@@ -270,23 +273,4 @@ func withMarks(raw []byte, marks []cacheMark, bytes func(long bool) string, end 
 		done = m.at
 	}
 	return append(append(b, raw[done:]...), end...)
-}
-
-// anthropicMark returns a mark as a field of a block.
-func anthropicMark(long bool) string {
-	if long {
-		return `,"cache_control":{"type":"ephemeral","ttl":"1h"}`
-	}
-	return `,"cache_control":{"type":"ephemeral"}`
-}
-
-// responsesMark returns a mark as a field of a part of the content.
-func responsesMark(bool) string { return `,"prompt_cache_breakpoint":{"mode":"explicit"}` }
-
-// converseMark returns a mark as an element of a list.
-func converseMark(long bool) string {
-	if long {
-		return `,{"cachePoint":{"type":"default","ttl":"1h"}}`
-	}
-	return `,{"cachePoint":{"type":"default"}}`
 }

@@ -47,7 +47,8 @@ var geminiSizes = sizeLimits{Images: models.Images{Count: 3600}, request: 100 <<
 // converseSizes returns the limits of Bedrock. Those of images depend on the model.
 func converseSizes(model string) sizeLimits {
 	l := sizeLimits{documents: 5, reads: readImages, stated: true}
-	if l.Images = models.ImagesOf(model); l.Images != (models.Images{}) {
+	l.Images = models.ImagesOf(model)
+	if l.Images != (models.Images{}) {
 		l.bytes = 5 << 20
 	}
 	return l

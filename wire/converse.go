@@ -132,11 +132,13 @@ func (w *converseWriter) leaveOut(t *message) {
 			}
 			continue
 		}
-		if parts = append(parts, p); places != nil {
+		parts = append(parts, p)
+		if places != nil {
 			places = append(places, t.place(i))
 		}
 	}
-	if t.parts = parts; places != nil {
+	t.parts = parts
+	if places != nil {
 		t.places = places
 	}
 }
@@ -196,7 +198,8 @@ func isConverseBlock(o convo.Opaque, role convo.Role) bool {
 				return false
 			}
 		case "reasoningContent":
-			if k.reasoning("", b, false); role != convo.RoleAssistant {
+			k.reasoning("", b, false)
+			if role != convo.RoleAssistant {
 				return false
 			}
 		}
@@ -530,7 +533,8 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 			w.markable, w.spot = len(b), len(b)
 		case convo.Reasoning:
 			sent := p
-			if sent.ID = ""; p.Signature == "" {
+			sent.ID = ""
+			if p.Signature == "" {
 				sent.Text = ""
 			}
 			w.lost.reasoning(t.place(i), p, sent)
@@ -606,7 +610,7 @@ func (w *converseWriter) result(b []byte, r *result) []byte {
 	for i, p := range r.Parts {
 		switch p := p.(type) {
 		case convo.Text:
-			if isObject(r.Parts, i, converseObject) {
+			if isObject(r.Parts, i, FormatConverse) {
 				b = append(appendElement(b, `{"json":`+compact(json.RawMessage(p))), '}')
 			} else {
 				b = appendConverseText(b, string(p))
@@ -614,7 +618,7 @@ func (w *converseWriter) result(b []byte, r *result) []byte {
 		case convo.Media:
 			b = w.media(b, p, r.at, r.inside(i))
 		case convo.Opaque:
-			if _, mark := isMark(p); !mark && p != converseObject && !isAttachment(p) {
+			if _, mark := isMark(p); !mark && !isObjectMark(p) && !isAttachment(p) {
 				b = w.opaque(b, p, r.at, r.inside(i))
 			}
 		}
@@ -700,7 +704,8 @@ func validDocumentName(name string) bool {
 	for _, c := range name {
 		wasSpace := space
 		space = strings.ContainsRune(" \t\n\f\r", c)
-		switch n++; {
+		n++
+		switch {
 		case n > maxDocumentName, space && wasSpace:
 			return false
 		case !space && !unicode.In(c, unicode.L, unicode.N) && !strings.ContainsRune("()[]-", c):
@@ -760,6 +765,17 @@ func objectOf(all map[string]json.RawMessage) string {
 	return string(append(b, '}'))
 }
 
+// The rules for the tools of each kind of model.
+var (
+	converseTools = toolRule{names: openAIToolNames}
+	claudeTools   = toolRule{names: openAIToolNames, root: anthropicTools.root, keys: anthropicTools.keys}
+	novaTools     = toolRule{
+		names: openAIToolNames,
+		only:  map[string]bool{"type": true, "properties": true, "required": true},
+		drop:  map[string]bool{"$schema": true, "$id": true, "$comment": true, "title": true},
+	}
+)
+
 // tools returns the rule for the model.
 func (f Converse) tools() toolRule {
 	switch model := models.Plain(f.Model); {
@@ -792,4 +808,12 @@ func (w *converseWriter) asked() bool {
 		return w.group[n-1].role != convo.RoleAssistant
 	}
 	return w.role != convo.RoleNone && w.role != convo.RoleAssistant
+}
+
+// converseMark returns a mark as an element of a list.
+func converseMark(long bool) string {
+	if long {
+		return `,{"cachePoint":{"type":"default","ttl":"1h"}}`
+	}
+	return `,{"cachePoint":{"type":"default"}}`
 }

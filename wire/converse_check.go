@@ -376,3 +376,18 @@ func (k *converseChecker) reasoning(message string, b checkedBlock, last bool) {
 		k.add("reasoning-last", b.path, "", "message", dotted(message))
 	}
 }
+
+// CheckHistory implements [HistoryChecker].
+func (f Converse) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{
+		format: FormatConverse, model: "modelId", system: "system", messages: "messages", content: "content",
+		seal: converseSeal, checks: func(model string) bool { return f.Seals.of(cmp.Or(model, f.Model)) != SealsUnchecked },
+	})
+}
+
+func converseSeal(block any) (id string, ok bool) {
+	m, _ := block.(map[string]any)
+	reasoning, ok := m["reasoningContent"].(map[string]any)
+	text, _ := reasoning["reasoningText"].(map[string]any)
+	return cmp.Or(str(text["signature"]), str(reasoning["redactedContent"])), ok
+}

@@ -54,7 +54,8 @@ func (d *converseDecoder) decode(data []byte) error {
 			return err
 		}
 		d.ended(stringOf(all["stopReason"]))
-		if d.out.Usage = d.converseUsage(all["usage"]); isNull(output["message"]) {
+		d.out.Usage = d.converseUsage(all["usage"])
+		if isNull(output["message"]) {
 			return nil
 		}
 		return d.message("output.message", output["message"])
@@ -323,7 +324,7 @@ func (d *converseDecoder) result(b converseBlock) (convo.Part, error) {
 			r.Parts = append(r.Parts, p)
 		}
 		if b.kind == "json" && kindOf(b.value) == '{' {
-			r.Parts = append(r.Parts, converseObject)
+			r.Parts = append(r.Parts, objectMark(FormatConverse))
 		}
 	}
 	d.loseRest(path, all, "toolUseId", "status", "content")

@@ -303,7 +303,8 @@ func (b *streamedContent) json(whole bool) string {
 		return b.whole
 	}
 	out := []byte{'{'}
-	switch list := "[" + strings.Join(b.list, ",") + "]"; b.kind {
+	list := "[" + strings.Join(b.list, ",") + "]"
+	switch b.kind {
 	case "text":
 		if len(b.list) == 0 {
 			out = appendStringField(out, "text", b.text.String())

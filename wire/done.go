@@ -22,7 +22,8 @@ func (d *doneMessages) add(m json.RawMessage, odd bool) {
 
 // cut removes the messages from an index on, which may be negative. A saved state keeps them.
 func (d *doneMessages) cut(from int) {
-	if from = max(from, 0); from >= len(d.list) {
+	from = max(from, 0)
+	if from >= len(d.list) {
 		return
 	}
 	d.list = slices.Clip(d.list[:from])

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -37,33 +38,31 @@ type Encoder struct {
 	sparse int        // number of points, from the first, that are far apart
 }
 
+// builtins are the formats of this package.
+var builtins = []builtin{Anthropic{}, Converse{}, Gemini{}, OpenAIChat{}, OpenAIResponses{}}
+
 // builtinOf returns the format of this package that f is or points to, or nil. It compares
 // exact types, since a type that embeds such a format may have its own Encode. The error
 // is a *convo.ValueError if f is a nil pointer to a format of this package.
 func builtinOf(f Format) (builtin, error) {
-	switch f := f.(type) {
-	case Anthropic, Converse, Gemini, OpenAIChat, OpenAIResponses:
-		return f.(builtin), nil
-	case *Anthropic:
-		return pointee(f)
-	case *Converse:
-		return pointee(f)
-	case *Gemini:
-		return pointee(f)
-	case *OpenAIChat:
-		return pointee(f)
-	case *OpenAIResponses:
-		return pointee(f)
+	own, ok := f.(builtin)
+	if !ok {
+		return nil, nil
 	}
-	return nil, nil
-}
-
-// pointee returns the format that f points to.
-func pointee[F builtin](f *F) (builtin, error) {
-	if f == nil {
+	v := reflect.ValueOf(f)
+	isPointer, t := v.Kind() == reflect.Pointer, v.Type()
+	if isPointer {
+		t = t.Elem()
+	}
+	switch {
+	case !slices.ContainsFunc(builtins, func(b builtin) bool { return reflect.TypeOf(b) == t }):
+		return nil, nil
+	case !isPointer:
+		return own, nil
+	case v.IsNil():
 		return nil, &convo.ValueError{Name: "Encoder.Format", Value: fmt.Sprintf("%T(nil)", f), Want: "a format such as Anthropic{}"}
 	}
-	return *f, nil
+	return v.Elem().Interface().(builtin), nil
 }
 
 // Encode returns the result of Format.Encode. If Format is nil, or a nil pointer to a
@@ -128,7 +127,8 @@ func (e *Encoder) back(s *convo.Snapshot) {
 	}
 	clear(e.points[n:])
 	e.sparse = min(e.sparse, n)
-	if e.points = e.points[:n]; n == 0 {
+	e.points = e.points[:n]
+	if n == 0 {
 		e.at = newProjector(s, e.format)
 		return
 	}

@@ -64,12 +64,12 @@ func foreignText(o convo.Opaque) string {
 		return ""
 	}
 	b := foreignBlock{}
-	if b.all, _ = fields("-", []byte(o.JSON)); b.all == nil {
+	b.all, _ = fields("-", []byte(o.JSON))
+	if b.all == nil {
 		return ""
 	}
 	var kind string
-	switch o.Format {
-	case FormatGemini, FormatConverse:
+	if formatRules[o.Format].keyed {
 		for _, key := range sortedKeys(b.all) {
 			if name := snake(key); foreignKinds[name] != nil && kindOf(b.all[key]) == '{' {
 				kind = name
@@ -77,7 +77,7 @@ func foreignText(o convo.Opaque) string {
 				break
 			}
 		}
-	default:
+	} else {
 		kind = stringOf(b.all["type"])
 	}
 	if show := foreignKinds[kind]; show != nil {

@@ -114,7 +114,8 @@ func signsOf(t *message) geminiSigns {
 			if id != "" && id != part.ID {
 				sign = ""
 			}
-			if out.calls = append(out.calls, sign); sign != "" {
+			out.calls = append(out.calls, sign)
+			if sign != "" {
 				out.used[from] = true
 			}
 			sign, id = "", ""
@@ -292,6 +293,13 @@ func (w *geminiWriter) system(p *projection, lost *losses) (json.RawMessage, []j
 		return nil, nil
 	}
 	return append(raw, "]}"...), nil
+}
+
+var geminiTools = toolRule{
+	names: geminiToolNames,
+	refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
+		"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
+		"contains": true, "propertyNames": true},
 }
 
 // Tools implements [ToolWriter].

@@ -374,3 +374,8 @@ func geminiMedium(m map[string]any) (medium, bool) {
 	}
 	return out, strings.HasPrefix(out.mime, "image/")
 }
+
+// CheckHistory implements [HistoryChecker].
+func (f Gemini) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{format: FormatGemini, system: "systemInstruction", messages: "contents", content: "parts"})
+}

@@ -232,7 +232,8 @@ func (d *geminiDecoder) result(p geminiPart, answers *convo.Message) error {
 	}
 	r.Name = ownName(r.Name)
 	if id := r.CallID; !d.nameResult(&r) && id != "" { // match by name, as before Gemini 3
-		if r.CallID = ""; !d.nameResult(&r) {
+		r.CallID = ""
+		if !d.nameResult(&r) {
 			r.CallID = id
 		}
 	}
@@ -292,6 +293,6 @@ func (d *geminiDecoder) response(where spot, raw json.RawMessage, r *convo.ToolR
 		r.Parts = append(r.Parts, convo.Text(text))
 	}
 	if err == nil && (!isText || len(all) == 0) {
-		r.Parts = append(r.Parts, geminiObject)
+		r.Parts = append(r.Parts, objectMark(FormatGemini))
 	}
 }

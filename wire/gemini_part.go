@@ -97,7 +97,8 @@ func isGeminiOpaque(part map[string]any) bool {
 		}
 	}
 	k := geminiChecker{checker: checker{format: FormatGemini}}
-	if k.part("", part, "model", &geminiParts{}); len(k.list) > 0 {
+	k.part("", part, "model", &geminiParts{})
+	if len(k.list) > 0 {
 		return false
 	}
 	text, ok := part["text"].(string)
@@ -150,7 +151,7 @@ func (w *geminiWriter) result(list, after []byte, r *result) (_, _ []byte) {
 			after = geminiText(after, "["+kind+" of the result of "+r.Name+"]", false, "")
 			after = w.media(after, part, "", r.at, r.inside(i))
 		case convo.Opaque:
-			if part == geminiObject {
+			if isObjectMark(part) {
 				continue
 			}
 			if w.nest {
@@ -180,8 +181,8 @@ func geminiResponse(r *convo.ToolResult) (string, bool) {
 	}
 	switch {
 	case found < 0:
-		return "{}", !r.IsError && slices.Contains(r.Parts, convo.Part(geminiObject))
-	case !isObject(r.Parts, found, geminiObject):
+		return "{}", !r.IsError && slices.ContainsFunc(r.Parts, isObjectMark)
+	case !isObject(r.Parts, found, FormatGemini):
 		return "", false
 	}
 	text := string(r.Parts[found].(convo.Text))

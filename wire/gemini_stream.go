@@ -178,7 +178,8 @@ func (s *geminiStream) part(where spot, raw json.RawMessage) error {
 			return nil
 		}
 	}
-	if s.says = true; s.over {
+	s.says = true
+	if s.over {
 		return errSecondAnswer
 	}
 	s.endCall() // a part after a call shows that the call is complete
@@ -227,7 +228,8 @@ func (s *geminiStream) call(path string, p geminiPart, raw json.RawMessage) erro
 	partialPath, partial := pickRaw(all, p.where.String(), "partialArgs")
 	id, name := stringOf(all["id"]), stringOf(all["name"])
 	if name != "" && (s.open == nil || id == "" || id != s.open.call.ID) {
-		if s.says = true; s.over {
+		s.says = true
+		if s.over {
 			return errSecondAnswer
 		}
 		s.endCall()

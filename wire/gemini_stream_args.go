@@ -120,11 +120,13 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 	n := a.root
 	for i, step := range path {
 		child, skipped, isNew := n.child(step, a.gaps)
-		if a.gaps -= skipped; child == nil {
+		a.gaps -= skipped
+		if child == nil {
 			return "", &DecodeError{Path: at, Reason: fmt.Sprintf("element %d is far behind the end of the array", step.index)}
 		}
 		a.late = a.late || i == same && !isNew
-		if n = child; i < same {
+		n = child
+		if i < same {
 			continue
 		}
 		if i > same || first {
@@ -140,7 +142,8 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 		if n.kind != '"' {
 			*n = argsNode{kind: '"'}
 		}
-		if piece = strictjson.AppendString(nil, n.text.add(value)); again && !first {
+		piece = strictjson.AppendString(nil, n.text.add(value))
+		if again && !first {
 			piece = piece[1:]
 			a.late = a.late || !a.quoted
 		}
@@ -150,7 +153,8 @@ func (a *geminiArgs) add(at string, path []argsStep, value json.RawMessage) (str
 		a.quoted = false
 		*n = argsNode{raw: value}
 	}
-	if a.path = path; a.late {
+	a.path = path
+	if a.late {
 		return "", nil
 	}
 	return string(append(text, piece...)), nil
@@ -203,7 +207,8 @@ func (n *argsNode) child(step argsStep, gaps int) (child *argsNode, skipped int,
 		}
 		return child, 0, isNew
 	}
-	if skipped = step.index - len(n.items); skipped > gaps {
+	skipped = step.index - len(n.items)
+	if skipped > gaps {
 		return nil, 0, false
 	}
 	if isNew = skipped >= 0; isNew {

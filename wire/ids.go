@@ -52,7 +52,8 @@ func (t *tally) add(kind tallyKind, name string) {
 // back removes all names except the first n.
 func (t *tally) back(n int) {
 	for _, k := range t.log[n:] {
-		if t.counts[k]--; t.counts[k] == 0 {
+		t.counts[k]--
+		if t.counts[k] == 0 {
 			delete(t.counts, k)
 		}
 	}

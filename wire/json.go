@@ -21,23 +21,6 @@ import (
 // begin starts a JSON object, with room for values of size bytes.
 func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
-// sizeOf estimates how many bytes the parts take in JSON.
-func sizeOf(parts []convo.Part) (n int) {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case convo.Text:
-			n += quotedLen(string(p)) + 32
-		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
-		case convo.Media:
-			n += len(p.Data) + 96
-		case convo.Reasoning:
-			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
-		}
-	}
-	return n
-}
-
 // quotedLen estimates the length of s as a JSON string, by the escapes in its beginning.
 func quotedLen(s string) int {
 	const sample = 256 // bytes
@@ -225,11 +208,11 @@ type spot struct {
 }
 
 func (s spot) String() string {
-	if path := atIndex(s.list, s.index); s.key != "" {
-		return path + "." + s.key
-	} else {
-		return path
+	path := atIndex(s.list, s.index)
+	if s.key != "" {
+		path += "." + s.key
 	}
+	return path
 }
 
 // at returns the path of a field of the value.

@@ -66,7 +66,8 @@ func (o Omission) String() string {
 	if o.Inside >= 0 {
 		s += fmt.Sprintf(", part %d of the result", o.Inside)
 	}
-	if s += fmt.Sprintf(": %.64s", o.What); o.Sent != "" {
+	s += fmt.Sprintf(": %.64s", o.What)
+	if o.Sent != "" {
 		s += ", sent as " + quote(o.Sent)
 	}
 	return s
@@ -147,23 +148,9 @@ func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 		if sent.Text != r.Text {
 			l.tell(at, whole, lostThought, "")
 		}
-		if sent.Text = r.Text; sent != r {
+		sent.Text = r.Text
+		if sent != r {
 			l.tell(at, whole, lostProof, "")
-		}
-	}
-}
-
-// unsaid records that a part is lost if only its text, or a text that replaces it, is
-// sent.
-func (l *losses) unsaid(at place, inside int, part convo.Part) {
-	switch part.(type) {
-	case convo.Media:
-		l.tell(at, inside, lostMedia, "")
-	case convo.Opaque:
-		if _, mark := isMark(part); mark {
-			l.tell(at, inside, lostCacheMark, "")
-		} else {
-			l.tell(at, inside, lostBlock, "")
 		}
 	}
 }
@@ -178,13 +165,6 @@ func (l *losses) citations(at place, list json.RawMessage, text string) (sent js
 		l.tell(at, whole, lostSource, "")
 	}
 	return sent, all
-}
-
-// unjoined records what joinTexts leaves out.
-func (l *losses) unjoined(parts []convo.Part, places []place) {
-	for i, p := range parts {
-		l.unsaid(places[i], whole, p)
-	}
 }
 
 // back removes all but the first n losses, and the messages from a number on.

@@ -128,7 +128,8 @@ func pdfPages(data string) int64 {
 			if k < 0 || i+k >= end {
 				break
 			}
-			if i += k + len("/Type"); isPage(b[i:]) {
+			i += k + len("/Type")
+			if isPage(b[i:]) {
 				n++
 			}
 		}

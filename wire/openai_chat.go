@@ -478,7 +478,8 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 			sent := p
 			switch {
 			case w.oneField():
-				if sent = (convo.Reasoning{Text: p.Text}); p.Text != "" {
+				sent = (convo.Reasoning{Text: p.Text})
+				if p.Text != "" {
 					thoughts = append(thoughts, convo.Text(p.Text))
 				}
 			case w.isContent(p):

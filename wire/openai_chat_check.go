@@ -217,7 +217,8 @@ func (k *chatChecker) part(message string, i int, p map[string]any, role string)
 		case string:
 		case []any:
 			for i, e := range k.objects(path+".thinking", list) {
-				switch at := atIndex(path+".thinking", i); str(e["type"]) {
+				at := atIndex(path+".thinking", i)
+				switch str(e["type"]) {
 				case "":
 					k.shape(at+".type", "a string that names the type of the part")
 				case "text":
@@ -442,4 +443,9 @@ func (k *chatChecker) alternation(msgs []map[string]any) {
 			prev = "none"
 		}
 	}
+}
+
+// CheckHistory implements [HistoryChecker].
+func (f OpenAIChat) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{format: FormatOpenAIChat, messages: "messages", content: "content"})
 }

@@ -87,7 +87,8 @@ func (f OpenAIChat) decodeChoices(d *decoder, all map[string]json.RawMessage) er
 			continue
 		}
 		d.loseContent(atIndex("choices", i), c, choiceBookkeeping)
-		if d.ended(stringOf(c["finish_reason"])); isNull(c["message"]) {
+		d.ended(stringOf(c["finish_reason"]))
+		if isNull(c["message"]) {
 			if kindOf(c["delta"]) == '{' {
 				return isEvent(atIndex("choices", i), "chunk")
 			}

@@ -349,7 +349,8 @@ func (w *responsesWriter) content(role string, parts []convo.Part, placeOf func(
 			}
 			if !isContent {
 				flush()
-				if it.at = placeOf(i); it.id == "" || w.use(it.id) {
+				it.at = placeOf(i)
+				if it.id == "" || w.use(it.id) {
 					w.add(it)
 				} else {
 					w.lost.tell(it.at, whole, lostBlock, "")
@@ -453,7 +454,8 @@ func (w *responsesWriter) result(r *result) {
 		as, ok := shown(p)
 		switch p := p.(type) {
 		case convo.Media:
-			if rich = rich || ok; !ok {
+			rich = rich || ok
+			if !ok {
 				w.lost.tell(r.at, r.inside(i), lostMedia, "")
 			}
 		case convo.Opaque:
@@ -602,3 +604,6 @@ func (f OpenAIResponses) Tools(tools ...convo.Tool) (json.RawMessage, error) {
 	})
 	return withOwn(functions, err, tools, FormatOpenAIResponses)
 }
+
+// responsesMark returns a mark as a field of a part of the content.
+func responsesMark(bool) string { return `,"prompt_cache_breakpoint":{"mode":"explicit"}` }

@@ -339,7 +339,8 @@ func (a *assistantWriter) wholeThought(o convo.Opaque, prefix, itemID string) (r
 		return nil, ""
 	case a.f.Plain:
 	case own != "" && itemID == "":
-		if id = a.fields.ID; prefix == "" || !isItemID(id, prefix) || id == own || !a.use(id) {
+		id = a.fields.ID
+		if prefix == "" || !isItemID(id, prefix) || id == own || !a.use(id) {
 			return nil, ""
 		}
 	case own == "" && itemID != "":

@@ -333,3 +333,8 @@ func isInput(m map[string]any) bool {
 	}
 	return kind == "additional_tools" || kind == "mcp_approval_response" || strings.HasSuffix(kind, "_output")
 }
+
+// CheckHistory implements [HistoryChecker].
+func (f OpenAIResponses) CheckHistory(requests ...[]byte) []Finding {
+	return checkHistory(requests, historyShape{format: FormatOpenAIResponses, system: "instructions", messages: "input", content: "content"})
+}

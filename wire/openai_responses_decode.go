@@ -119,7 +119,8 @@ func (d *responsesDecoder) decode(path string, data []byte) error {
 		if !isNull(all["error"]) {
 			d.lose(at(path, "error"), lostField)
 		}
-		if d.one = true; isNull(all["output"]) {
+		d.one = true
+		if isNull(all["output"]) {
 			return nil
 		}
 		return d.decodeItems(at(path, "output"), all["output"])

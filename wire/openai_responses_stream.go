@@ -209,7 +209,8 @@ func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error)
 func (it *streamedItem) end(raw json.RawMessage) {
 	it.fields, _ = optionalFields("-", raw)
 	it.name()
-	if it.whole = raw; stringOf(it.fields["status"]) == "incomplete" {
+	it.whole = raw
+	if stringOf(it.fields["status"]) == "incomplete" {
 		it.whole = nil
 	}
 }

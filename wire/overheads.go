@@ -108,11 +108,9 @@ func Overheads(model string) convo.Overheads {
 func OverheadsFor(f Format, model string) convo.Overheads {
 	o := Overheads(model)
 	own, _ := builtinOf(f)
-	switch f := own.(type) {
-	case OpenAIChat:
-		o.Reasoning = f.replay()
-	case OpenAIResponses:
-		o.Reasoning = f.Reasoning
+	if own != nil {
+		p, _ := own.begin(new(tally), new(losses))
+		o.Reasoning = p.replay
 	}
 	return o
 }

@@ -58,6 +58,8 @@ type patchForm struct {
 	media   string                                                   // the field of a result beside its content, for media
 	without string                                                   // a content that has lost its blocks, beside calls
 	needed  string                                                   // a field with reasoning that must not be missing
+	leads   bool                                                     // the signature of reasoning is the id of the next item
+	uncited string                                                   // what citations are in a text that has none; empty: they are missing
 	last    func(was, now []json.RawMessage)                         // changes what follows messages that are missing
 }
 
@@ -111,7 +113,7 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		return nil, err
 	}
 	units := unitsOf(now)
-	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+	if f.sameUnits(units, unitsOf(t.Messages)) {
 		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
@@ -156,7 +158,7 @@ func appendUnits(units []patchUnit, role convo.Role, parts []convo.Part) []patch
 			if _, fields := fieldsOf(o); mark || fields {
 				continue
 			}
-			if n := len(units); n > from && (isAttachment(o) || o == geminiObject || o == converseObject) {
+			if n := len(units); n > from && (isAttachment(o) || isObjectMark(o)) {
 				units[n-1].beside = append(units[n-1].beside, o)
 				continue
 			}
@@ -209,54 +211,40 @@ func (f *patchForm) same(a, b *patchUnit) bool {
 }
 
 func (f *patchForm) samePart(a, b convo.Part) bool {
-	switch a := a.(type) {
-	case convo.Reasoning:
-		b, ok := b.(convo.Reasoning)
-		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (a.Signature == b.Signature || f.name == FormatOpenAIResponses) // there it is the id of the next item
-	case convo.ToolCall:
-		b, ok := b.(convo.ToolCall)
-		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
-	case convo.ToolResult:
-		b, ok := b.(convo.ToolResult)
-		return ok && sameID(a.CallID, b.CallID, false) && a.IsError == b.IsError && slices.EqualFunc(appendUnits(nil, "", a.Parts), appendUnits(nil, "", b.Parts), func(a, b patchUnit) bool { return f.same(&a, &b) })
-	case convo.Text:
-		b, ok := b.(convo.Text)
-		return ok && sameText(string(a), string(b))
+	kind := kindOfPart(a)
+	if kind.same == nil || kind != kindOfPart(b) {
+		return a == b
 	}
-	return a == b
+	return kind.same(f, a, b)
+}
+
+// sameUnits reports whether two lists of units say the same.
+func (f *patchForm) sameUnits(a, b []patchUnit) bool {
+	return slices.EqualFunc(a, b, func(a, b patchUnit) bool { return f.same(&a, &b) })
 }
 
 // sameText reports whether two texts are equal in a History, which replaces invalid UTF-8.
 func sameText(a, b string) bool { return a == b || text.Valid(a) == text.Valid(b) }
 
-func sameID(a, b string, minted bool) bool { return a == b || a == "" || b == "" || minted }
+// sameID reports whether two calls, or two results, may have the same ID.
+func sameID(a, b convo.Part) bool {
+	x, made := kindOfPart(a).id(a)
+	y, minted := kindOfPart(b).id(b)
+	return x == y || x == "" || y == "" || made || minted
+}
 
 // likeness returns how well a unit fits in the place of another, or 0 if it does not.
 func (f *patchForm) likeness(a, b *patchUnit) int {
-	if a.role != b.role {
-		return 0
-	}
-	if f.same(a, b) {
-		return 8
-	}
+	kind := kindOfPart(a.part)
 	_, isText := b.part.(convo.Text)
-	switch x := a.part.(type) {
-	case convo.ToolCall:
-		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return sureLikeness
-		}
-	case convo.ToolResult:
-		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return sureLikeness
-		}
-	case convo.Text:
-		if isText {
-			return 3
-		}
-	case convo.Media, convo.Opaque:
-		if isText && !a.fixed {
-			return 2
-		}
+	switch {
+	case a.role != b.role:
+	case f.same(a, b):
+		return 8
+	case kind.id != nil && kind == kindOfPart(b.part) && sameID(a.part, b.part):
+		return sureLikeness
+	case isText && (!a.fixed || kind == &kinds.text):
+		return kind.likeText
 	}
 	return 0
 }
@@ -293,7 +281,8 @@ func (f *patchForm) align(from, to []patchUnit) []int {
 			orderResults(pick(from, fromAt), to, toAt)
 		}
 		for k, i := range f.alignInOrder(pick(from, fromAt), pick(to, toAt)) {
-			if match[toAt[k]] = i; i >= 0 {
+			match[toAt[k]] = i
+			if i >= 0 {
 				match[toAt[k]] = fromAt[i]
 			}
 		}
@@ -332,7 +321,8 @@ func (f *patchForm) alignInOrder(from, to []patchUnit) []int {
 		for k := range slices.Backward(b) {
 			at := i*w + k
 			best[at] = max(best[at+w], best[at+1])
-			if like[at] = f.likeness(&a[i], &b[k]); like[at] > 0 {
+			like[at] = f.likeness(&a[i], &b[k])
+			if like[at] > 0 {
 				best[at] = max(best[at], like[at]+best[at+w+1])
 			}
 		}
@@ -416,7 +406,7 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 		return -1, 0, 0
 	}
 	for k := range units {
-		if match[k] >= 0 || isBlankUnit(&units[k]) {
+		if match[k] >= 0 || isBlankPart(units[k].part) {
 			continue
 		}
 		near := func(step int) (unit int) {
@@ -450,28 +440,23 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 				alone[msg-before] = append(alone[msg-before], units[k])
 				continue
 			}
-			if block = -1; at < list {
+			block = -1
+			if at < list {
 				block = len(msgs[msg][at].blocks) - 1
 			}
 			list = at
 		}
-		switch units[k].part.(type) {
-		case convo.Text, convo.Media, convo.Opaque:
-			l := msgs[msg][list]
-			if l.extra == nil {
-				l.extra = map[int][]patchUnit{}
-			}
-			l.extra[block] = append(l.extra[block], units[k])
-		default:
+		if kindOfPart(units[k].part).likeText == 0 {
 			alone[msg-before] = append(alone[msg-before], units[k])
+			continue
 		}
+		l := msgs[msg][list]
+		if l.extra == nil {
+			l.extra = map[int][]patchUnit{}
+		}
+		l.extra[block] = append(l.extra[block], units[k])
 	}
 	return alone
-}
-
-func isBlankUnit(u *patchUnit) bool {
-	text, ok := u.part.(convo.Text)
-	return ok && isBlank(string(text))
 }
 
 // message returns what becomes of a message: mostly one, or nothing.
@@ -514,7 +499,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 	switch {
 	case len(l.some) > 0:
 		if len(pieces) == 0 {
-			if raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...); p.needed != "" {
+			raw = dropFields(raw, slices.DeleteFunc(slices.Clone(l.some), func(key string) bool { return key == p.needed })...)
+			if p.needed != "" {
 				raw = setField(raw, []byte(`""`), p.needed)
 			}
 			return raw
@@ -550,7 +536,8 @@ func (p *patcher) write(raw []byte, l *patchList, pieces []patchPiece, more bool
 		if piece.text != nil {
 			texts = append(texts, string(*piece.text))
 			piece.raw = p.textBlock(piece.role, *piece.text)
-		} else if text := stringOf(piece.raw); kindOf(piece.raw) == '"' {
+		} else if kindOf(piece.raw) == '"' {
+			text := stringOf(piece.raw)
 			texts = append(texts, text)
 			piece.raw = p.textBlock(l.role, convo.Text(text))
 		}
@@ -593,11 +580,11 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 			kept = kept && u != nil && p.same(&b.units[k], u)
 		}
 		switch {
-		case len(b.units) == 0 && gone && p.name == FormatConverse: // the cache mark of the block
+		case len(b.units) == 0 && gone && formatRules[p.name].mark != "": // the cache mark of the block
 			same = false
 		case kept:
 			pieces, gone = append(pieces, patchPiece{raw: b.raw, at: i}), false
-		case len(left) == 0, len(left) == 1 && isBlankUnit(&left[0]):
+		case len(left) == 0, len(left) == 1 && isBlankPart(left[0].part):
 			same, gone = false, true
 		default:
 			same, gone = false, false
@@ -619,7 +606,7 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 
 // withMarkOf returns a block with the cache mark of another, if it has one.
 func withMarkOf(old, raw []byte) []byte {
-	for _, key := range []string{"cache_control", "prompt_cache_breakpoint"} {
+	for _, key := range markFields {
 		if mark := valueAt(old, key); !isNull(mark) && isNull(valueAt(raw, key)) {
 			raw = setField(raw, mark, key)
 		}
@@ -668,15 +655,19 @@ func (p *patcher) edit(l *patchList, b *patchBlock, to []patchUnit) []byte {
 func (p *patcher) editText(l *patchList, raw []byte, from, to *patchUnit, text convo.Text) []byte {
 	quoted := strictjson.AppendString(nil, string(text))
 	_, isText := from.part.(convo.Text)
-	switch key := citationKeys[p.name]; {
+	key := ""
+	if keys := formatRules[p.name].citations; len(keys) > 0 {
+		key = keys[0]
+	}
+	switch {
 	case isText && kindOf(raw) == '"' && len(to.beside) == 0:
 		return quoted
 	case !isText && len(to.beside) == 0 && l.role != "":
 		return withMarkOf(raw, p.textBlock(l.role, text))
 	case !isText || kindOf(valueAt(raw, "text")) != '"':
 		return nil
-	case len(to.beside) == 0 && key != "" && p.name == FormatOpenAIResponses && valueAt(raw, key) != nil:
-		return setField(setField(raw, []byte("[]"), key), quoted, "text")
+	case len(to.beside) == 0 && p.uncited != "" && valueAt(raw, key) != nil:
+		return setField(setField(raw, []byte(p.uncited), key), quoted, "text")
 	case len(to.beside) == 0:
 		return setField(dropFields(raw, key), quoted, "text")
 	case slices.Equal(from.beside, to.beside) && !isNull(valueAt(raw, key)):
@@ -734,7 +725,7 @@ func (p *patcher) editResult(l *patchList, raw []byte, from, to convo.ToolResult
 func mediaOnly(parts []convo.Part) []convo.Part {
 	return slices.DeleteFunc(slices.Clone(parts), func(p convo.Part) bool {
 		_, text := p.(convo.Text)
-		return text || p == convo.Part(geminiObject)
+		return text || isObjectMark(p)
 	})
 }
 
@@ -886,4 +877,29 @@ func (p *patcher) encode(units []patchUnit) (out []encodedMessage) {
 		}
 	}
 	return out
+}
+
+// wholeMessage returns the list of a message that is one block.
+func wholeMessage(raw json.RawMessage) []*patchList {
+	return []*patchList{{value: raw, wrap: func(value []byte) []byte { return value }}}
+}
+
+// listIn returns the list in a field of a message.
+func listIn(all map[string]json.RawMessage, key string) *patchList {
+	l := &patchList{keys: []string{key}, value: all[key], role: convo.RoleUser}
+	role := all["role"]
+	switch stringOf(role) {
+	case "system", "developer":
+		l.role = convo.RoleSystem
+	case "assistant", "model":
+		l.role = convo.RoleAssistant
+	}
+	l.wrap = func(value []byte) []byte {
+		b := []byte{'{'}
+		if role != nil {
+			b = appendRawField(b, "role", string(role))
+		}
+		return append(appendRawField(b, key, string(value)), '}')
+	}
+	return l
 }

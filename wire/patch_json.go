@@ -38,7 +38,8 @@ func valueAt(raw []byte, keys ...string) json.RawMessage {
 func setField(raw, value []byte, keys ...string) []byte {
 	at, end, fields := -1, -1, 0
 	if len(keys) == 0 || !strictjson.EachField(raw, func(key string, _, from, to int) {
-		if fields++; key == keys[0] {
+		fields++
+		if key == keys[0] {
 			at, end = from, to
 		}
 	}) {

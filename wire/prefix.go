@@ -263,9 +263,6 @@ func appendBlocks(blocks []block, key, role string, value json.RawMessage) []blo
 	return blocks
 }
 
-// markFields are the fields that are cache marks.
-var markFields = []string{"cache_control", "prompt_cache_breakpoint"}
-
 // withoutMarks returns a block, or a list of blocks or tools, without cache marks, and
 // reports whether anything remains of it. It does not look into values that the caller or
 // the model defines, such as arguments and schemas.

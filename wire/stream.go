@@ -174,12 +174,14 @@ func providerError(raw json.RawMessage) *ProviderError {
 			all = all2
 		}
 	}
-	if e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"])); e.Type == "error" {
+	e.Type = cmp.Or(stringOf(all["type"]), stringOf(all["__type"]))
+	if e.Type == "error" {
 		e.Type = "" // this type means only that it is an error
 	}
 	for _, key := range []string{"code", "status"} {
 		if raw := all[key]; e.Code == "" && !isNull(raw) {
-			if e.Code = stringOf(raw); kindOf(raw) != '"' {
+			e.Code = stringOf(raw)
+			if kindOf(raw) != '"' {
 				e.Code = compact(raw)
 			}
 		}
@@ -229,7 +231,8 @@ func field(raw json.RawMessage, key string) json.RawMessage {
 // baseResp returns the error that MiniMax reports in an answer, or nothing.
 func baseResp(all map[string]json.RawMessage) (code, said string) {
 	raw := all["base_resp"]
-	if code = string(field(raw, "status_code")); code == "0" {
+	code = string(field(raw, "status_code"))
+	if code == "0" {
 		return "", ""
 	}
 	return code, stringOf(field(raw, "status_msg"))
@@ -337,7 +340,8 @@ func nestsDeeper(data []byte, levels int) bool {
 			i = strictjson.SkipString(data, i)
 			continue
 		case '{', '[':
-			if depth++; depth > levels {
+			depth++
+			if depth > levels {
 				return true
 			}
 		case '}', ']':

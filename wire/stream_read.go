@@ -171,7 +171,8 @@ func reasonIn(s string, first int) string {
 		err := errors.New(s)
 		return convo.IsOverflow(err) || convo.IsSealBroken(err)
 	}
-	if s = s[:min(len(s), keptBytes)]; has(s[:first]) {
+	s = s[:min(len(s), keptBytes)]
+	if has(s[:first]) {
 		return ""
 	}
 	const long, step = 512, 64
@@ -325,7 +326,8 @@ func appendLine(r *bufio.Reader, line []byte, skipLF *bool) ([]byte, error) {
 			return line, err
 		}
 		if *skipLF {
-			if *skipLF = false; c == '\n' {
+			*skipLF = false
+			if c == '\n' {
 				continue
 			}
 		}

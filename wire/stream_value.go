@@ -207,7 +207,8 @@ func (v *streamedValue) addElement(piece json.RawMessage, depth int) {
 		all, _ := fields("-", piece)
 		if index := all["index"]; !isNull(index) {
 			key := string(index) + string(all["type"])
-			if e = v.indexed[key]; e == nil || e.isOther(all["id"]) {
+			e = v.indexed[key]
+			if e == nil || e.isOther(all["id"]) {
 				if v.indexed == nil {
 					v.indexed = map[string]*streamedValue{}
 				}

@@ -93,19 +93,6 @@ var (
 		root:  map[string]bool{"oneOf": true, "anyOf": true, "allOf": true},
 		keys:  madeOf("_.-", 64),
 	}
-	geminiTools = toolRule{
-		names: geminiToolNames,
-		refuse: map[string]bool{"not": true, "if": true, "then": true, "else": true, "patternProperties": true,
-			"dependentSchemas": true, "dependentRequired": true, "unevaluatedProperties": true, "unevaluatedItems": true,
-			"contains": true, "propertyNames": true},
-	}
-	converseTools = toolRule{names: openAIToolNames}
-	claudeTools   = toolRule{names: openAIToolNames, root: anthropicTools.root, keys: anthropicTools.keys}
-	novaTools     = toolRule{
-		names: openAIToolNames,
-		only:  map[string]bool{"type": true, "properties": true, "required": true},
-		drop:  map[string]bool{"$schema": true, "$id": true, "$comment": true, "title": true},
-	}
 )
 
 // emptySchema is the schema of a tool that takes no arguments.
@@ -467,7 +454,8 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 	for _, key := range namedSchemas {
 		schemas, _ := optionalFields("-", all[key])
 		for _, name := range sortedKeys(schemas) {
-			if where, problem, fix = r.look(at(at(path, key), name), schemas[name], strict, depth+1); problem != "" {
+			where, problem, fix = r.look(at(at(path, key), name), schemas[name], strict, depth+1)
+			if problem != "" {
 				return where, problem, fix
 			}
 		}
@@ -481,7 +469,8 @@ func (r toolRule) look(path string, raw json.RawMessage, strict bool, depth int)
 			return where, problem, fix
 		}
 		for i, raw := range list {
-			if where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1); problem != "" {
+			where, problem, fix = r.look(atIndex(at(path, key), i), raw, strict, depth+1)
+			if problem != "" {
 				return where, problem, fix
 			}
 		}

@@ -79,7 +79,8 @@ func (d *decoder) figuresIn(path string, all figures, names ...string) figures {
 func sum(numbers ...int) int {
 	total := 0
 	for _, n := range numbers {
-		if n = max(n, 0); n > math.MaxInt-total {
+		n = max(n, 0)
+		if n > math.MaxInt-total {
 			return math.MaxInt
 		}
 		total += n
@@ -238,7 +239,8 @@ func (d *decoder) geminiUsage(path string, raw json.RawMessage) convo.Usage {
 	for i, key := range []string{"promptTokenCount", "cachedContentTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"} {
 		path, raw := pickRaw(u, path, key)
 		var ok bool
-		if n[i], ok = numberIn(raw); !ok && !isNull(raw) {
+		n[i], ok = numberIn(raw)
+		if !ok && !isNull(raw) {
 			d.lose(path, lostFigure)
 		}
 	}

@@ -62,6 +62,23 @@ const (
 	FormatConverse        = "converse"         // Converse
 )
 
+// A formatRule says what the code that all formats share must know of one.
+type formatRule struct {
+	keyed     bool     // a block has one field, whose name is its kind; else a field type
+	mark      string   // the kind of a block that is a cache mark
+	tools     string   // the field of a request with an object that holds the tools
+	object    string   // the block after the text of a result that came as an object
+	citations []string // the path of the citations in the block after a text that they belong to
+}
+
+// formatRules are the rules of the formats that are not like Chat Completions.
+var formatRules = map[string]formatRule{
+	FormatAnthropic:       {citations: []string{"citations"}},
+	FormatConverse:        {keyed: true, mark: "cachePoint", tools: "toolConfig", object: `{"json":{}}`, citations: []string{"citationsContent", "citations"}},
+	FormatGemini:          {keyed: true, object: `{"response":{}}`},
+	FormatOpenAIResponses: {citations: []string{"annotations"}},
+}
+
 // ErrEmpty is returned by Encode when there is nothing to send.
 var ErrEmpty = errors.New("wire: nothing to send: append a message with content first")
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
+	"github.com/seed-c1b73e60/convo/internal/formats"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -95,7 +96,7 @@ type checker struct {
 	found    int
 	said     string // the format that was said to be recognised
 	bodies   [][]byte
-	format   format // of bodies
+	format   formats.Format // of bodies
 	named    string
 	first    string // where the first of bodies is
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
+	"github.com/seed-c1b73e60/convo/internal/formats"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -113,7 +114,7 @@ func encode(c *conversation, to string, s *convo.Snapshot, keep bool) (*encoded,
 // patch makes the body of the request that was read, with the messages of s written into its own
 // messages, so that those which did not change keep all that they hold. It returns false if that
 // is not possible, or if the provider would refuse it.
-func (e *encoded) patch(c *conversation, f format, s *convo.Snapshot, req wire.Request, params map[string]json.RawMessage) bool {
+func (e *encoded) patch(c *conversation, f formats.Format, s *convo.Snapshot, req wire.Request, params map[string]json.RawMessage) bool {
 	var was []json.RawMessage
 	all := fields(c.raw)
 	list := cmp.Or(string(all["messages"]), string(all["contents"]), string(all["input"]))

@@ -7,41 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/formats"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // formatNames are the names that -format, -from and -to take.
-var formatNames = []string{
-	wire.FormatOpenAIChat, wire.FormatOpenAIResponses, wire.FormatAnthropic, wire.FormatGemini, wire.FormatConverse,
-	wire.FormatDeepSeek, wire.FormatMistral, wire.FormatOllama,
-}
-
-// A format is what the subcommands use of the formats of package wire.
-type format interface {
-	wire.Format
-	wire.ToolWriter
-	wire.HistoryChecker
-}
+var formatNames = formats.Names()
 
 // newFormat returns the format with a name, for a model.
-func newFormat(name, model string) (format, error) {
-	switch name {
-	case wire.FormatOpenAIChat:
-		return wire.OpenAIChat{Model: model}, nil
-	case wire.FormatDeepSeek:
-		return wire.OpenAIChat{Dialect: wire.DeepSeek, Model: model}, nil
-	case wire.FormatMistral:
-		return wire.OpenAIChat{Dialect: wire.Mistral, Model: model}, nil
-	case wire.FormatOllama:
-		return wire.OpenAIChat{Dialect: wire.Ollama, Model: model}, nil
-	case wire.FormatOpenAIResponses:
-		return wire.OpenAIResponses{Model: model}, nil
-	case wire.FormatAnthropic:
-		return wire.Anthropic{Model: model}, nil
-	case wire.FormatGemini:
-		return wire.Gemini{Model: model}, nil
-	case wire.FormatConverse:
-		return wire.Converse{Model: model}, nil
+func newFormat(name, model string) (formats.Format, error) {
+	if f := formats.New(name, model); f != nil {
+		return f, nil
 	}
 	return nil, fmt.Errorf("there is no format %q; want one of %s", name, strings.Join(formatNames, ", "))
 }

@@ -18,7 +18,7 @@ var stateWriters = []string{"append", "cutTail", "replace", "load", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
-	"History.commitLocked":   "puts the view in place that an edit has made",
+	"view.commit":            "puts the view in place that an edit has made",
 	"Snapshot.UnmarshalJSON": "fills a snapshot that was read",
 }
 

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-c1b73e60/convo/wire"
+	"github.com/seed-c1b73e60/convo/internal/formats"
 )
 
 // Options say how to read an input. The zero Options are useful.
@@ -33,10 +33,7 @@ const (
 
 // Formats returns the names of the formats that Read reads.
 func Formats() []string {
-	return []string{
-		ClaudeCode, Codex, Pi, Kit, GeminiCLI,
-		wire.FormatOpenAIChat, wire.FormatOpenAIResponses, wire.FormatAnthropic, wire.FormatGemini, wire.FormatConverse,
-	}
+	return append([]string{ClaudeCode, Codex, Pi, Kit, GeminiCLI}, formats.Main()...)
 }
 
 // Read yields the sessions of one input, recognised by content: the session file of another

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/formats"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -324,17 +325,8 @@ func answerFormat(all object) string {
 
 // decode reads a message or an answer in a format.
 func decode(format string, data []byte) (wire.Transcript, error) {
-	switch format {
-	case wire.FormatOpenAIResponses:
-		return wire.OpenAIResponses{}.Decode(data)
-	case wire.FormatAnthropic:
-		return wire.Anthropic{}.Decode(data)
-	case wire.FormatGemini:
-		return wire.Gemini{}.Decode(data)
-	case wire.FormatConverse:
-		return wire.Converse{}.Decode(data)
-	case wire.FormatOllama:
-		return wire.OpenAIChat{Dialect: wire.Ollama}.Decode(data)
+	if f := formats.New(format, ""); f != nil {
+		return f.Decode(data)
 	}
 	return wire.OpenAIChat{}.Decode(data)
 }

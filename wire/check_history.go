@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -31,61 +30,12 @@ type HistoryChecker interface {
 	CheckHistory(requests ...[]byte) []Finding
 }
 
-// CheckHistory implements [HistoryChecker].
-func (f Anthropic) CheckHistory(requests ...[]byte) []Finding {
-	return checkHistory(requests, historyShape{
-		format: FormatAnthropic, model: "model", system: "system", messages: "messages", content: "content",
-		seal: anthropicSeal, checks: func(model string) bool { return f.Seals.of(cmp.Or(model, f.Model)) != SealsUnchecked },
-	})
-}
-
-// CheckHistory implements [HistoryChecker].
-func (f Converse) CheckHistory(requests ...[]byte) []Finding {
-	return checkHistory(requests, historyShape{
-		format: FormatConverse, model: "modelId", system: "system", messages: "messages", content: "content",
-		seal: converseSeal, checks: func(model string) bool { return f.Seals.of(cmp.Or(model, f.Model)) != SealsUnchecked },
-	})
-}
-
-// CheckHistory implements [HistoryChecker].
-func (f OpenAIChat) CheckHistory(requests ...[]byte) []Finding {
-	return checkHistory(requests, historyShape{format: FormatOpenAIChat, messages: "messages", content: "content"})
-}
-
-// CheckHistory implements [HistoryChecker].
-func (f OpenAIResponses) CheckHistory(requests ...[]byte) []Finding {
-	return checkHistory(requests, historyShape{format: FormatOpenAIResponses, system: "instructions", messages: "input", content: "content"})
-}
-
-// CheckHistory implements [HistoryChecker].
-func (f Gemini) CheckHistory(requests ...[]byte) []Finding {
-	return checkHistory(requests, historyShape{format: FormatGemini, system: "systemInstruction", messages: "contents", content: "parts"})
-}
-
 // A historyShape says where a format has what CheckHistory compares.
 type historyShape struct {
 	format                           string
 	model, system, messages, content string                               // the names of fields
 	seal                             func(block any) (id string, ok bool) // nil: the format has no seals
 	checks                           func(model string) bool
-}
-
-func anthropicSeal(block any) (id string, ok bool) {
-	m, _ := block.(map[string]any)
-	switch str(m["type"]) {
-	case "thinking":
-		return str(m["signature"]), true
-	case "redacted_thinking":
-		return str(m["data"]), true
-	}
-	return "", false
-}
-
-func converseSeal(block any) (id string, ok bool) {
-	m, _ := block.(map[string]any)
-	reasoning, ok := m["reasoningContent"].(map[string]any)
-	text, _ := reasoning["reasoningText"].(map[string]any)
-	return cmp.Or(str(text["signature"]), str(reasoning["redactedContent"])), ok
 }
 
 // A fingerprint identifies everything up to a place in a request.
@@ -131,10 +81,11 @@ func (r *sentRequest) add(path, role string, v any) {
 		return
 	}
 	if text, ok := v.(string); ok {
-		v = map[string]any{"type": "text", "text": text}
-		if r.shape.format == FormatConverse {
-			v = map[string]any{"text": text}
+		block := map[string]any{"text": text}
+		if !formatRules[r.shape.format].keyed {
+			block["type"] = "text"
 		}
+		v = block
 	}
 	v, ok := withoutMark(v)
 	if !ok {
@@ -190,8 +141,9 @@ func (r *sentRequest) message(path string, v any) {
 func newSentRequest(all map[string]any, shape historyShape) *sentRequest {
 	r := &sentRequest{shape: shape, model: str(all[shape.model])}
 	r.addAll("tools", "tools", all["tools"])
-	if config, ok := all["toolConfig"].(map[string]any); ok && shape.format == FormatConverse {
-		r.addAll("toolConfig.tools", "tools", config["tools"])
+	key := formatRules[shape.format].tools
+	if config, ok := all[key].(map[string]any); ok && key != "" {
+		r.addAll(key+".tools", "tools", config["tools"])
 	}
 	path, system := pick(all, shape.system)
 	r.addAll(path, "system", system)
@@ -316,7 +268,8 @@ func (k *historyChecker) cache(root string, a, b *sentRequest) {
 	}
 	same, total := 0, 0
 	for i, block := range a.blocks {
-		if total += block.size; i < first {
+		total += block.size
+		if i < first {
 			same = total
 		}
 	}
