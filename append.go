@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -580,111 +578,15 @@ func checkCallIDs(parts []Part) error {
 // cannot hold it. If deep is set, the parts of a result are changed in place, otherwise
 // copied.
 func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
-	switch q := p.(type) {
-	case Text:
-		if role == RoleTool {
-			return nil, "text in a tool message must be inside a ToolResult"
-		}
-		if !utf8.ValidString(string(q)) {
-			return Text(text.Valid(string(q))), ""
-		}
-		return p, "" // not Text(q): converting it to a Part again would allocate
-	case Reasoning:
-		if role != RoleAssistant {
-			return nil, "reasoning belongs in an assistant message; leave it out"
-		}
-		was := q
-		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
-		q.Signature, q.Encrypted = text.Valid(q.Signature), text.Valid(q.Encrypted)
-		if q == was {
-			return p, ""
-		}
-		return q, ""
-	case ToolCall:
-		if role != RoleAssistant {
-			return nil, "a tool call belongs in an assistant message"
-		}
-		was := q
-		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
-		if q.Name == "" {
-			return nil, "tool call without a name; set ToolCall.Name"
-		}
-		if q.ID == "" {
-			q.ID, q.Minted = NewCallID(), true
-		}
-		if q == was {
-			return p, ""
-		}
-		return q, ""
-	case ToolResult:
-		if role != RoleTool {
-			return nil, "a tool result belongs in a tool message; make it with Result"
-		}
-		return checkResult(p, q, deep)
-	case Media:
-		if role != RoleUser && role != RoleAssistant {
-			return nil, "media belongs in a user or assistant message or in a ToolResult"
-		}
-		return checkMedia(q)
-	case Opaque:
-		if role == RoleTool {
-			return nil, "an opaque block in a tool message must be inside a ToolResult"
-		}
-		return checkOpaque(q)
-	case nil:
-		return nil, "nil part; leave it out"
-	default:
-		return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", p)
+	p = known(p)
+	if k := p.kind(); k != nil && !slices.Contains(k.roles, role) {
+		return nil, k.misplace
 	}
-}
-
-// checkResult is checkPart for a tool result; p and r are the same.
-func checkResult(p Part, r ToolResult, deep bool) (_ Part, reason string) {
-	callID, name, parts := text.Valid(r.CallID), text.Valid(r.Name), r.Parts
-	if !deep {
-		parts = slices.Concat(parts) // nil if there are none
+	q, reason := p.check(deep)
+	if q == nil {
+		q = p
 	}
-	for i, p := range parts {
-		switch p.(type) {
-		case Text, Media, Opaque:
-			if parts[i], reason = checkPart(p, RoleAssistant, deep); reason != "" {
-				return nil, reason
-			}
-		default:
-			return nil, fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
-		}
-	}
-	if deep && callID == r.CallID && name == r.Name {
-		return p, ""
-	}
-	r.CallID, r.Name, r.Parts = callID, name, parts
-	return r, ""
-}
-
-// checkMedia is checkPart for media.
-func checkMedia(m Media) (_ Part, reason string) {
-	m.MIME, m.URL = text.Valid(m.MIME), text.Valid(m.URL)
-	switch {
-	case m.Data == "" && m.URL == "":
-		return nil, "media with neither Data nor URL; set one of them"
-	case m.Data != "" && m.MIME == "":
-		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
-	case !isBase64(m.Data):
-		return nil, "media Data is not standard base64 with padding; see NewMedia"
-	}
-	return m, ""
-}
-
-// checkOpaque is checkPart for an opaque block.
-func checkOpaque(o Opaque) (_ Part, reason string) {
-	o.Format, o.JSON = text.Valid(o.Format), text.Valid(o.JSON)
-	switch {
-	case o.Format == "":
-		return nil, "opaque block without a Format; set it to the name of the provider's format"
-	case !strictjson.Valid([]byte(o.JSON)):
-		return nil, "opaque block whose JSON is not valid; give it as the provider sent it"
-	}
-	return o, ""
+	return q, reason
 }
 
 // isBase64 reports whether s is standard base64 with padding. It does not decode

@@ -203,38 +203,6 @@ func (e *entry) unmade() *entry {
 	return &own
 }
 
-// content returns the fingerprint of what the model sees of m. Reasoning is left out: a
-// signature is not part of what later ones are made for.
-func (m *Message) content() fingerprint.Sum {
-	sum := fingerprint.Sum(0).String(string(m.Role))
-	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(m.Author)
-	}
-	return contentOf(sum, m.Parts)
-}
-
-func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			sum = sum.Uint64(1).String(string(p))
-		case ToolCall:
-			sum = sum.Uint64(2).String(p.ID).String(p.Name).String(p.Arguments)
-		case ToolResult:
-			kind := uint64(3)
-			if p.IsError {
-				kind = 4
-			}
-			sum = contentOf(sum.Uint64(kind).String(p.CallID).String(p.Name), p.Parts).Uint64(5)
-		case Media:
-			sum = sum.Uint64(6).String(p.MIME).String(p.Data).String(p.URL)
-		case Opaque:
-			sum = sum.Uint64(7).String(p.Format).String(p.JSON)
-		}
-	}
-	return sum
-}
-
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {

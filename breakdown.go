@@ -182,7 +182,7 @@ func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 		default:
 			continue
 		}
-		*to += clampInt(counter.parts([]Part{p}))
+		*to += clampInt(p.tokens(counter))
 	}
 	return nil
 }

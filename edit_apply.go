@@ -80,24 +80,28 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if e.Summary == nil {
 		return ed, nil
 	}
-	summary := *e.Summary
+	return ed, ed.checkSummary(at, *e.Summary)
+}
+
+// checkSummary checks a summary that is to be put in place, and sets what is about it in ed.
+func (ed *checkedEdit) checkSummary(at *state, summary Summary) error {
 	summary.Text, summary.Names = text.Valid(summary.Text), strings.Join(strings.Fields(text.Valid(summary.Names)), " ")
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
-		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
+		return &EditError{Rule: "the summary is blank; an empty one removes it"}
 	}
 	if summary.Stop != StopDone {
-		return nil, summary.fault()
+		return summary.fault()
 	}
 	if err := summary.Native.fault(); err != nil {
-		return nil, &EditError{Rule: err.Error()}
+		return &EditError{Rule: err.Error()}
 	}
 	if summary.Text == "" && summary.Native.Format != "" {
-		return nil, &EditError{Rule: "a native summary needs a text, which all other models get"}
+		return &EditError{Rule: "a native summary needs a text, which all other models get"}
 	}
 	summary.Native = summary.Native.clone()
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
-			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
+			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
 		}
 	}
 	if summary.Covers == nil && summary.Text != "" {
@@ -111,7 +115,7 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 		summary.Usage = Usage{}
 	}
 	ed.newSummary = &summary
-	return ed, nil
+	return nil
 }
 
 // checkDrop checks ed.drop: it must name whole exchanges outside the floor.
@@ -183,7 +187,8 @@ func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped && !c.Forget {
 			continue
 		}
-		if c.Text = text.Valid(c.Text); c.Forget {
+		c.Text = text.Valid(c.Text)
+		if c.Forget {
 			c.Text = strings.Clone(c.Text) // it may share memory with forgotten content
 		}
 		if n := len(ed.changes); n == 0 || ed.changes[n-1].id != c.ID {
@@ -371,8 +376,8 @@ type editEffect struct {
 	gone    []departed // what was dropped or changed, in ascending order
 }
 
-// took records that e was dropped or changed. d.was is e without what is to be forgotten.
-func (done *editEffect) took(e *entry, d departed) {
+// record notes that e was dropped or changed. d.was is e without what is to be forgotten.
+func (done *editEffect) record(e *entry, d departed) {
 	done.changed, done.newest = true, e.id // IDs ascend
 	done.gone = append(done.gone, d)
 	if d.was != e {
@@ -390,12 +395,12 @@ func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, err
 	}
 	done.version++
 	done.sumMeasured(true)
-	done.tell(&before, p)
+	done.complete(&before, p)
 	return done, nil
 }
 
-// tell completes the report of an edit, but for the size of the next request.
-func (done *editEffect) tell(before *state, p *prepared) {
+// complete completes the report of an edit, but for the size of the next request.
+func (done *editEffect) complete(before *state, p *prepared) {
 	r := &done.report
 	r.left, r.Released = departureFrom(before, done.gone), done.releasedSince(before)
 	r.Cause = errors.Join(p.spillErrs...)
@@ -426,7 +431,10 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if back, own := done.eph.split(); ed.yields && back != nil {
 		done.eph, done.changed, done.report.yielded = own, true, true
 	}
-	if len(ed.drop) > 0 || len(ed.changes) > 0 || len(ed.cuts) > 0 {
+	if len(ed.drop)+len(ed.changes)+len(ed.cuts) > 0 {
+		if err := done.checkCovered(ed, p); err != nil {
+			return err
+		}
 		if err := done.editList(ed, p); err != nil || done.retry {
 			return err
 		}
@@ -434,6 +442,20 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	}
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
+	}
+	return nil
+}
+
+// checkCovered returns an error if the new summary describes content that an entry no longer
+// has.
+func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
+	if p.summary == nil {
+		return nil
+	}
+	for _, id := range ed.covered {
+		if e := done.find(id); e != nil && e.reads() != ed.at.find(id).reads() {
+			return &StaleError{ID: id, Reason: changedSince}
+		}
 	}
 	return nil
 }
@@ -478,80 +500,55 @@ func (done *editEffect) splitDropped(ed *checkedEdit) {
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
 // last entry that the edit names are copied as they are.
 func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
-	w := editWalk{editEffect: done, ed: ed, p: p, floor: done.floor(), drop: ed.drop, changes: ed.changes, cuts: ed.cuts}
-	if p.summary != nil {
-		w.covered = ed.covered
-	}
+	w := editWalk{editEffect: done, floor: done.floor(), byStrategy: ed.byStrategy}
+	names := ed.names(p)
 	done.report.Dropped = make([]ID, 0, len(ed.drop))
-	done.gone = make([]departed, 0, w.left())
+	done.gone = make([]departed, 0, len(names))
 	originals, others := make([]*original, 0, len(done.originals)), done.originals
 	list := make([]*entry, 0, max(len(done.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
 	i := 0
-	for ; i < len(done.list) && w.left() > 0; i++ {
+	for ; i < len(done.list) && len(names) > 0; i++ {
 		e := done.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
 			o, others = others[0], others[1:]
 		}
-		n, err := w.named(e)
-		if err == nil && n.named {
-			e, o, err = w.apply(i, n, o)
-		}
-		if err != nil || done.retry {
-			return err
+		if names[0].id == e.id {
+			var err error
+			e, o, err = w.apply(i, names[0], o)
+			if err != nil || done.retry {
+				return err
+			}
+			names = names[1:]
 		}
 		if e == nil {
 			continue
 		}
-		w.sealed = w.sealed || len(w.changes) > 0 && e.msg.isSigned()
+		w.sealed = w.sealed || len(ed.changes) > 0 && e.msg.isSigned()
 		list = append(list, e)
 		if o != nil {
 			originals = append(originals, o)
 		}
 	}
-	if id, ok := w.missing(); ok {
-		return &StaleError{ID: id, Reason: "has left the view since; take a new snapshot"}
+	if len(names) > 0 {
+		return &StaleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
 	}
 	done.replace(done.sys, append(list, done.list[i:]...), append(originals, others...), done.turn)
 	return nil
 }
 
-// An editWalk is an edit on its way through the list, with the names of entries that are
-// still ahead.
+// An editWalk is an edit on its way through the list.
 type editWalk struct {
 	*editEffect
-	ed    *checkedEdit
-	p     *prepared
-	floor *floor
-
-	drop    []ID
-	changes []change
-	cuts    []replacement
-	covered []ID // by the summary
-
-	sealed bool // whether an entry that stays holds signed reasoning
-}
-
-// left returns how many names of entries are left.
-func (w *editWalk) left() int { return len(w.drop) + len(w.changes) + len(w.cuts) }
-
-// missing returns an entry that the edit names and the list does not have.
-func (w *editWalk) missing() (ID, bool) {
-	switch {
-	case len(w.drop) > 0:
-		return w.drop[0], true
-	case len(w.cuts) > 0:
-		return w.cuts[0].from.id, true
-	case len(w.changes) > 0:
-		return w.changes[0].id, true
-	}
-	return 0, false
+	floor      *floor
+	byStrategy bool
+	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
 // A naming is what an edit says of an entry. An entry may be named twice: what is dropped
 // may also be changed, if its original is to be forgotten.
 type naming struct {
-	named    bool
+	id       ID
 	drop     bool
 	cut      bool
 	rewrites *entry       // what it rewrites, or nil
@@ -560,30 +557,27 @@ type naming struct {
 
 const changedSince = "was changed by another edit since; take a new snapshot"
 
-// named returns what the edit says of e, and takes e off the names that are ahead. It returns
-// an error if the summary describes content that e no longer has.
-func (w *editWalk) named(e *entry) (n naming, err error) {
-	if len(w.drop) > 0 && w.drop[0] == e.id {
-		w.drop = w.drop[1:]
-		n.named, n.drop = true, true
+// names returns what the edit says of each entry that it names, in ascending order.
+func (ed *checkedEdit) names(p *prepared) []naming {
+	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
+	for _, id := range ed.drop {
+		all = append(all, naming{id: id, drop: true})
 	}
-	if len(w.changes) > 0 && w.changes[0].id == e.id {
-		n.r, n.rewrites = &w.p.changes[len(w.ed.changes)-len(w.changes)], w.changes[0].from
-		w.changes = w.changes[1:]
-		n.named = true
-	}
-	if len(w.cuts) > 0 && w.cuts[0].from.id == e.id {
-		n.r = &w.cuts[0]
-		w.cuts = w.cuts[1:]
-		n.named, n.cut = true, true
-	}
-	if len(w.covered) > 0 && w.covered[0] == e.id {
-		w.covered = w.covered[1:]
-		if w.ed.at.find(e.id).reads() != e.reads() {
-			return n, &StaleError{ID: e.id, Reason: changedSince}
+	for i, c := range ed.changes {
+		n := naming{id: c.id, rewrites: c.from, r: &p.changes[i]}
+		if k, dropped := slices.BinarySearch(ed.drop, c.id); dropped {
+			n.drop = true
+			all[k] = n
+		} else {
+			all = append(all, n)
 		}
 	}
-	return n, nil
+	for i := range ed.cuts {
+		r := &ed.cuts[i]
+		all = append(all, naming{id: r.from.id, cut: true, r: r})
+	}
+	slices.SortFunc(all, func(a, b naming) int { return cmp.Compare(a.id, b.id) })
+	return all
 }
 
 // apply returns the entry that takes the place of the one with index i, and its original;
@@ -598,7 +592,7 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 	case n.cut:
 		done.Shortened = append(done.Shortened, e.id)
 		return w.put(e, r, departed{e, r.to, o})
-	case (n.drop || n.rewrites == nil || w.ed.byStrategy) && w.floor.has(i):
+	case (n.drop || n.rewrites == nil || w.byStrategy) && w.floor.has(i):
 		return nil, nil, &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
 	case n.drop && (r == nil || r.from == nil || r.from == e):
 		was := departed{e, nil, o}
@@ -607,7 +601,7 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 		}
 		done.Dropped = append(done.Dropped, e.id)
 		w.touch(e)
-		w.took(e, was)
+		w.record(e, was)
 		return nil, nil, nil
 	case r.from == nil && n.rewrites == nil: // nothing to clear, or Options.Spill failed
 	case r.from != e:
@@ -631,7 +625,7 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 
 // put puts the entry and the original of r in the place of e.
 func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *original, error) {
-	w.took(e, was)
+	w.record(e, was)
 	return r.to, r.original, nil
 }
 

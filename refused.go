@@ -612,12 +612,12 @@ func refusedMarker(p Part, words string) string {
 	what := ""
 	switch p := p.(type) {
 	case Media:
-		what = p.kind() + ", " + p.place()
+		what = p.label() + ", " + p.place()
 	case ToolCall:
 		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), shorten(words, 200))})
 		return string(data)
 	case Opaque:
-		what = p.kind()
+		what = p.label()
 	}
 	return fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, shorten(words, 200))
 }

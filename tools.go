@@ -50,7 +50,7 @@ func (t *Tool) check() error {
 		}
 		return nil
 	}
-	if _, reason := checkOpaque(t.Opaque); reason != "" {
+	if _, reason := t.Opaque.check(false); reason != "" {
 		return &ValueError{Name: "Tool.Opaque", Value: abbreviate(t.Opaque.JSON), Want: "a format and valid JSON; this is an " + reason}
 	}
 	return nil

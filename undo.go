@@ -72,7 +72,8 @@ func (v *view) unbind(d *departure) {
 	list, made := slices.Clone(v.list), false
 	for i, e := range list {
 		if len(cleared) > 0 && e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version {
-			if made = true; !only {
+			made = true
+			if !only {
 				list[i] = e.unmade()
 			}
 		}
