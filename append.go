@@ -1,16 +1,12 @@
 package convo
 
 import (
-	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -114,88 +110,6 @@ func (a pendingEntry) isDecision() bool {
 	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
 }
 
-// newEntries copies, checks and counts messages, and appends an entry for each
-// to batch. It runs the caller's code, so no lock may be held.
-func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	for i := range msgs {
-		e, err := h.newEntry(&msgs[i])
-		if err != nil {
-			return nil, atIndex(err, i)
-		}
-		a := pendingEntry{entry: e}
-		if e.msg.Role == RoleAssistant {
-			e.calls = newCalls(&e.msg, h.ident.counter)
-		}
-		if h.opts.Pin != nil {
-			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
-				return nil, err
-			}
-		}
-		batch = append(batch, a)
-	}
-	return batch, nil
-}
-
-// newEntry copies, checks and counts a message. It runs the caller's code, so no lock
-// may be held.
-func (h *History) newEntry(m *Message) (*entry, error) {
-	e := &entry{msg: *m}
-	err := e.msg.checkShared(&e.inline)
-	if err == nil && !h.opts.Roles.KeepEmpty && e.msg.isEmpty() {
-		err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	h.ident.weigh(e)
-	return e, nil
-}
-
-// newMessages is newEntries for messages of the conversation: it calls Options.Key and
-// Options.Time.
-func (h *History) newMessages(batch []pendingEntry, msgs []Message) ([]pendingEntry, error) {
-	batch, err := h.newEntries(batch, msgs)
-	if err != nil {
-		return nil, err
-	}
-	for i := range batch {
-		if err := h.identify(batch[i].entry); err != nil {
-			return nil, atIndex(err, i)
-		}
-	}
-	return batch, nil
-}
-
-// identify sets the key of the message of e, if it has none, and the time of e.
-func (h *History) identify(e *entry) (err error) {
-	if h.opts.Key != nil && e.msg.Key == "" {
-		if err := h.name(&e.msg); err != nil {
-			return err
-		}
-	}
-	if h.opts.Time == nil {
-		return nil
-	}
-	defer catch(&err, "Options.Time")
-	t := h.opts.Time(e.msg.clone())
-	at, ok := nanoseconds(t)
-	if !ok {
-		return &MessageError{Role: e.msg.Role, Part: -1, Reason: fmt.Sprintf("Options.Time returned %v; want a year from 1678 to 2261, or the zero time", t)}
-	}
-	if at != noTime {
-		e.at = at
-	}
-	return nil
-}
-
-// name gives m the key that Options.Key returns.
-func (h *History) name(m *Message) (err error) {
-	defer catch(&err, "Options.Key")
-	m.Key = h.opts.Key(m.clone())
-	return m.checkKey()
-}
-
 // Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
 // appends nothing. Reasoning that would not be sent counts as 0; see Overheads.Reasoning.
@@ -246,49 +160,6 @@ func (h *History) cutPaired(batch []pendingEntry, checked bool) (err error) {
 	return nil
 }
 
-// wantsPin calls Options.Pin.
-func (h *History) wantsPin(m Message) (pin bool, err error) {
-	defer catch(&err, "Options.Pin")
-	return h.opts.Pin(m), nil
-}
-
-// cutResults cuts the results of e whose content has more than bound tokens, and
-// returns the original of e, or nil if there are none.
-func (h *History) cutResults(e *entry, bound int64) (*original, error) {
-	var o *original
-	for i, p := range e.msg.Parts {
-		r := p.(ToolResult)
-		if h.ident.content(r.Parts) <= bound {
-			continue
-		}
-		if h.ident.leastCut(&r, "") > bound {
-			continue // the marker alone is longer
-		}
-		ref, err := h.spill(context.Background(), r)
-		if err != nil {
-			return nil, err
-		}
-		short, ok := h.ident.cutResult(r, bound, ref)
-		if !ok {
-			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %s bytes, too long for MaxResult of %s tokens; return a shorter one", grouped(len(ref)), grouped(clampInt(bound)))}
-		}
-		if o == nil {
-			o = newOriginal(e)
-			o.msg.Parts = slices.Clone(e.msg.Parts)
-		}
-		if h.opts.Spill != nil {
-			o.setRef(i, ref)
-		}
-		e.msg.Parts[i] = short
-	}
-	if o != nil {
-		o.read = o.msg
-		e.tokens = h.ident.message(&e.msg)
-		e.setMissing(o)
-	}
-	return o, nil
-}
-
 // paired copies the ID of e, and the call IDs, names and tokens that pairing has
 // set, to o, its original. o must not be in use yet.
 func (o *original) paired(e *entry) {
@@ -300,20 +171,6 @@ func (o *original) paired(e *entry) {
 	}
 	o.tokens = e.tokens + e.missing()
 	o.readTokens = o.tokens
-}
-
-// spill calls Options.Spill with the original of a result.
-func (h *History) spill(ctx context.Context, r ToolResult) (ref string, err error) {
-	if h.opts.Spill == nil {
-		return "", nil
-	}
-	defer catch(&err, "Options.Spill")
-	r.Parts = slices.Clone(r.Parts)
-	ref, err = h.opts.Spill(ctx, r)
-	if err != nil {
-		return "", errorf("spill result of call %q: %w", r.CallID, err)
-	}
-	return text.Valid(ref), nil
 }
 
 // A joint holds what is needed to append a checked batch.
@@ -343,7 +200,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
 		h.plain++
 	}
@@ -411,7 +268,7 @@ func (h *History) bindLocked(batch []pendingEntry) {
 				}
 				sent.prefix.heads = h.headsIn(f)
 			}
-			if !batch[i].again && e.msg.isSigned() && h.bindsLocked(sent) {
+			if !batch[i].again && e.msg.isSigned() && h.binds(sent) {
 				own := e.own()
 				own.made, own.during = sent.prefix.sum(), sent.edit
 				e.setOwn(own)
@@ -585,41 +442,10 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 // pushLocked appends an entry that was checked.
 func (h *History) pushLocked(e *entry, o *original) {
 	if o != nil {
-		h.recorder.add(extra{gone: []departed{{was: e, original: o}}})
+		h.recorder.left(nil, departed{was: e, original: o})
 	}
 	h.state.append(e, o)
 	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
-}
-
-// answerOpen marks the open calls of c as answered. It returns an error result for each,
-// with IDs that follow last, and the indices of the calls. turn is the turn of the calls,
-// reason the text of the results and tokens its count.
-func (h *History) answerOpen(c *calls, last ID, turn int, reason string, tokens int64) (results []*entry, answered []int) {
-	if c.openCalls() == 0 {
-		return nil, nil
-	}
-	now := time.Now().UnixNano()
-	for i := range c.list {
-		k := &c.list[i]
-		if k.answered {
-			continue
-		}
-		e := &entry{
-			id:     last + ID(len(results)+1),
-			head:   c.head,
-			at:     now,
-			turn:   turn,
-			tools:  true,
-			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
-		}
-		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
-		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
-		results, answered = append(results, e), append(answered, i)
-	}
-	for _, i := range answered {
-		c.answer(i)
-	}
-	return results, answered
 }
 
 // AnswerOpenCalls appends an error result with the given reason for every open tool call,
@@ -649,7 +475,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if len(results) == 0 {
 		return 0, nil
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	for _, e := range results {
 		h.pushLocked(e, nil)
 		h.last, h.lastAppend = e.id, e.at
@@ -657,12 +483,6 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return len(results), nil
-}
-
-// countText counts a text. It runs the caller's code, so no lock may be held.
-func (h *History) countText(s string) (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return h.ident.text(s), nil
 }
 
 // atIndex sets the index of the message in an error about it.
@@ -758,111 +578,15 @@ func checkCallIDs(parts []Part) error {
 // cannot hold it. If deep is set, the parts of a result are changed in place, otherwise
 // copied.
 func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
-	switch q := p.(type) {
-	case Text:
-		if role == RoleTool {
-			return nil, "text in a tool message must be inside a ToolResult"
-		}
-		if !utf8.ValidString(string(q)) {
-			return Text(text.Valid(string(q))), ""
-		}
-		return p, "" // not Text(q): converting it to a Part again would allocate
-	case Reasoning:
-		if role != RoleAssistant {
-			return nil, "reasoning belongs in an assistant message; leave it out"
-		}
-		was := q
-		q.ID, q.Text = text.Valid(q.ID), text.Valid(q.Text)
-		q.Signature, q.Encrypted = text.Valid(q.Signature), text.Valid(q.Encrypted)
-		if q == was {
-			return p, ""
-		}
-		return q, ""
-	case ToolCall:
-		if role != RoleAssistant {
-			return nil, "a tool call belongs in an assistant message"
-		}
-		was := q
-		q.ID, q.Name, q.Arguments = text.Valid(q.ID), text.Valid(q.Name), text.Valid(q.Arguments)
-		if q.Name == "" {
-			return nil, "tool call without a name; set ToolCall.Name"
-		}
-		if q.ID == "" {
-			q.ID, q.Minted = NewCallID(), true
-		}
-		if q == was {
-			return p, ""
-		}
-		return q, ""
-	case ToolResult:
-		if role != RoleTool {
-			return nil, "a tool result belongs in a tool message; make it with Result"
-		}
-		return checkResult(p, q, deep)
-	case Media:
-		if role != RoleUser && role != RoleAssistant {
-			return nil, "media belongs in a user or assistant message or in a ToolResult"
-		}
-		return checkMedia(q)
-	case Opaque:
-		if role == RoleTool {
-			return nil, "an opaque block in a tool message must be inside a ToolResult"
-		}
-		return checkOpaque(q)
-	case nil:
-		return nil, "nil part; leave it out"
-	default:
-		return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", p)
+	p = known(p)
+	if k := p.kind(); k != nil && !slices.Contains(k.roles, role) {
+		return nil, k.misplace
 	}
-}
-
-// checkResult is checkPart for a tool result; p and r are the same.
-func checkResult(p Part, r ToolResult, deep bool) (_ Part, reason string) {
-	callID, name, parts := text.Valid(r.CallID), text.Valid(r.Name), r.Parts
-	if !deep {
-		parts = slices.Concat(parts) // nil if there are none
+	q, reason := p.check(deep)
+	if q == nil {
+		q = p
 	}
-	for i, p := range parts {
-		switch p.(type) {
-		case Text, Media, Opaque:
-			if parts[i], reason = checkPart(p, RoleAssistant, deep); reason != "" {
-				return nil, reason
-			}
-		default:
-			return nil, fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
-		}
-	}
-	if deep && callID == r.CallID && name == r.Name {
-		return p, ""
-	}
-	r.CallID, r.Name, r.Parts = callID, name, parts
-	return r, ""
-}
-
-// checkMedia is checkPart for media.
-func checkMedia(m Media) (_ Part, reason string) {
-	m.MIME, m.URL = text.Valid(m.MIME), text.Valid(m.URL)
-	switch {
-	case m.Data == "" && m.URL == "":
-		return nil, "media with neither Data nor URL; set one of them"
-	case m.Data != "" && m.MIME == "":
-		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
-	case !isBase64(m.Data):
-		return nil, "media Data is not standard base64 with padding; see NewMedia"
-	}
-	return m, ""
-}
-
-// checkOpaque is checkPart for an opaque block.
-func checkOpaque(o Opaque) (_ Part, reason string) {
-	o.Format, o.JSON = text.Valid(o.Format), text.Valid(o.JSON)
-	switch {
-	case o.Format == "":
-		return nil, "opaque block without a Format; set it to the name of the provider's format"
-	case !strictjson.Valid([]byte(o.JSON)):
-		return nil, "opaque block whose JSON is not valid; give it as the provider sent it"
-	}
-	return o, ""
+	return q, reason
 }
 
 // isBase64 reports whether s is standard base64 with padding. It does not decode
@@ -882,17 +606,4 @@ func isBase64(s string) bool {
 		}
 	}
 	return true
-}
-
-// A spillKey names a tool result in an entry.
-type spillKey struct {
-	in     *entry
-	callID string
-}
-
-// setSpilledLocked replaces the references with those in refs whose entries are
-// still in the view. It takes ownership of refs.
-func (h *History) setSpilledLocked(refs map[spillKey]string) {
-	maps.DeleteFunc(refs, func(key spillKey, _ string) bool { return !h.holdsLocked([]*entry{key.in}) })
-	h.spills.spilled = refs
 }

@@ -407,7 +407,7 @@ func (h *History) Note(note string) error {
 	if b := h.recorder.book(); b.store == nil {
 		return ErrNoStore
 	}
-	h.recorder.add(extra{note: note})
+	h.recorder.add(note, nil)
 	return nil
 }
 

@@ -203,66 +203,6 @@ func (e *entry) unmade() *entry {
 	return &own
 }
 
-// content returns the fingerprint of what the model sees of m. Reasoning is left out: a
-// signature is not part of what later ones are made for.
-func (m *Message) content() fingerprint.Sum {
-	sum := fingerprint.Sum(0).String(string(m.Role))
-	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(m.Author)
-	}
-	return contentOf(sum, m.Parts)
-}
-
-func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			sum = sum.Uint64(1).String(string(p))
-		case ToolCall:
-			sum = sum.Uint64(2).String(p.ID).String(p.Name).String(p.Arguments)
-		case ToolResult:
-			kind := uint64(3)
-			if p.IsError {
-				kind = 4
-			}
-			sum = contentOf(sum.Uint64(kind).String(p.CallID).String(p.Name), p.Parts).Uint64(5)
-		case Media:
-			sum = sum.Uint64(6).String(p.MIME).String(p.Data).String(p.URL)
-		case Opaque:
-			sum = sum.Uint64(7).String(p.Format).String(p.JSON)
-		}
-	}
-	return sum
-}
-
-// A sentView is the view that the next answer is for.
-type sentView struct {
-	known   bool
-	open    bool // it has an open tool call, so no answer to it is bound
-	prefix  prefix
-	version uint64 // of the view
-	edit    uint64 // the version that the newest edit in it had made
-}
-
-// sentLocked records that the next answer is for the view of a snapshot, unless an answer
-// was appended since.
-func (h *History) sentLocked(at *Snapshot) {
-	if from, _ := index(h.list, at.newestID()+1); !slices.ContainsFunc(h.list[from:], func(e *entry) bool { return e.msg.Role == RoleAssistant }) {
-		h.answers = viewSent(at)
-	}
-}
-
-// viewSent returns the view that a request is made of.
-func viewSent(at *Snapshot) sentView {
-	open := callsOf(at.list).openCalls() > 0
-	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
-}
-
-// viewLocked returns the present view as one that a request is made of.
-func (h *History) viewLocked() sentView {
-	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
-}
-
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {
@@ -275,7 +215,7 @@ func (s *state) bindAll() {
 		}
 		p.add(e)
 	}
-	s.replace(s.sys, list, s.originals, s.listRaw, s.turns, s.turn)
+	s.replace(s.sys, list, s.originals, s.turn)
 }
 
 // add adds an entry at the end.
@@ -300,35 +240,6 @@ func (s *state) releasedSince(before *state) (n int) {
 		}
 	}
 	return n
-}
-
-// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it, and package wire sends none of their signed reasoning to any model. It is
-// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
-// It returns how many entries were bound.
-func (h *History) Release() (released int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	released = h.bonds()
-	if !h.endedLocked() && h.released < h.last {
-		h.releaseLocked()
-	}
-	return released
-}
-
-// releaseLocked ends the bond of all entries.
-func (h *History) releaseLocked() { h.releaseUpToLocked(h.last) }
-
-// releaseUpToLocked ends the bonds of the entries up to last.
-func (h *History) releaseUpToLocked(last ID) {
-	for i, bound := range h.signed {
-		if bound && h.list[i].id <= last {
-			h.request = h.request.released(h.list, i)
-			break
-		}
-	}
-	h.newVersionLocked()
-	h.released = last
 }
 
 // bonds returns how many entries are bound.

@@ -82,12 +82,8 @@ func (s *Snapshot) Breakdown() Breakdown {
 		raw.addEntry(e, counter)
 	}
 	scale := s.scale()
-	scale.Prior = s.setting.prior
 	if s.owner == nil && scale.Prior.Ratio == 0 { // no History has made the snapshot
 		scale.Prior.Ratio = 1
-	}
-	if scale.Known == nil {
-		scale.Overhead = s.setting.tools
 	}
 	var b Breakdown
 	whole := s.raw()
@@ -186,7 +182,7 @@ func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 		default:
 			continue
 		}
-		*to += clampInt(counter.parts([]Part{p}))
+		*to += clampInt(p.tokens(counter))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
@@ -39,10 +40,32 @@ func (b *breaker) isOpenLocked(h *History) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(int64(h.meter.limits.MinFree)/2, 1)
-	most := max(int64(h.meter.limits.High-h.meter.limits.Low), wait)
+	wait := max(int64(h.meter.limits().MinFree)/2, 1)
+	most := max(int64(h.meter.limits().High-h.meter.limits().Low), wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}
-	return h.scaleLocked().Part(h.appendedEver-b.appended) < wait
+	return h.scale().Part(h.appendedEver-b.appended) < wait
+}
+
+// adopt makes a breaker that a record holds that of c.
+func (c *compactor) adopt(b breaker) {
+	if b.failures > 0 {
+		b.cause = errEarlier
+	}
+	c.breaker = b
+}
+
+// errEarlier is the cause of the failures of a breaker when a History is opened.
+var errEarlier = errors.New("convo: a failure before the History was opened")
+
+// reloaded adopts a breaker that a record holds, unless that of c has changed since it was
+// saved. more is how many more tokens were ever appended.
+func (c *compactor) reloaded(more int64, was, now breaker) {
+	c.compacted = noVersion
+	if c.breaker.saved() == was {
+		c.adopt(now)
+	} else {
+		c.breaker.appended = max(c.breaker.appended+more, 0)
+	}
 }

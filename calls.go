@@ -13,9 +13,7 @@ type calls struct {
 	list []call
 	open int // how many have no result yet
 
-	// The open calls: all in order, by ID, and by name. These are nil unless
-	// there are more than manyCalls.
-	inOrder, byID, byName *ring
+	keyed map[callKey]*keyedCalls // nil unless there are more than manyCalls
 }
 
 type call struct {
@@ -24,8 +22,18 @@ type call struct {
 	answered             bool
 }
 
-// Up to this many calls, find searches the list. With more, rings keep the time
-// to answer all calls linear.
+// A callKey is the ID or the name of calls, or empty for all calls.
+type callKey struct{ id, name string }
+
+// keyedCalls are the calls with a key, as indices in ascending order. None of those before
+// first is open.
+type keyedCalls struct {
+	all   []int
+	first int
+}
+
+// Up to this many calls, find searches the list. With more, keyed keeps the time to answer all
+// calls linear.
 const manyCalls = 32
 
 // newCalls returns the calls of a message, all of them open, or nil if it has
@@ -57,12 +65,21 @@ func (e *entry) begin() *calls {
 func (e *entry) beginIn(c *calls) *calls {
 	*c = calls{head: e.id, list: append(c.list[:0], e.calls.list...), open: len(e.calls.list)}
 	if len(c.list) > manyCalls {
-		c.inOrder = newRing(c.list, func(*call) string { return "" })
-		c.byID = newRing(c.list, func(k *call) string { return k.id })
-		c.byName = newRing(c.list, func(k *call) string { return k.name })
+		c.keyed = make(map[callKey]*keyedCalls)
+		for i := range c.list {
+			for _, key := range c.list[i].keys() {
+				if c.keyed[key] == nil {
+					c.keyed[key] = new(keyedCalls)
+				}
+				c.keyed[key].all = append(c.keyed[key].all, i)
+			}
+		}
 	}
 	return c
 }
+
+// keys returns the keys of a call.
+func (k *call) keys() [3]callKey { return [...]callKey{{}, {id: k.id}, {name: k.name}} }
 
 // openCalls returns how many calls are open. c may be nil.
 func (c *calls) openCalls() int {
@@ -78,7 +95,7 @@ func (c *calls) find(id, name string) (int, error) {
 	if c == nil {
 		return 0, ErrNoOpenCall
 	}
-	if c.inOrder != nil {
+	if c.keyed != nil {
 		return c.lookUp(id, name)
 	}
 	answered := false
@@ -95,70 +112,23 @@ func (c *calls) find(id, name string) (int, error) {
 	return 0, notFound(id != "" && answered)
 }
 
-// lookUp is find with the rings, in constant time.
+// lookUp is find with c.keyed.
 func (c *calls) lookUp(id, name string) (int, error) {
-	open, key := c.inOrder, ""
-	switch {
-	case id != "":
-		open, key = c.byID, id
-	case name != "":
-		open, key = c.byName, name
+	key := callKey{id: id}
+	if id == "" {
+		key.name = name
 	}
-	i, known := open.first(key)
-	if i < 0 {
-		return 0, notFound(id != "" && known)
+	k := c.keyed[key]
+	if k == nil {
+		return 0, notFound(false)
 	}
-	return i, nil
-}
-
-// A ring holds the open calls with each key, in order. For each key it is a
-// circular doubly linked list with a head; its elements are indices of calls. A
-// removed call keeps its links, so that it can be put back in its place.
-type ring struct {
-	heads      map[string]int // the head of each key's list
-	next, prev []int          // the links: first those of the calls, then those of the heads
-}
-
-// newRing returns a ring of the calls, all of them open, by the given key.
-func newRing(list []call, key func(*call) string) *ring {
-	r := &ring{heads: make(map[string]int), next: make([]int, len(list)), prev: make([]int, len(list))}
-	for i := range list {
-		k := key(&list[i])
-		head, ok := r.heads[k]
-		if !ok {
-			head = len(r.next)
-			r.heads[k] = head
-			r.next, r.prev = append(r.next, head), append(r.prev, head)
-		}
-		last := r.prev[head]
-		r.next[last], r.prev[i], r.next[i], r.prev[head] = i, last, head, i
+	for k.first < len(k.all) && c.list[k.all[k.first]].answered {
+		k.first++
 	}
-	return r
-}
-
-// first returns the first open call with a key, -1 if there is none, and
-// whether any call has that key, open or not.
-func (r *ring) first(key string) (i int, known bool) {
-	head, known := r.heads[key]
-	if !known || r.next[head] == head {
-		return -1, known
+	if k.first == len(k.all) {
+		return 0, notFound(id != "")
 	}
-	return r.next[head], true
-}
-
-// remove removes a call from r, which may be nil.
-func (r *ring) remove(i int) {
-	if r != nil {
-		r.next[r.prev[i]], r.prev[r.next[i]] = r.next[i], r.prev[i]
-	}
-}
-
-// putBack puts a removed call back. Calls must be put back in the reverse order
-// of their removal. r may be nil.
-func (r *ring) putBack(i int) {
-	if r != nil {
-		r.next[r.prev[i]], r.prev[r.next[i]] = i, i
-	}
+	return k.all[k.first], nil
 }
 
 // notFound returns the error for a result without an open call. answered says
@@ -174,20 +144,21 @@ func notFound(answered bool) error {
 func (c *calls) answer(i int) {
 	c.list[i].answered = true
 	c.open--
-	c.inOrder.remove(i)
-	c.byID.remove(i)
-	c.byName.remove(i)
 }
 
-// reopen marks the calls that were answered last as open again. answered lists
-// them in the order in which they were answered.
+// reopen marks calls as open again.
 func (c *calls) reopen(answered []int) {
-	for _, i := range slices.Backward(answered) {
-		c.list[i].answered = false
+	for _, i := range answered {
+		k := &c.list[i]
+		k.answered = false
 		c.open++
-		c.inOrder.putBack(i)
-		c.byID.putBack(i)
-		c.byName.putBack(i)
+		if c.keyed == nil {
+			continue
+		}
+		for _, key := range k.keys() {
+			n, _ := slices.BinarySearch(c.keyed[key].all, i)
+			c.keyed[key].first = min(c.keyed[key].first, n)
+		}
 	}
 }
 
@@ -293,16 +264,12 @@ func (c *calls) hasOpen(name string, n int) bool {
 	if c == nil {
 		return false
 	}
-	if r := c.byName; r != nil { // without visiting all calls
-		head, ok := r.heads[name]
-		for i := head; ok && n > 0; n-- {
-			i = r.next[i]
-			ok = i != head
-		}
-		return ok
+	if c.keyed == nil {
+		return len(c.named(name)) >= n
 	}
-	for i := range c.list {
-		if k := &c.list[i]; !k.answered && k.name == name {
+	k := orNil(c.keyed[callKey{name: name}])
+	for i := k.first; i < len(k.all) && n > 0; i++ {
+		if !c.list[k.all[i]].answered {
 			n--
 		}
 	}

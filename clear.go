@@ -324,5 +324,5 @@ func clearMedia(parts []Part, picked map[int]bool) []Part {
 
 // marker returns the line that replaces m.
 func (m Media) marker() string {
-	return fmt.Sprintf("[%s cleared: %s]", m.kind(), m.place())
+	return fmt.Sprintf("[%s cleared: %s]", m.label(), m.place())
 }

@@ -32,7 +32,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.ident == nil {
 		return h.snapshotLocked(), nil
 	}
-	h.prepareLocked()
+	h.prepare()
 	if !r.Fits || h.fitsLocked() && !h.closed {
 		h.talk.failed = 0 // another request is made
 		return h.snapshotLocked(), nil
@@ -41,7 +41,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.closed {
 		return h.snapshotLocked(), ErrClosed
 	}
-	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.meter.marks.limit), Compacted: r.Outcome == OutcomeApplied}
+	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
 // CompactIfNeeded runs the strategy if the next request is larger than Limits.High, or if
@@ -101,8 +101,8 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {
 		n := need{reason: ReasonManual, focus: focus, requested: true}
 		h.mu.Lock()
-		total := h.upperLocked()
-		n.target = min(h.meter.marks.low, total/2)
+		total := h.upper()
+		n.target = min(h.meter.marks().low, total/2)
 		idle := h.isIdleLocked(focus) && h.fitsLocked()
 		h.mu.Unlock()
 		if idle {
@@ -149,7 +149,7 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 // isIdleLocked reports whether nothing was appended since the last edit, and
 // focus is empty or the focus of that edit. After an Undo it reports false.
 func (h *History) isIdleLocked(focus string) bool {
-	return h.appended == 0 && h.isEditedLocked() && h.compactor.heldSince == 0 && (focus == "" || focus == h.compactor.lastFocus)
+	return h.appended == 0 && h.isEditedLocked() && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
 }
 
 // isEditedLocked reports whether an edit has changed the view.
@@ -163,16 +163,15 @@ func (h *History) isEditedLocked() bool {
 // nothing is due.
 func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
-	m := h.meter.marks
+	m := h.meter.marks()
 	n.target = m.low
-	total := h.upperLocked()
-	again := h.measureLocked(r, total, m.limit)
+	total, again := h.upper(), h.measureBeforeLocked(r)
 	askTrigger, warn := false, false
 	switch {
 	case h.endedLocked():
 		err = ErrClosed
 	case h.compactor.compacted == h.version && total <= m.limit:
-	case h.compactor.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
+	case h.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
 	case total > m.high:
 		n.reason, due = ReasonHigh, true
 	case soft && total > m.soft:
@@ -189,7 +188,7 @@ func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
 		h.compactor.warned, warn = true, true
 		r.Cause = ErrNoWindow
 	}
-	lost := err == nil && !due && h.isLostLocked(again, r.PrefixEnd)
+	lost := err == nil && !due && h.isLost(again, m.minFree, r.PrefixEnd)
 	h.mu.Unlock()
 	if askTrigger {
 		n.reason, n.target = ReasonTrigger, 0

@@ -128,7 +128,7 @@ func (a *attempt) finish(e Edit, err error) error {
 			a.nameWhatCameUp(&e)
 		}
 		a.summary = e.Summary
-		a.unspilled, err = a.f.h.carryOut(a.f.ctx, a.at, &e, a.cuts, a.yields, &a.report, a.goal.NoClear != nil, a.acceptLocked)
+		a.unspilled, err = a.apply(&e)
 		a.stale, a.closed = isStale(err), err == ErrClosed
 		if a.isReady {
 			a.report.Usage = Usage{} // it was reported before
@@ -142,6 +142,18 @@ func (a *attempt) finish(e Edit, err error) error {
 		err = endOf(a.f.ctx)
 	}
 	return err
+}
+
+// apply applies an edit together with the cuts, and returns the results that were not
+// cleared, since their originals could not be stored.
+func (a *attempt) apply(e *Edit) ([]Clear, error) {
+	ed, err := checkEdit(&a.at.state, e, true)
+	if err != nil {
+		return nil, err
+	}
+	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.goal.NoClear != nil
+	ed.focus, ed.acceptLocked = a.focus, a.acceptLocked
+	return a.f.h.carryOut(a.f.ctx, ed, &a.report)
 }
 
 // ask returns the edit of the strategy. If results are cut, or messages yield, the
@@ -209,23 +221,23 @@ func (a *attempt) begin() error {
 	if !a.requested && h.isHeldLocked() && a.report.Fits {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.at, a.scale, a.marks = h.snapshotLocked(), h.scaleLocked(), h.meter.marks
+	a.at, a.scale, a.marks = h.snapshotLocked(), h.scale(), h.meter.marks()
 	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
 	a.minFree = 1
 	if !a.requested {
-		a.minFree = max(h.meter.marks.minFree, 1)
+		a.minFree = max(h.meter.marks().minFree, 1)
 	}
 	a.goal = Goal{
 		Reason:      a.reason,
 		Focus:       a.focus,
 		Unclearable: a.unclearable,
-		Window:      h.meter.limits.Window,
+		Window:      h.meter.limits().Window,
 		Status:      h.statusLocked(),
 	}
-	a.goal.Sent, a.goal.SentTokens = h.lastSentLocked()
+	a.goal.Sent, a.goal.SentTokens = h.lastSent()
 	if !a.requested && h.spills.spillBreaker.isOpenLocked(h) {
 		a.goal.NoClear = noClearError(h.spills.spillBreaker.cause)
 	}
@@ -238,21 +250,11 @@ func (a *attempt) begin() error {
 // see sets the view that the strategy sees.
 func (a *attempt) see(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
-	a.scale = a.scaleOf(&view.state)
+	a.scale = view.scale()
 	if a.scale.Known != nil {
 		a.scale.KeptOld = min(a.floor.measured, a.floor.total(), a.scale.Known.Raw)
 	}
 	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld
-}
-
-// scaleOf returns the scale of a view made from a.at.
-func (a *attempt) scaleOf(s *state) calibrate.Scale {
-	scale := s.scale()
-	scale.Prior = a.scale.Prior
-	if scale.Known == nil {
-		scale.Overhead = a.scale.Overhead
-	}
-	return scale
 }
 
 // checkFloor returns an error if the floor alone is over the limit, so that no
@@ -269,7 +271,7 @@ func (a *attempt) checkFloor() error {
 		Tools: clampInt(a.scale.Weigh(0)),
 
 		NewestRole:    w.newestRole,
-		ToolsReported: a.scale.Known != nil && a.at.setting.tools < a.scale.Overhead,
+		ToolsReported: a.scale.Known != nil && a.at.known().assumed() < a.scale.Overhead,
 		Queued:        len(a.at.queue),
 	}
 	calls := a.takeCalls(&w)
@@ -375,25 +377,28 @@ func (a *attempt) acceptLocked(before, next *state) error {
 	if a.f.ctx.Err() != nil {
 		return endOf(a.f.ctx) // the caller has given up
 	}
-	if a.reserve == nil {
-		return nil
+	if a.reserve != nil {
+		if err := a.reserve(next); err != nil {
+			return err
+		}
 	}
-	return a.reserve(next)
+	a.f.h.compactor.compacted = next.version
+	return nil
 }
 
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	if h := a.f.h; !a.requested && h.compactor.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
+	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
-	now := a.f.h.scaleOfLocked(next)
+	now := next.scale()
 	// The edit is judged by the request that it was made for: messages appended
 	// since do not count, except for MakeRoom, which must reserve its room now.
 	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks.limit-a.fromWindow)
+		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks().limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:
@@ -471,9 +476,6 @@ func (h *History) recordAttempt(a *attempt, err error) {
 	defer h.mu.Unlock()
 	if a.report.Outcome != OutcomeApplied {
 		a.report.Fits = h.fitsLocked() && !h.endedLocked()
-	}
-	if a.report.Outcome == OutcomeApplied {
-		h.compactor.lastFocus = a.focus
 	}
 	declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
 	if a.reason == ReasonTrigger && a.at != nil && declined {

@@ -133,7 +133,7 @@ func (a *attempt) mayWait(e *Edit) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !a.f.unattended || a.reason != ReasonSoft || h.endedLocked() || a.f.ctx.Err() != nil ||
-		h.upperLocked() > h.meter.marks.high || !h.mustWaitLocked() {
+		h.upper() > h.meter.marks().high || !h.mustWaitLocked() {
 		return false
 	}
 	h.compactor.ready = &readyEdit{a, *e}

@@ -86,7 +86,7 @@ func (a *attempt) cutRest(e Edit) bool {
 	if err != nil {
 		return false // carryOut will say so
 	}
-	rest := a.scaleOf(&after.state)
+	rest := after.scale()
 	if rest.Upper() <= a.target {
 		return false
 	}
@@ -235,12 +235,10 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		r.to.tokens = id.message(&r.to.msg)
 		r.to.setMissing(r.original)
 	}
-	next := a.view.clipped()
-	if _, err := next.perform(&checkedEdit{cuts: a.cuts}, new(prepared)); err != nil {
+	done, err := a.view.edited(&checkedEdit{cuts: a.cuts}, new(prepared), Report{})
+	if err != nil {
 		a.cuts = nil
 		return
 	}
-	next.version++
-	next.sumMeasured(true)
-	a.see(&Snapshot{state: next})
+	a.see(&Snapshot{state: done.state})
 }

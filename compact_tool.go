@@ -58,12 +58,12 @@ func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
 	r, _ := h.compactOnRequest(ctx, ReasonTool, func(f *flight) (Report, error) {
 		n := need{reason: ReasonTool, focus: next[:text.Floor(next, mostFocus)]}
 		h.mu.Lock()
-		total := h.upperLocked()
-		n.target = min(h.meter.marks.low, total/2)
-		if total > h.meter.marks.high {
+		total := h.upper()
+		n.target = min(h.meter.marks().low, total/2)
+		if total > h.meter.marks().high {
 			n.reason = ReasonHigh
 		}
-		idle := h.isEditedLocked() && h.scaleLocked().Part(h.appended) < max(h.meter.marks.minFree, 1) && h.fitsLocked()
+		idle := h.isEditedLocked() && h.scale().Part(h.appended) < max(h.meter.marks().minFree, 1) && h.fitsLocked()
 		h.mu.Unlock()
 		if idle {
 			return h.notNeededReport(), nil

@@ -52,7 +52,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if s := h.talk.sending; s != nil && !sent.known {
 		sent = s.view
 	}
-	sent.open = !h.bindsLocked(sent)
+	sent.open = !h.binds(sent)
 	at := timeOf(h.lastAppend)
 	h.mu.Unlock()
 
@@ -81,7 +81,7 @@ func (h *History) Decisions() ([]byte, error) {
 func (s *state) withoutFrame() state {
 	out := s.withoutEphemeral()
 	out.tools = nil
-	out.replace(nil, s.list, s.originals, s.listRaw, s.turns, s.turn)
+	out.replace(nil, s.list, s.originals, s.turn)
 	out.sumMeasured(true)
 	return out
 }

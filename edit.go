@@ -164,18 +164,15 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 	if err != nil {
 		return nil, err
 	}
-	next := s.state.clipped()
-	next.id = next.identity()
-	p := next.id.prepare(&s.state, checked, nil)
-	if _, err := next.perform(checked, p); err != nil {
+	p := s.identity().prepare(&s.state, checked, nil)
+	done, err := s.edited(checked, p, Report{})
+	if err != nil {
 		return nil, err
 	}
 	if p.summary != nil {
 		p.summary.sum.Time = time.Time{}
 	}
-	next.version++
-	next.sumMeasured(true)
-	return &Snapshot{setting: s.setting, state: next}, nil
+	return &Snapshot{setting: s.setting, state: done.state}, nil
 }
 
 // apply does the work of Apply, which then puts an error into the report.
@@ -193,8 +190,12 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		r.Outcome, r.Cause = OutcomeDeclined, err
 		return r, err
 	}
-	if _, err = h.carryOut(context.Background(), at, &e, nil, false, &r, false, nil); err == nil && r.Outcome == OutcomeDeclined {
-		return r, r.Cause
+	ed, err := checkEdit(&at.state, &e, false)
+	if err == nil {
+		_, err = h.carryOut(context.Background(), ed, &r)
+	}
+	if err == nil && r.Outcome == OutcomeDeclined {
+		err = r.Cause
 	}
 	return r, err
 }

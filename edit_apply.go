@@ -26,10 +26,15 @@ type checkedEdit struct {
 	covered    []ID           // the part of drop that newSummary stands for
 	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
 	byStrategy bool           // it may not rewrite the floor
-	cuts       []replacement  // by the History, of results in the floor; in ascending order
-	yields     bool           // the messages of Options.AfterCompaction leave
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
+
+	// What a compaction adds.
+	cuts         []replacement                   // of results in the floor; in ascending order
+	yields       bool                            // the messages of Options.AfterCompaction leave
+	noSpill      bool                            // Options.Spill is not called
+	focus        string                          // of the compaction
+	acceptLocked func(before, next *state) error // nil: the edit is accepted; else called before it takes effect, with the lock held
 }
 
 // A change clears results in one entry, or rewrites it.
@@ -75,24 +80,28 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if e.Summary == nil {
 		return ed, nil
 	}
-	summary := *e.Summary
+	return ed, ed.checkSummary(at, *e.Summary)
+}
+
+// checkSummary checks a summary that is to be put in place, and sets what is about it in ed.
+func (ed *checkedEdit) checkSummary(at *state, summary Summary) error {
 	summary.Text, summary.Names = text.Valid(summary.Text), strings.Join(strings.Fields(text.Valid(summary.Names)), " ")
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
-		return nil, &EditError{Rule: "the summary is blank; an empty one removes it"}
+		return &EditError{Rule: "the summary is blank; an empty one removes it"}
 	}
 	if summary.Stop != StopDone {
-		return nil, summary.fault()
+		return summary.fault()
 	}
 	if err := summary.Native.fault(); err != nil {
-		return nil, &EditError{Rule: err.Error()}
+		return &EditError{Rule: err.Error()}
 	}
 	if summary.Text == "" && summary.Native.Format != "" {
-		return nil, &EditError{Rule: "a native summary needs a text, which all other models get"}
+		return &EditError{Rule: "a native summary needs a text, which all other models get"}
 	}
 	summary.Native = summary.Native.clone()
 	for _, r := range summary.Covers {
 		if r.First < 1 || r.Last < r.First || r.Last > at.last {
-			return nil, &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
+			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
 		}
 	}
 	if summary.Covers == nil && summary.Text != "" {
@@ -106,7 +115,7 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 		summary.Usage = Usage{}
 	}
 	ed.newSummary = &summary
-	return ed, nil
+	return nil
 }
 
 // checkDrop checks ed.drop: it must name whole exchanges outside the floor.
@@ -178,7 +187,8 @@ func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
 		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped && !c.Forget {
 			continue
 		}
-		if c.Text = text.Valid(c.Text); c.Forget {
+		c.Text = text.Valid(c.Text)
+		if c.Forget {
 			c.Text = strings.Clone(c.Text) // it may share memory with forgotten content
 		}
 		if n := len(ed.changes); n == 0 || ed.changes[n-1].id != c.ID {
@@ -356,174 +366,189 @@ func (e *entry) replaced(o *original) (*entry, *original) {
 	return &to, &was
 }
 
-// An editEffect says what an edit did to a state.
+// An editEffect is a state after an edit, and what the edit did.
 type editEffect struct {
-	changed          bool
-	yielded          bool // messages of Options.AfterCompaction left
-	retry            bool // the edit must be prepared once more
-	dropped, cleared []ID
-	pinned           []ID // kept, because they were pinned in the meantime
-	summarised       []ID // dropped, and the summary stands for them
-	cut, rewritten   []ID
-	forgotten        []ID       // dropped or changed, and part of their content is not kept
-	newest           ID         // the newest entry that was dropped or changed
-	gone             []departed // what was dropped or changed, in ascending order
+	state
+	report  Report // that of the edit
+	changed bool
+	retry   bool       // the edit must be prepared once more
+	newest  ID         // the newest entry that was dropped or changed
+	gone    []departed // what was dropped or changed, in ascending order
 }
 
-// leave records that e was dropped or changed. d.was is e without what is to be forgotten.
-func (done *editEffect) leave(e *entry, d departed) {
+// record notes that e was dropped or changed. d.was is e without what is to be forgotten.
+func (done *editEffect) record(e *entry, d departed) {
+	done.changed, done.newest = true, e.id // IDs ascend
 	done.gone = append(done.gone, d)
 	if d.was != e {
-		done.forgotten = append(done.forgotten, e.id)
+		done.report.Forgotten = append(done.report.Forgotten, e.id)
 	}
 }
 
-// perform applies an edit to s, whose slices must be clipped. On an error, or if
-// the edit must be prepared once more, s must not be used.
-func (s *state) perform(ed *checkedEdit, p *prepared) (editEffect, error) {
-	var done editEffect
-	if ed.newSummary != nil && s.summary != ed.oldSummary {
-		return done, &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
+// edited returns the state after an edit, which leaves s as it is. r is the report so far.
+func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, error) {
+	before := s.clipped()
+	done := &editEffect{state: before, report: r}
+	done.id = s.identity()
+	if err := done.perform(ed, p); err != nil || done.retry {
+		return done, err
 	}
-	if back, own := s.eph.split(); ed.yields && back != nil {
-		s.eph, done.changed, done.yielded = own, true, true
-	}
-	if len(ed.drop) > 0 || len(ed.changes) > 0 || len(ed.cuts) > 0 {
-		if err := s.editList(ed, p, &done); err != nil || done.retry {
-			return done, err
-		}
-		s.leave(done.gone)
-	}
-	if ed.newSummary == nil || len(ed.drop) > 0 && len(done.dropped) == 0 {
-		return done, nil
-	}
-	if p.summary == nil {
-		done.changed = done.changed || s.summary != nil
-		s.summary = nil
-		return done, nil
-	}
-	if done.splitDropped(ed); len(done.summarised) == 0 && len(ed.covered) > 0 {
-		return done, nil // everything that the summary stands for was pinned
-	}
-	summary := &p.summary.sum
-	covers := without(ed.newSummary.Covers, done.pinned)
-	summary.Updates, summary.Time = 0, time.Now()
-	if s.summary != nil {
-		covers = slices.Concat(s.summary.sum.Covers, covers)
-		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
-	}
-	summary.Covers = s.covering(covers)
-	s.summary, done.changed = p.summary, true
+	done.version++
+	done.sumMeasured(true)
+	done.complete(&before, p)
 	return done, nil
+}
+
+// complete completes the report of an edit, but for the size of the next request.
+func (done *editEffect) complete(before *state, p *prepared) {
+	r := &done.report
+	r.left, r.Released = departureFrom(before, done.gone), done.releasedSince(before)
+	r.Cause = errors.Join(p.spillErrs...)
+	for _, d := range done.gone {
+		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
+		}
+	}
+	r.SummaryDropped = before.summary != nil && done.summary == nil
+	r.SummaryAfter = clampInt(done.summary.tokens())
+	if p.summary == nil {
+		return
+	}
+	if r.Usage == (Usage{}) {
+		r.Usage = p.summary.sum.Usage
+	}
+	if done.summary == p.summary {
+		r.Model = p.summary.sum.Model
+	}
+}
+
+// perform applies an edit to done, whose slices must be clipped. On an error, or if the edit
+// must be prepared once more, done must not be used.
+func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
+	if ed.newSummary != nil && done.summary != ed.oldSummary {
+		return &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
+	}
+	if back, own := done.eph.split(); ed.yields && back != nil {
+		done.eph, done.changed, done.report.yielded = own, true, true
+	}
+	if len(ed.drop)+len(ed.changes)+len(ed.cuts) > 0 {
+		if err := done.checkCovered(ed, p); err != nil {
+			return err
+		}
+		if err := done.editList(ed, p); err != nil || done.retry {
+			return err
+		}
+		done.leave(done.gone)
+	}
+	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
+		done.putSummary(ed, p.summary)
+	}
+	return nil
+}
+
+// checkCovered returns an error if the new summary describes content that an entry no longer
+// has.
+func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
+	if p.summary == nil {
+		return nil
+	}
+	for _, id := range ed.covered {
+		if e := done.find(id); e != nil && e.reads() != ed.at.find(id).reads() {
+			return &StaleError{ID: id, Reason: changedSince}
+		}
+	}
+	return nil
+}
+
+// putSummary puts the summary of the edit in place, unless everything that it stands for was
+// pinned. If it is nil, putSummary removes the one in place.
+func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
+	was := done.summary
+	if s == nil {
+		done.changed, done.summary = done.changed || was != nil, nil
+		return
+	}
+	done.splitDropped(ed)
+	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
+		return
+	}
+	covers := without(ed.newSummary.Covers, done.report.Spared)
+	s.sum.Updates, s.sum.Time = 0, time.Now()
+	if was != nil {
+		covers = slices.Concat(was.sum.Covers, covers)
+		s.sum.Updates = min(was.sum.Updates, maxUpdates-1) + 1
+	}
+	s.sum.Covers = done.covering(covers)
+	done.summary, done.changed = s, true
 }
 
 // splitDropped moves the entries that the summary stands for from dropped to
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
+	r := &done.report
 	var rest []ID
-	for _, id := range done.dropped {
+	for _, id := range r.Dropped {
 		if _, covered := slices.BinarySearch(ed.covered, id); covered {
-			done.summarised = append(done.summarised, id)
+			r.Summarised = append(r.Summarised, id)
 		} else {
 			rest = append(rest, id)
 		}
 	}
-	done.dropped = rest
+	r.Dropped = rest
 }
 
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
 // last entry that the edit names are copied as they are.
-func (s *state) editList(ed *checkedEdit, p *prepared, done *editEffect) error {
-	w := editWalk{s: s, ed: ed, p: p, done: done, floor: s.floor(), drop: ed.drop, changes: ed.changes, cuts: ed.cuts, raw: s.listRaw}
-	if p.summary != nil {
-		w.covered = ed.covered
-	}
-	done.dropped = make([]ID, 0, len(ed.drop))
-	done.gone = make([]departed, 0, w.left())
-	originals, others := make([]*original, 0, len(s.originals)), s.originals
-	list := make([]*entry, 0, max(len(s.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
-	turns := s.turns
-	turn, stays := 0, true // the current turn, and whether any entry of it stays
+func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
+	w := editWalk{editEffect: done, floor: done.floor(), byStrategy: ed.byStrategy}
+	names := ed.names(p)
+	done.report.Dropped = make([]ID, 0, len(ed.drop))
+	done.gone = make([]departed, 0, len(names))
+	originals, others := make([]*original, 0, len(done.originals)), done.originals
+	list := make([]*entry, 0, max(len(done.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
 	i := 0
-	for ; i < len(s.list) && w.left() > 0; i++ {
-		e := s.list[i]
+	for ; i < len(done.list) && len(names) > 0; i++ {
+		e := done.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
 			o, others = others[0], others[1:]
 		}
-		if e.turn != turn {
-			if !stays {
-				turns--
+		if names[0].id == e.id {
+			var err error
+			e, o, err = w.apply(i, names[0], o)
+			if err != nil || done.retry {
+				return err
 			}
-			turn, stays = e.turn, e.turn == 0
+			names = names[1:]
 		}
-		n, err := w.meet(e)
-		if err == nil && n.named {
-			e, o, err = w.apply(i, n, o)
-		}
-		switch {
-		case err != nil:
-			return err
-		case done.retry:
-			return nil
-		case e == nil:
+		if e == nil {
 			continue
 		}
-		stays = true
-		w.sealed = w.sealed || len(w.changes) > 0 && e.msg.isSigned()
+		w.sealed = w.sealed || len(ed.changes) > 0 && e.msg.isSigned()
 		list = append(list, e)
 		if o != nil {
 			originals = append(originals, o)
 		}
 	}
-	if id, ok := w.missing(); ok {
-		return &StaleError{ID: id, Reason: "has left the view since; take a new snapshot"}
+	if len(names) > 0 {
+		return &StaleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
 	}
-	if !stays && !(i < len(s.list) && s.list[i].turn == turn) {
-		turns--
-	}
-	s.replace(s.sys, append(list, s.list[i:]...), append(originals, others...), w.raw, turns, s.turn)
+	done.replace(done.sys, append(list, done.list[i:]...), append(originals, others...), done.turn)
 	return nil
 }
 
-// An editWalk is an edit on its way through the list, and what it has not met yet of what
-// the edit names.
+// An editWalk is an edit on its way through the list.
 type editWalk struct {
-	s     *state
-	ed    *checkedEdit
-	p     *prepared
-	done  *editEffect
-	floor *floor
-
-	drop    []ID
-	changes []change
-	cuts    []replacement
-	covered []ID // by the summary
-
-	raw    int64 // tokens of the list
-	sealed bool  // whether an entry that stays holds signed reasoning
-}
-
-// left returns how many names of entries are left.
-func (w *editWalk) left() int { return len(w.drop) + len(w.changes) + len(w.cuts) }
-
-// missing returns an entry that the edit names and the list does not have.
-func (w *editWalk) missing() (ID, bool) {
-	switch {
-	case len(w.drop) > 0:
-		return w.drop[0], true
-	case len(w.cuts) > 0:
-		return w.cuts[0].from.id, true
-	case len(w.changes) > 0:
-		return w.changes[0].id, true
-	}
-	return 0, false
+	*editEffect
+	floor      *floor
+	byStrategy bool
+	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
 // A naming is what an edit says of an entry. An entry may be named twice: what is dropped
 // may also be changed, if its original is to be forgotten.
 type naming struct {
-	named    bool
+	id       ID
 	drop     bool
 	cut      bool
 	rewrites *entry       // what it rewrites, or nil
@@ -532,60 +557,55 @@ type naming struct {
 
 const changedSince = "was changed by another edit since; take a new snapshot"
 
-// meet takes e off the names that are left. It returns an error if the summary describes
-// content that e no longer has.
-func (w *editWalk) meet(e *entry) (n naming, err error) {
-	if len(w.drop) > 0 && w.drop[0] == e.id {
-		w.drop = w.drop[1:]
-		n.named, n.drop = true, true
+// names returns what the edit says of each entry that it names, in ascending order.
+func (ed *checkedEdit) names(p *prepared) []naming {
+	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
+	for _, id := range ed.drop {
+		all = append(all, naming{id: id, drop: true})
 	}
-	if len(w.changes) > 0 && w.changes[0].id == e.id {
-		n.r, n.rewrites = &w.p.changes[len(w.ed.changes)-len(w.changes)], w.changes[0].from
-		w.changes = w.changes[1:]
-		n.named = true
-	}
-	if len(w.cuts) > 0 && w.cuts[0].from.id == e.id {
-		n.r = &w.cuts[0]
-		w.cuts = w.cuts[1:]
-		n.named, n.cut = true, true
-	}
-	if len(w.covered) > 0 && w.covered[0] == e.id {
-		w.covered = w.covered[1:]
-		if w.ed.at.find(e.id).reads() != e.reads() {
-			return n, &StaleError{ID: e.id, Reason: changedSince}
+	for i, c := range ed.changes {
+		n := naming{id: c.id, rewrites: c.from, r: &p.changes[i]}
+		if k, dropped := slices.BinarySearch(ed.drop, c.id); dropped {
+			n.drop = true
+			all[k] = n
+		} else {
+			all = append(all, n)
 		}
 	}
-	return n, nil
+	for i := range ed.cuts {
+		r := &ed.cuts[i]
+		all = append(all, naming{id: r.from.id, cut: true, r: r})
+	}
+	slices.SortFunc(all, func(a, b naming) int { return cmp.Compare(a.id, b.id) })
+	return all
 }
 
 // apply returns the entry that takes the place of the one with index i, and its original;
-// no entry if it is dropped. It may set done.retry instead.
+// no entry if it is dropped. It may set retry instead.
 func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error) {
-	e, r, done := w.s.list[i], n.r, w.done
+	e, r, done := w.list[i], n.r, &w.report
 	switch {
 	case w.floor.pinned(i):
-		done.pinned = append(done.pinned, e.id)
+		done.Spared = append(done.Spared, e.id)
 	case n.cut && r.from != e, n.rewrites != nil && n.rewrites != e:
 		return nil, nil, &StaleError{ID: e.id, Reason: changedSince}
 	case n.cut:
-		done.cut = append(done.cut, e.id)
-		done.changed, done.newest = true, e.id
-		e, o = w.put(e, r, departed{e, r.to, o})
-	case (n.drop || n.rewrites == nil || w.ed.byStrategy) && w.floor.has(i):
+		done.Shortened = append(done.Shortened, e.id)
+		return w.put(e, r, departed{e, r.to, o})
+	case (n.drop || n.rewrites == nil || w.byStrategy) && w.floor.has(i):
 		return nil, nil, &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
 	case n.drop && (r == nil || r.from == nil || r.from == e):
 		was := departed{e, nil, o}
 		if r != nil && r.was.was != nil { // without what is to be forgotten
 			was.was, was.original = r.was.was, r.was.original
 		}
-		done.dropped = append(done.dropped, e.id)
-		done.leave(e, was)
-		w.raw -= e.tokens
-		w.s.touch(e, done)
+		done.Dropped = append(done.Dropped, e.id)
+		w.touch(e)
+		w.record(e, was)
 		return nil, nil, nil
 	case r.from == nil && n.rewrites == nil: // nothing to clear, or Options.Spill failed
 	case r.from != e:
-		done.retry = true
+		w.retry = true
 	case r.to == e: // as it was
 	case n.rewrites != nil:
 		if w.sealed {
@@ -593,22 +613,20 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 			own.marks.set(bare, false)
 			r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
 		}
-		done.rewritten = append(done.rewritten, e.id)
-		done.changed, done.newest = true, e.id
-		e, o = w.put(e, r, r.was)
+		done.Rewritten = append(done.Rewritten, e.id)
+		return w.put(e, r, r.was)
 	default:
-		done.cleared = append(done.cleared, e.id)
-		w.s.touch(e, done)
-		e, o = w.put(e, r, r.was)
+		done.Cleared = append(done.Cleared, e.id)
+		w.touch(e)
+		return w.put(e, r, r.was)
 	}
 	return e, o, nil
 }
 
 // put puts the entry and the original of r in the place of e.
-func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *original) {
-	w.done.leave(e, was)
-	w.raw += r.to.tokens - e.tokens
-	return r.to, r.original
+func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *original, error) {
+	w.record(e, was)
+	return r.to, r.original, nil
 }
 
 // maxLeft is how many rows that have left a History knows. Resume cannot tell an older one
@@ -631,30 +649,12 @@ func (s *state) leave(gone []departed) {
 
 // touch records that e was dropped or cleared. A turn in which entries were only
 // cut or rewritten can still be taken back by Rewind.
-func (s *state) touch(e *entry, done *editEffect) {
-	done.changed = true
-	done.newest = e.id // IDs ascend
-	s.touched = max(s.touched, e.turn)
-}
+func (done *editEffect) touch(e *entry) { done.touched = max(done.touched, e.turn) }
 
-// carryOut applies an edit together with the cuts of the History, and fills in the
-// report, or returns an error and changes nothing. If noSpill is set, it does not call
-// Options.Spill. It returns the results that were not cleared because their originals
-// could not be stored. acceptLocked is nil for an edit made by hand. For a compaction,
-// it is called with the lock held, before next replaces the view before; the edit
-// takes effect if it returns nil.
-func (h *History) carryOut(ctx context.Context, at *Snapshot, e *Edit, cuts []replacement, yields bool, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
-	ed, err := checkEdit(&at.state, e, acceptLocked != nil)
-	if err != nil {
-		return nil, err
-	}
-	ed.cuts, ed.yields = cuts, yields
-	return h.carryOutChecked(ctx, ed, r, noSpill, acceptLocked)
-}
-
-// carryOutChecked is carryOut for an edit that was checked.
-func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Report, noSpill bool, acceptLocked func(before, next *state) error) ([]Clear, error) {
-	spill := h.newSpiller(ctx, noSpill)
+// carryOut applies an edit and fills in the report, or returns an error and changes nothing.
+// It returns the results that were not cleared because their originals could not be stored.
+func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]Clear, error) {
+	spill := h.newSpiller(ctx, ed.noSpill)
 	defer spill.close()
 	for {
 		now := h.Snapshot()
@@ -662,7 +662,7 @@ func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Repor
 		if err != nil {
 			return nil, err
 		}
-		retry, err := h.commit(ed, p, r, acceptLocked)
+		retry, err := h.commitEdit(ed, p, r)
 		if err != nil || !retry {
 			return p.unspilled, err
 		}
@@ -671,93 +671,74 @@ func (h *History) carryOutChecked(ctx context.Context, ed *checkedEdit, r *Repor
 }
 
 // prepareEdit is prepare, with a panic of the Tokenizer as an error.
-func (h *History) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *prepared, err error) {
+func (c *setup) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *prepared, err error) {
 	defer catch(&err, "Options.Tokenizer")
-	return h.ident.prepare(&now.state, ed, spill), nil
+	return c.ident.prepare(&now.state, ed, spill), nil
 }
 
-// commit applies a prepared edit and fills in the report, or reports that the edit
-// must be prepared once more.
-func (h *History) commit(ed *checkedEdit, p *prepared, r *Report, acceptLocked func(before, next *state) error) (retry bool, err error) {
+// commitEdit applies a prepared edit and fills in the report, or reports that the edit must
+// be prepared once more.
+func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.endedLocked():
 		return false, ErrClosed
-	case ed.at.version < h.reloaded:
+	case h.isOutdated(ed.at.version):
 		return false, errReloaded
 	}
 	h.measureBeforeLocked(r)
-	before := h.state.clipped()
-	next := before
-	if next.request == nil {
-		next.request = before.asRequest(before.version)
-	}
-	done, err := next.perform(ed, p)
+	done, err := h.edit(ed, p, *r)
 	if err != nil || done.retry {
-		return done.retry, err
+		return err == nil, err
 	}
-	r.Spared, r.Cause = done.pinned, errors.Join(p.spillErrs...)
+	r.Spared, r.Cause = done.report.Spared, done.report.Cause
 	if !done.changed {
-		r.Outcome = OutcomeDeclined
-		if r.Cause == nil {
-			r.Cause = ErrNoGain
-		}
+		r.Outcome, r.Cause = OutcomeDeclined, cmp.Or(r.Cause, error(ErrNoGain))
 		return false, nil
 	}
-	next.version++
-	next.sumMeasured(true)
-	if acceptLocked != nil {
-		if err := acceptLocked(&before, &next); err != nil {
+	if ed.acceptLocked != nil {
+		if err := ed.acceptLocked(&h.state, &done.state); err != nil {
 			return false, err
 		}
 	}
-	h.commitLocked(next, done.newest)
-	if acceptLocked != nil {
-		h.compactor.compacted = h.version
-	}
-	r.left, r.Released = departureFrom(&before, done.gone), next.releasedSince(&before)
-	gone := extra{gone: done.gone, forgotten: done.forgotten}
-	if before.summary != h.summary {
-		gone.summary = before.summary
-	}
-	h.recorder.add(gone)
-
-	r.Outcome, r.yielded = OutcomeApplied, done.yielded
-	r.Cleared, r.Shortened, r.Rewritten, r.Dropped, r.Summarised = done.cleared, done.cut, done.rewritten, done.dropped, done.summarised
-	r.Forgotten = done.forgotten
-	for _, d := range done.gone {
-		if _, dropped := slices.BinarySearch(done.dropped, d.was.id); dropped {
-			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
-		}
-	}
-	r.SummaryDropped = before.summary != nil && next.summary == nil
-	if p.summary != nil && r.Usage == (Usage{}) {
-		r.Usage = p.summary.sum.Usage
-	}
-	if p.summary != nil && next.summary == p.summary {
-		r.Model = p.summary.sum.Model
-	}
-	r.MessagesAfter, r.TokensAfter = h.messages(), h.estimateLocked().Upper
-	r.SummaryAfter = clampInt(next.summary.tokens())
-	r.Fits = h.fitsLocked()
-	r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
-	if before.request == nil { // that was for the report
-		h.request = nil
-	}
-	h.releaseViewsLocked(0)
+	was := h.summary
+	h.commit(done, ed.focus)
+	h.recorder.edited(&done.report, was, h.summary)
+	h.spills.keep(nil)
+	h.updateChargeLocked()
+	*r = done.report
+	r.Outcome = OutcomeApplied
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	return false, nil
 }
 
-// commitLocked makes next, the result of an edit, the current view. newest is the
-// newest entry that the edit dropped or changed.
-func (h *History) commitLocked(next state, newest ID) {
-	h.snap = nil
-	h.state = next
-	h.rewritten = h.version
-	h.spills.spilled = nil
-	h.recordEditLocked(newest)
-	h.compactor.heldSince = 0
-	h.appended, h.lastEdit, h.compactor.lastFocus = 0, time.Now().UnixNano(), ""
-	h.updateChargeLocked()
+// isOutdated reports whether a Reload has replaced the view since it had that version.
+func (v *view) isOutdated(version uint64) bool { return version < v.reloaded }
+
+// edit returns the view after an edit, which leaves v as it is, and compares the next request
+// with the last one, or with v if none was answered.
+func (v *view) edit(ed *checkedEdit, p *prepared, r Report) (*editEffect, error) {
+	before := v.state
+	if before.request == nil {
+		before.request = before.asRequest(before.version)
+	}
+	done, err := before.edited(ed, p, r)
+	if err == nil && done.changed {
+		done.report.PrefixKept, done.report.PrefixEnd, _ = done.prefixKept()
+	}
+	if v.request == nil {
+		done.request = nil
+	}
+	return done, err
+}
+
+// commit puts done, which an edit has made of v, in its place. focus is that of the
+// compaction, if any.
+func (v *view) commit(done *editEffect, focus string) {
+	v.state, v.snap = done.state, nil
+	v.recordEdit(done.newest)
+	v.rewritten, v.heldSince = v.version, 0
+	v.appended, v.lastEdit, v.lastFocus = 0, time.Now().UnixNano(), focus
+	v.releaseViews(0)
 }

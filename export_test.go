@@ -20,7 +20,7 @@ var CutRef = cutRef
 func Rates(h *History) (overhead, old, fresh float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.scaleLocked()
+	s := h.scale()
 	switch {
 	case s.Known == nil:
 		return float64(s.Overhead), s.Prior.Ratio, s.Prior.Ratio
@@ -88,7 +88,7 @@ func FloorOf(h *History) (total, measured, wantTotal, wantMeasured int64) {
 			list = append(list, e)
 		}
 	}
-	only.replace(h.sys, list, nil, rawOf(list), countTurns(list), h.turn)
+	only.replace(h.sys, list, nil, h.turn)
 	if h.known().cal != nil {
 		only.sumMeasured(true)
 		wantMeasured = only.measured
@@ -118,7 +118,7 @@ func Reversals(h *History) (n, most int) { return len(h.reversals), maxReversals
 func Revert(h *History, s *Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.revertLocked(s)
+	h.revertLocked(&s.state)
 }
 
 // ReadForSummary returns the edit of Summarize with Extract, and how many bytes it read.

@@ -349,7 +349,7 @@ func (l *note) show(count func(string) int) {
 	case l.msg != nil:
 		l.line = oneLine(l.msg.Text())
 		for media := range l.msg.allMedia {
-			l.line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", l.line, media.kind(), oneLine(media.place())))
+			l.line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", l.line, media.label(), oneLine(media.place())))
 		}
 		if l.line != "" && l.msg.Author != "" {
 			l.line = oneLine(l.msg.Author) + ": " + l.line

@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -67,60 +65,6 @@ type History struct {
 	closed    bool
 }
 
-// A setup is what does not change after a History was made, but for maxResult.
-type setup struct {
-	opts            Options
-	ident           *identity    // state.id, to be read without the lock
-	interruptTokens int64        // tokens of interruptReason
-	noteTokens      int64        // tokens of the tags of a note
-	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
-}
-
-// A view is the state of a conversation that a History changes, with what its next change
-// needs to know of earlier ones.
-type view struct {
-	state
-	seen         int        // snapshots may share list[:seen], so it must not be written
-	calls        *calls     // of the newest exchange
-	snap         *Snapshot  // of the current version; nil: not made yet
-	answers      sentView   // what the next answer is for, if it was prepared
-	prefix       keptPrefix // of the next request
-	plain        uint64     // versions that are no decisions; see Status.Decisions
-	requeued     uint64     // decisions that made no version
-	reversals    []reversal // in ascending order
-	rewritten    uint64     // version of the last edit, or of undoing one
-	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
-	appendedEver int64      // raw tokens ever appended, including those taken back
-	lastAppend   int64      // Unix nanoseconds; 0: never
-	lastEdit     int64      // Unix nanoseconds; 0: never
-}
-
-// A meter knows what the next request may weigh, from its raw tokens and from what providers
-// have reported, and what it must not be above.
-type meter struct {
-	limits Limits // with defaults
-	marks  marks  // limits less what MakeRoom has reserved
-	fitted sum128 // what MakeRoom has reserved in the window
-	named  int    // the limit that a provider's error named; 0: none
-	chosen bool   // SetLimits or SetModel has set the limits, so they are saved
-	charge int64  // what Options.Budget is charged
-
-	heard       bool            // usage was reported for the current model
-	sent        *Snapshot       // of the last report; nil: none, or an entry of it has left the view
-	prior       calibrate.Prior // of the current model
-	implausible *implausible    // the last report, if it was implausible and ignored
-	lowTold     bool            // a usage report that was too low was logged
-	toolsSet    bool            // Limits.Tools was set after the last usage report
-	rising      int             // usage reports in a row above the estimate
-	risingTold  bool            // many such reports were logged
-	guessTold   bool            // it was logged that the window is a guess
-	overQuota   refusedSize     // of the last request that exceeded a quota alone
-	resumed     *rowList        // of the Decisions that it was made from, until usage is reported; nil: none
-
-	weight  int64  // upper bound of the next request
-	weighed uint64 // the version that weight is of
-}
-
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
 type compactor struct {
 	compacting slot       // taken while a compaction runs
@@ -134,12 +78,9 @@ type compactor struct {
 	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
 	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
 	breaker     breaker    // for summarizers
-	lastFocus   string     // focus of the compaction that made the last edit; empty: none
 	current     *flight    // the compaction that started last; nil: it has ended
 	background  *background
-	warned      bool   // it was reported that nothing is compacted until a provider refuses a request
-	heldSince   uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt      int64  // appendedEver at that time
+	warned      bool // it was reported that nothing is compacted until a provider refuses a request
 }
 
 // A spills remembers what Options.Spill has stored.
@@ -161,7 +102,7 @@ func New(opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
@@ -189,7 +130,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h = &History{
 		setup: setup{opts: o},
 		done:  make(chan struct{}),
-		meter: meter{limits: limits, weighed: noVersion},
+		meter: newMeter(limits),
 		compactor: compactor{
 			compacting: newSlot(),
 			trigger:    trigger,
@@ -204,10 +145,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.id = h.ident
-	h.meter.prior = o.prior("").arithmetic()
-	h.updateMarksLocked()
 	h.keepOriginalsLocked()
-	h.knowledge = &knowledge{cap: overheadCap(limits)}
+	h.knowledge = knowledge{prior: o.prior("")}.within(limits, false)
+	if o.Budget != nil {
+		h.account = &account{pool: o.Budget}
+	}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	h.noteTokens = h.ident.noteTokens()
@@ -218,28 +160,21 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.meter.limits.Window > 0 {
-		bound = max(int64(h.meter.limits.limit())/4, minMaxResult)
+	if bound == 0 && h.meter.limits().Window > 0 {
+		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
+	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window); keep != h.keep {
 		h.keep = keep
-		h.replace(h.sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
+		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
-}
-
-// newVersionLocked gives the view a new version, so that the next snapshot is a
-// new one. Each change calls it once.
-func (h *History) newVersionLocked() {
-	h.version++
-	h.snap = nil
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
-	if h.opts.Budget != nil && !h.closed {
-		h.opts.Budget.recharge(&h.meter.charge, h.upperLocked())
+	if h.account != nil && !h.closed {
+		h.account.set(h.upper())
 	}
 }
 
@@ -290,8 +225,7 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, setting: h.meter.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
-		h.snap.setting.prior = h.meter.prior
+		h.snap = &Snapshot{owner: h, setting: h.meter.limits().setting(), state: h.state.clipped()}
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -332,8 +266,8 @@ func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
-		if h.opts.Budget != nil {
-			h.opts.Budget.recharge(&h.meter.charge, 0)
+		if h.account != nil {
+			h.account.set(0)
 		}
 		if h.done != nil {
 			close(h.done)

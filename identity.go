@@ -87,7 +87,7 @@ func (id *identity) idleReasoning(m *Message) int64 {
 	parts, _ := maskParts(id.key, m.Parts)
 	n := int64(0)
 	for r := range eachOf[Reasoning](parts) {
-		n += id.parts([]Part{r})
+		n += r.tokens(id.counter)
 	}
 	return n
 }

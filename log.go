@@ -89,7 +89,6 @@ type draft struct {
 type picture struct {
 	view *Snapshot
 	scalars
-	heard              bool
 	rewritten          uint64
 	entries, estimated int  // as LogInfo shows them
 	recounted          bool // what was learned is converted; the log holds it as another counter has it
@@ -98,23 +97,16 @@ type picture struct {
 // pictureLocked returns the picture that a record of h would hold now.
 func (h *History) pictureLocked() *picture {
 	at := h.snapshotLocked()
-	p := &picture{
+	return &picture{
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
 			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.breaker.saved(),
-			chosen: h.meter.chosen, toolsSet: h.meter.toolsSet, counted: at.raw() - at.eph.tokens(),
+			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
 		},
-		heard: h.meter.heard, rewritten: h.rewritten,
-		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
+		rewritten: h.rewritten,
+		entries:   h.state.len(), estimated: h.estimate().Tokens,
 	}
-	if h.meter.chosen {
-		p.limits = h.meter.limits
-	}
-	if h.meter.named > 0 {
-		p.named = bound{h.meter.named, clampInt(h.meter.limits.most())}
-	}
-	return p
 }
 
 // saved returns the part of b that a record holds.
@@ -171,9 +163,9 @@ func (b *logbook) isOwn(at *Snapshot) bool {
 	return k < 0 || k >= len(b.recent) || b.recent[k] == at.loaded.id
 }
 
-// wayBack says how to take back what is newer than last, although the summary stands for
-// some of it. The caller of rewindTo has named id.
-func (b logbook) wayBack(noArchive bool, id, last ID) string {
+// wayBack says how to take back what is newer than last, although the summary stands for some
+// of it. The caller has named id.
+func (b *logbook) wayBack(id, last ID, noArchive bool) string {
 	const steps = "Save, Load %s, Rollback to it, and try again"
 	if id > b.last() || noArchive {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
@@ -187,6 +179,20 @@ func (b logbook) wayBack(noArchive bool, id, last ID) string {
 	return fmt.Sprintf(steps, "the record that Archive names for this entry")
 }
 
+// savedBeside returns the view that was saved last, for a rollback to a snapshot that was
+// loaded from the same log. Its error says that it was not.
+func (b *logbook) savedBeside(at *Snapshot) (*state, error) {
+	switch {
+	case b.store == nil || b.name != at.loaded.log || b.key != at.loaded.key:
+		return nil, &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+	case at.loaded.seq > b.seq:
+		return nil, &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	case !b.isOwn(at):
+		return nil, errOtherCopy
+	}
+	return &b.saved.view.state, nil
+}
+
 // book returns what is known of the log.
 func (r *recorder) book() logbook { return r.logbook }
 
@@ -195,47 +201,36 @@ func (r *recorder) adopt(b logbook, k keepsake) {
 	if k.past == nil {
 		k.past = make(map[ID]departed)
 	}
-	if k.made == nil {
-		k.made = make(map[ID]*queued)
-	}
+	k.made = make(map[ID]*queued)
 	*r = recorder{logbook: b, keepsake: k, kept: b.last()}
 }
 
-// An extra is something that the next record holds for the archive, or that a Reload must
-// know.
-type extra struct {
-	gone      []departed     // entries that left the view or were replaced
-	forgotten []ID           // those whose originals are not to be written, ascending
-	summary   *placedSummary // that was replaced; nil: none
-	made      map[ID]*queued // see keepsake
-	note      string
-}
-
-// add takes what the next record holds in addition to the state. Without a Store, it does
-// nothing.
-func (r *recorder) add(x extra) {
+// left notes for the archive that entries have left the view or were replaced. The originals
+// of those that were forgotten are not to be written.
+func (r *recorder) left(forgotten []ID, gone ...departed) {
 	if r.store == nil {
 		return
 	}
-	for _, d := range x.gone {
+	for _, d := range gone {
 		_, known := r.past[d.was.id]
-		_, forgotten := slices.BinarySearch(x.forgotten, d.was.id)
-		if d.was.id > r.last() && (!known || forgotten) {
+		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > r.last() && (ok || !known) {
 			r.past[d.was.id] = departed{was: d.was, original: d.original}
 		}
 	}
-	if s := x.summary; s != nil && (r.saved == nil || s != r.saved.view.summary) {
-		r.summaries = append(r.summaries, s)
-	}
-	maps.Copy(r.made, x.made)
-	if x.note != "" {
-		r.notes = append(r.notes, x.note)
+}
+
+// edited notes for the archive what an edit has removed, by its report. The summary now is in
+// the place of the one that was.
+func (r *recorder) edited(by *Report, was, now *placedSummary) {
+	r.left(by.Forgotten, by.left.gone...)
+	if r.store != nil && was != nil && was != now && (r.saved == nil || was != r.saved.view.summary) {
+		r.summaries = append(r.summaries, was)
 	}
 }
 
-// tookBack notes that all entries newer than last were taken back. Those never saved are
-// not written anywhere.
-func (r *recorder) tookBack(last ID) {
+// wentBack notes that all entries newer than last were taken back, and that the summary now is
+// in the place of the one that was. What was never saved of both is not written anywhere.
+func (r *recorder) wentBack(last ID, was, now *placedSummary) {
 	if r.store == nil {
 		return
 	}
@@ -245,12 +240,21 @@ func (r *recorder) tookBack(last ID) {
 		r.undone = append(r.undone, Range{last + 1, r.kept})
 		r.kept = last
 	}
+	if was != now {
+		r.summaries = slices.Clip(r.summaries[:max(slices.Index(r.summaries, now), 0)])
+	}
 }
 
-// unsummarised notes that the summary s is restored, so that those after it are not
-// written anywhere.
-func (r *recorder) unsummarised(s *placedSummary) {
-	r.summaries = slices.Clip(r.summaries[:max(slices.Index(r.summaries, s), 0)])
+// add adds a note to the next record, unless it is empty, and notes entries that no caller
+// has appended. See keepsake.made.
+func (r *recorder) add(note string, made map[ID]*queued) {
+	if r.store == nil {
+		return
+	}
+	if note != "" {
+		r.notes = append(r.notes, note)
+	}
+	maps.Copy(r.made, made)
 }
 
 // draft returns a draft of the state p. It is a full record if full is set.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
@@ -73,7 +74,28 @@ type Origin struct {
 // [ToolResult], [Media] or [Opaque], as a value and not a pointer. A [History]
 // refuses a part of any other type.
 type Part interface {
-	part()
+	kind() *kind
+	check(deep bool) (_ Part, reason string) // see checkPart; nil: the part is as it should be
+	tokens(*counter) int64                   // raw tokens
+	sum(fingerprint.Sum) fingerprint.Sum     // adds what the model sees of it; see Message.content
+	rowSum(fingerprint.Sum) fingerprint.Sum  // the same for Message.Sum
+	jsonSize() int                           // about, in bytes
+	appendJSON(dst []byte) ([]byte, error)   // the members of its object
+	print(ids bool) string                   // the beginning of its content
+	printSize() string                       // its kind and size
+	mask(key string) (_ Part, differs bool)  // see maskParts; the part is not used unless it differs
+	render(*strings.Builder)                 // for a summarizer, in tags that it cannot forge
+	body() string                            // of a part in a result: what a cut may leave out
+}
+
+// known returns p, or a foreign part in place of what no History accepts: nil, a pointer to a
+// part, or a type that embeds one. A message that was not checked may hold such parts.
+func known(p Part) Part {
+	switch p.(type) {
+	case Text, Reasoning, ToolCall, ToolResult, Media, Opaque:
+		return p
+	}
+	return foreign{p}
 }
 
 // Text is plain text.
@@ -162,13 +184,6 @@ func equalPart(a, b Part) bool {
 	s, ok := b.(ToolResult)
 	return ok && r.CallID == s.CallID && r.Name == s.Name && r.IsError == s.IsError && r.Cleared == s.Cleared && equalParts(r.Parts, s.Parts)
 }
-
-func (Text) part()       {}
-func (Reasoning) part()  {}
-func (ToolCall) part()   {}
-func (ToolResult) part() {}
-func (Media) part()      {}
-func (Opaque) part()     {}
 
 // texts yields the texts in m, the arguments of calls and those in results included,
 // with its role.
@@ -411,12 +426,7 @@ func (m *Message) isTagged() bool { return m.Author != "" && m.Role != RoleTool 
 
 // isEmpty reports whether m holds nothing but empty text.
 func (m *Message) isEmpty() bool {
-	for _, p := range m.Parts {
-		if t, ok := p.(Text); !ok || t != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(m.Parts, func(p Part) bool { return p != Part(Text("")) })
 }
 
 func textSize(parts []Part) int {
@@ -454,8 +464,8 @@ func (t Tool) String() string {
 	return abbreviate(t.Name) + "(" + abbreviate(t.Description) + ")"
 }
 
-// kind returns what m is, such as "image/png".
-func (m Media) kind() string { return cmp.Or(shorten(m.MIME, 100), "media") }
+// label returns what m is, such as "image/png".
+func (m Media) label() string { return cmp.Or(shorten(m.MIME, 100), "media") }
 
 // place returns the address of m, or its size if it has content.
 func (m Media) place() string {

@@ -9,15 +9,6 @@ import (
 
 // The package documentation describes the JSON of a message.
 
-const (
-	typeText      = "text"
-	typeReasoning = "reasoning"
-	typeCall      = "tool_call"
-	typeResult    = "tool_result"
-	typeMedia     = "media"
-	typeOpaque    = "opaque"
-)
-
 // MarshalJSON encodes m in the stable form that docs/format.md describes. Arguments and
 // opaque blocks keep their bytes; invalid UTF-8 is replaced by U+FFFD. It returns an
 // error for a part of an unknown type, and for a tool result that holds anything but
@@ -43,27 +34,11 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// jsonSize returns the approximate size of the JSON of m in bytes. Of results it
-// counts only the texts, since an unchecked message may hold itself.
+// jsonSize returns the approximate size of the JSON of m in bytes.
 func (m *Message) jsonSize() int {
 	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Origin.Container) + len(m.Meta) + len(m.Key)
 	for _, p := range m.Parts {
-		n += 32
-		switch p := p.(type) {
-		case Text:
-			n += len(p) + len(p)/16
-		case Reasoning:
-			n += 64 + len(p.ID) + len(p.Text) + len(p.Text)/16 + len(p.Signature) + len(p.Encrypted)
-		case ToolCall:
-			n += 64 + len(p.ID) + len(p.Name) + len(p.Arguments) + len(p.Arguments)/8
-		case ToolResult:
-			texts := textSize(p.Parts)
-			n += 64 + len(p.CallID) + len(p.Name) + texts + texts/16 + 32*len(p.Parts)
-		case Media:
-			n += 32 + len(p.MIME) + len(p.Data) + len(p.URL)
-		case Opaque:
-			n += 32 + len(p.Format) + len(p.JSON) + len(p.JSON)/8
-		}
+		n += 32 + known(p).jsonSize()
 	}
 	return n
 }
@@ -93,68 +68,18 @@ func appendParts(dst []byte, parts []Part, inResult bool) ([]byte, error) {
 	}
 	dst = append(strictjson.Key(dst, "parts"), '[')
 	for _, p := range parts {
-		kind := typeOf(p)
-		if kind == "" || inResult && !inResults(kind) {
+		k := known(p).kind()
+		if k == nil || inResult && !k.inResult {
 			return dst, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
 		}
-		dst = strictjson.Text(append(strictjson.Next(dst), '{'), "type", kind)
-		switch p := p.(type) {
-		case Text:
-			dst = strictjson.AppendString(strictjson.Key(dst, "text"), string(p))
-		case Reasoning:
-			dst = strictjson.Text(dst, "id", p.ID)
-			dst = strictjson.Text(dst, "text", p.Text)
-			dst = strictjson.Text(dst, "signature", p.Signature)
-			dst = strictjson.Text(dst, "encrypted", p.Encrypted)
-		case ToolCall:
-			dst = strictjson.Text(dst, "id", p.ID)
-			dst = strictjson.Text(dst, "name", p.Name)
-			dst = strictjson.Text(dst, "arguments", p.Arguments)
-			dst = strictjson.Bool(dst, "minted", p.Minted)
-		case ToolResult:
-			dst = strictjson.Text(dst, "call_id", p.CallID)
-			dst = strictjson.Text(dst, "name", p.Name)
-			dst = strictjson.Bool(dst, "is_error", p.IsError)
-			dst = strictjson.Bool(dst, "cleared", p.Cleared)
-			var err error
-			if dst, err = appendParts(dst, p.Parts, true); err != nil {
-				return dst, err
-			}
-		case Media:
-			dst = strictjson.Text(dst, "mime", p.MIME)
-			dst = strictjson.Text(dst, "data", p.Data)
-			dst = strictjson.Text(dst, "url", p.URL)
-		case Opaque:
-			dst = strictjson.Text(dst, "format", p.Format)
-			dst = strictjson.Text(dst, "json", p.JSON)
+		var err error
+		dst = strictjson.Text(append(strictjson.Next(dst), '{'), "type", k.name)
+		if dst, err = p.appendJSON(dst); err != nil {
+			return dst, err
 		}
 		dst = append(dst, '}')
 	}
 	return append(dst, ']'), nil
-}
-
-// typeOf returns the type of a part as JSON names it, empty if there is none.
-func typeOf(p Part) string {
-	switch p.(type) {
-	case Text:
-		return typeText
-	case Reasoning:
-		return typeReasoning
-	case ToolCall:
-		return typeCall
-	case ToolResult:
-		return typeResult
-	case Media:
-		return typeMedia
-	case Opaque:
-		return typeOpaque
-	}
-	return ""
-}
-
-// inResults reports whether a tool result may hold parts of this type.
-func inResults(kind string) bool {
-	return kind == typeText || kind == typeMedia || kind == typeOpaque
 }
 
 // readMessage reads a message. A single part is put into inline, if that is not
@@ -220,91 +145,86 @@ func readRole(r *strictjson.Reader) Role {
 	return Role(name)
 }
 
+// partFields are the fields that the JSON of any kind of part has.
+type partFields struct {
+	id, callID, name, text, signature, encrypted, arguments, mime, data, url, format, block string
+	minted, isError, cleared                                                                bool
+	parts                                                                                   []Part
+}
+
 // readPart reads a part of a message, or of a tool result.
 func readPart(r *strictjson.Reader, inResult bool) Part {
-	// The fields of every kind of part.
-	var kind, id, callID, name, text, signature, encrypted, arguments, mime, data, url, format, block string
-	var minted, isError, cleared, hasParts bool
-	var parts []Part
+	var f partFields
+	var own *kind
+	hasParts := false
 	for key := range r.Object {
 		switch string(key) {
 		case "type":
-			kind = readType(r, inResult)
+			own = readKind(r, inResult)
 		case "id":
-			id = r.Name()
+			f.id = r.Name()
 		case "call_id":
-			callID = r.Name()
+			f.callID = r.Name()
 		case "name":
-			name = r.Name()
+			f.name = r.Name()
 		case "text":
-			text = r.Text()
+			f.text = r.Text()
 		case "signature":
-			signature = r.Text()
+			f.signature = r.Text()
 		case "encrypted":
-			encrypted = r.Text()
+			f.encrypted = r.Text()
 		case "arguments":
-			arguments = r.Text()
+			f.arguments = r.Text()
 		case "minted":
-			minted = r.Bool()
+			f.minted = r.Bool()
 		case "is_error":
-			isError = r.Bool()
+			f.isError = r.Bool()
 		case "cleared":
-			cleared = r.Bool()
+			f.cleared = r.Bool()
 		case "mime":
-			mime = r.Name()
+			f.mime = r.Name()
 		case "data":
-			data = r.Text()
+			f.data = r.Text()
 		case "url":
-			url = r.Text()
+			f.url = r.Text()
 		case "format":
-			format = r.Name()
+			f.format = r.Name()
 		case "json":
-			block = r.Text()
+			f.block = r.Text()
 		case "parts":
 			if inResult {
 				r.Unknown(key)
 			} else if hasParts = !r.Null(); hasParts {
 				for range r.Array {
-					parts = append(parts, readPart(r, true))
+					f.parts = append(f.parts, readPart(r, true))
 				}
 			}
 		default:
 			r.Unknown(key)
 		}
 	}
-	if hasParts && kind != typeResult {
-		r.Fail(fmt.Errorf("part of type %q has parts, which only a %s may have", kind, typeResult))
+	switch {
+	case own == nil:
+		r.Fail(errors.New("part without a type"))
+		return nil
+	case hasParts && own != resultKind:
+		r.Fail(fmt.Errorf("part of type %q has parts, which only a %s may have", own.name, resultKind.name))
 	}
-	switch kind {
-	case typeText:
-		return Text(text)
-	case typeReasoning:
-		return Reasoning{ID: id, Text: text, Signature: signature, Encrypted: encrypted}
-	case typeCall:
-		return ToolCall{ID: id, Name: name, Arguments: arguments, Minted: minted}
-	case typeResult:
-		return ToolResult{CallID: callID, Name: name, Parts: parts, IsError: isError, Cleared: cleared}
-	case typeMedia:
-		return Media{MIME: mime, Data: data, URL: url}
-	case typeOpaque:
-		return Opaque{Format: format, JSON: block}
-	}
-	r.Fail(errors.New("part without a type"))
-	return nil
+	return own.read(f)
 }
 
-// readType reads the type of a part.
-func readType(r *strictjson.Reader, inResult bool) string {
+// readKind reads the type of a part. It returns nil if there is none of that name.
+func readKind(r *strictjson.Reader, inResult bool) *kind {
 	name := r.Bytes()
-	for _, kind := range []string{typeText, typeCall, typeResult, typeReasoning, typeMedia, typeOpaque} {
-		if string(name) != kind {
+	for _, k := range kinds {
+		if string(name) != k.name {
 			continue
 		}
-		if inResult && !inResults(kind) {
-			r.Fail(fmt.Errorf("part of type %q is not allowed inside a %s", kind, typeResult))
+		if inResult && !k.inResult {
+			r.Fail(fmt.Errorf("part of type %q is not allowed inside a %s", k.name, resultKind.name))
 		}
-		return kind
+		return k
 	}
 	r.Fail(fmt.Errorf("unknown part type %.40q", name))
-	return ""
+	return nil
 }

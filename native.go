@@ -142,7 +142,7 @@ func (s *Snapshot) sealedFrom(from int) (tokens int64) {
 			continue
 		}
 		for r := range eachOf[Reasoning](s.list[i].msg.Parts) {
-			tokens += counter.parts([]Part{r})
+			tokens += r.tokens(counter)
 		}
 	}
 	return tokens

@@ -18,7 +18,7 @@ func (h *History) Pin(ids ...ID) error {
 // [ErrNotFound].
 func (h *History) Unpin(ids ...ID) error {
 	return h.changePins(ids, func(heads []ID) {
-		h.newVersionLocked()
+		h.newVersion()
 		slices.Sort(heads)
 		for _, head := range slices.Compact(heads) {
 			if h.isPinned(head) {
@@ -81,7 +81,7 @@ func (h *History) changePins(ids []ID, change func(heads []ID)) error {
 // the new version counts as compacted, since a pin leaves nothing more to compact.
 func (h *History) addPinsLocked(heads ...ID) {
 	compacted := h.compactor.compacted == h.version
-	h.newVersionLocked()
+	h.newVersion()
 	h.pin(heads...)
 	if compacted {
 		h.compactor.compacted = h.version

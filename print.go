@@ -72,72 +72,14 @@ func (m *Message) print(ids bool) string {
 func (m Message) LogValue() slog.Value {
 	sizes := make([]string, len(m.Parts))
 	for i, p := range m.Parts {
-		sizes[i] = partSize(p)
+		sizes[i] = known(p).printSize()
 	}
 	return slog.GroupValue(slog.String("role", abbreviate(string(m.Role))), slog.String("author", abbreviate(m.Author)),
 		slog.String("parts", strings.Join(sizes, ", ")))
 }
 
-// Format prints the text, and with %+v and %#v only its beginning.
-func (t Text) Format(f fmt.State, verb rune) {
-	s := string(t)
-	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
-		s = abbreviate(s)
-	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), s)
-}
-
-// Format prints the beginning of the text; %+v adds the ID.
-func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
-
-func (r *Reasoning) print(ids bool) string {
-	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
-}
-
-// Format prints the tool and the beginning of the arguments; %+v adds the ID.
-func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
-
-func (c *ToolCall) print(ids bool) string {
-	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
-}
-
-// Format prints the tool and the beginning of each part; %+v adds the ID.
-func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
-
-func (r *ToolResult) print(ids bool) string {
-	kind := "result"
-	if r.IsError {
-		kind = "error"
-	}
-	var parts []Part
-	for _, p := range r.Parts {
-		if _, nested := p.(ToolResult); !nested {
-			parts = append(parts, p)
-		}
-	}
-	return fmt.Sprintf("%s of %s%s(%s)", kind, abbreviate(r.Name), printID(r.CallID, ids), printParts(parts, ids))
-}
-
-// Format prints the MIME type, and the size or the address.
-func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
-
-func (m *Media) print(bool) string {
-	if m.Data == "" {
-		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
-	}
-	return fmt.Sprintf("media(%s, %s bytes)", abbreviate(m.MIME), grouped(len(m.Data)/4*3))
-}
-
-// GoString returns the same as String.
-func (o Opaque) GoString() string { return o.String() }
-
-// String returns the format and the size.
-func (o Opaque) String() string {
-	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
-}
-
-// kind returns what kind of block o is.
-func (o Opaque) kind() string {
+// label returns what kind of block o is.
+func (o Opaque) label() string {
 	kind, r := "", strictjson.NewReader([]byte(o.JSON))
 	for key := range r.Object {
 		if string(key) == "type" {
@@ -169,43 +111,9 @@ func printAll[T fmt.Formatter](list []T) string {
 func printParts(parts []Part, ids bool) string {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			texts[i] = abbreviate(string(p))
-		case Reasoning:
-			texts[i] = p.print(ids)
-		case ToolCall:
-			texts[i] = p.print(ids)
-		case ToolResult:
-			texts[i] = p.print(ids)
-		case Media:
-			texts[i] = p.print(ids)
-		case Opaque:
-			texts[i] = p.String()
-		default: // a type that a History refuses
-			texts[i] = fmt.Sprintf("%T", p)
-		}
+		texts[i] = known(p).print(ids)
 	}
 	return abbreviateList(texts)
-}
-
-// partSize returns the kind of a part and its size in bytes.
-func partSize(p Part) string {
-	switch p := p.(type) {
-	case Text:
-		return "text " + grouped(len(p))
-	case Reasoning:
-		return "reasoning " + grouped(len(p.Text)+len(p.Signature)+len(p.Encrypted))
-	case ToolCall:
-		return fmt.Sprintf("call %s %s", abbreviate(p.Name), grouped(len(p.Arguments)))
-	case ToolResult:
-		return fmt.Sprintf("result of %s %s", abbreviate(p.Name), grouped(textSize(p.Parts)))
-	case Media:
-		return fmt.Sprintf("%s %s", abbreviate(p.MIME), grouped(len(p.Data)/4*3))
-	case Opaque:
-		return "opaque " + grouped(len(p.JSON))
-	}
-	return fmt.Sprintf("%T", p)
 }
 
 // grouped returns a number with a comma between groups of three digits.

@@ -61,15 +61,15 @@ func (h *History) Unqueue() []Message {
 
 // newQueued copies, checks and counts messages for the queue. It runs caller-supplied
 // code, so no lock may be held.
-func (h *History) newQueued(msgs []Message) ([]*queued, error) {
-	batch, err := h.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
+func (s *setup) newQueued(msgs []Message) ([]*queued, error) {
+	batch, err := s.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
 	if err != nil {
 		return nil, err
 	}
 	list := make([]*queued, len(batch))
 	for i, a := range batch {
-		if h.opts.Key != nil && a.msg.Key == "" {
-			if err := h.name(&a.msg); err != nil {
+		if s.opts.Key != nil && a.msg.Key == "" {
+			if err := s.name(&a.msg); err != nil {
 				return nil, atIndex(err, i)
 			}
 		}
@@ -102,7 +102,7 @@ func (h *History) deliverLocked() int {
 	for i, q := range h.queue {
 		made[batch[i].id] = q
 	}
-	h.recorder.add(extra{made: made})
+	h.recorder.add("", made)
 	h.queue = nil
 	return n
 }

@@ -186,12 +186,12 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	c.report = h.notNeededReport()
 	c.report.Reason = ReasonRefused
 	if len(c.places) > 0 {
-		ed := &checkedEdit{at: &at.state, oldSummary: at.summary}
+		ed := &checkedEdit{at: &at.state, oldSummary: at.summary, noSpill: true}
 		if err := ed.clearPlaces(at, c.places); err != nil {
 			return err
 		}
 		c.report = Report{Reason: ReasonRefused}
-		if _, err := h.carryOutChecked(context.Background(), ed, &c.report, true, nil); err != nil {
+		if _, err := h.carryOut(context.Background(), ed, &c.report); err != nil {
 			return err
 		}
 		if c.report.Outcome == OutcomeDeclined {
@@ -208,12 +208,12 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	c.released = h.released
 	if c.release > h.released {
 		c.report.Released += h.signedIn(h.released, c.release)
-		h.releaseUpToLocked(c.release)
+		h.release(c.release)
 	}
-	c.report.PrefixKept, c.report.PrefixEnd, _ = h.prefixLocked()
+	c.report.PrefixKept, c.report.PrefixEnd, _ = h.keptPrefix()
 	c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
 	c.report.Fits = h.fitsLocked()
-	h.prepareLocked()
+	h.prepare()
 	c.version, h.refusals.cure = h.version, c
 	return nil
 }
@@ -222,26 +222,23 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 // and returns the report.
 func (h *History) giveUp(c *cure) Report {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.refusals.cure = nil
-	since, held := h.compactor.heldSince, h.compactor.heldAt
 	if h.released == c.release {
 		h.released = c.released
-		h.newVersionLocked()
+		h.newVersion()
 	}
-	h.mu.Unlock()
-	r := h.notNeededReport()
+	var r Report
+	h.measureBeforeLocked(&r)
 	r.Reason, r.Outcome, r.wasBack = ReasonRefused, OutcomeFailed, true
 	r.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
 	if len(c.places) > 0 {
-		if err := h.Undo(c.report); err != nil { // there was another edit, and what was cleared stays
+		if err := h.undoLocked(c.report.left, false); err != nil { // there was another edit, and what was cleared stays
 			r.Cause, r.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
 			h.refusals.toldCures = append(h.refusals.toldCures, c.report)
 		}
 	}
-	h.mu.Lock()
-	h.compactor.heldSince, h.compactor.heldAt = since, held
-	h.prepareLocked()
-	h.mu.Unlock()
+	h.prepare()
 	h.refusals.toldCures = append(h.refusals.toldCures, r)
 	return r
 }
@@ -615,12 +612,12 @@ func refusedMarker(p Part, words string) string {
 	what := ""
 	switch p := p.(type) {
 	case Media:
-		what = p.kind() + ", " + p.place()
+		what = p.label() + ", " + p.place()
 	case ToolCall:
 		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), shorten(words, 200))})
 		return string(data)
 	case Opaque:
-		what = p.kind()
+		what = p.label()
 	}
 	return fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, shorten(words, 200))
 }

@@ -174,7 +174,7 @@ func (h *History) checkAnsweredLocked(at *Snapshot) error {
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	if id, _ := h.reversedSinceLocked(at); id != 0 {
+	if id, _ := h.reversedSince(at); id != 0 {
 		return &StaleError{ID: id, Reason: "was taken back, and the answer to it is not appended; ask the model again"}
 	}
 	return nil

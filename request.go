@@ -86,13 +86,6 @@ func (s *state) setAnswered(r *request) {
 	s.request, s.asked = r, nil
 }
 
-// prepareLocked records that the next answer is for the present view.
-func (h *History) prepareLocked() {
-	if !h.answers.known || h.answers.version != h.version {
-		h.answers, h.asked = h.viewLocked(), h.asRequest(h.version)
-	}
-}
-
 // sumSent returns the fingerprint of what is sent of e.
 func (e *entry) sumSent() fingerprint.Sum {
 	sum := e.content
@@ -220,22 +213,18 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	return float64(same) / float64(total), end, max(min(total, s.raw())-same, 0)
 }
 
-// A keptPrefix is what prefixKept has returned.
-type keptPrefix struct {
-	of      *request
-	version uint64 // 1 more than that of the view
-	kept    float64
-	end     string
-	again   int64
-}
-
-// prefixLocked is prefixKept, computed once after each change.
-func (h *History) prefixLocked() (kept float64, end string, again int64) {
-	if h.prefix.of != h.request || h.prefix.version != h.version+1 {
-		h.prefix = keptPrefix{of: h.request, version: h.version + 1}
-		h.prefix.kept, h.prefix.end, h.prefix.again = h.prefixKept()
+// isLost reports whether more than least raw tokens of the last request have to be read again,
+// and whether that is to be logged. It notes that it is.
+func (s *state) isLost(again, least int64, end string) bool {
+	if again <= least || s.request == nil {
+		return false
 	}
-	return h.prefix.kept, h.prefix.end, h.prefix.again
+	told := s.request.told
+	if !told.isNew(end) {
+		return false
+	}
+	s.request = s.request.withTold(told)
+	return true
 }
 
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what

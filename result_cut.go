@@ -20,14 +20,14 @@ func cutMarker(bytes int, ref string) string {
 
 // cutMarker returns the text that replaces o in a result that is cut.
 func (o Opaque) cutMarker(ref string) string {
-	return "[" + o.kind() + "]" + cutMarker(len(o.JSON), ref)
+	return "[" + o.label() + "]" + cutMarker(len(o.JSON), ref)
 }
 
 // markerText returns the text that replaces a cleared result.
 func markerText(r *ToolResult, ref string) string {
-	size := textSize(r.Parts)
-	for o := range eachOf[Opaque](r.Parts) {
-		size += len(o.JSON)
+	size := 0
+	for _, p := range r.Parts {
+		size += len(known(p).body())
 	}
 	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, size, refText(ref))
 }
@@ -80,10 +80,9 @@ func (c *counter) texts(parts []Part) (n int64) {
 }
 
 // content returns the tokens of the parts of a result that can be cut: all but media.
-func (c *counter) content(parts []Part) int64 {
-	n := c.texts(parts)
-	for o := range eachOf[Opaque](parts) {
-		n += c.text(o.JSON)
+func (c *counter) content(parts []Part) (n int64) {
+	for _, p := range parts {
+		n += c.text(known(p).body())
 	}
 	return n
 }

@@ -113,11 +113,13 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 func (e *entry) withParts(parts []Part) (Message, error) {
 	m := e.msg
 	var wrong *EditError
-	switch m.Parts = slices.Clone(parts); m.Role {
+	m.Parts = slices.Clone(parts)
+	switch m.Role {
 	case RoleTool:
 		wrong = m.keepResults(e.msg.ToolResults())
 	case RoleAssistant:
-		if wrong = m.keepCalls(e.msg.ToolCalls()); wrong == nil {
+		wrong = m.keepCalls(e.msg.ToolCalls())
+		if wrong == nil {
 			wrong = m.keepSeals(&e.msg)
 		}
 	}
@@ -266,7 +268,8 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	to.setMade(0)
 	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && equalParts(to.msg.Parts, withoutReasoning(from.msg.Parts)))
 	id.weigh(to)
-	if next.read = to.msg; to.msg.Role == RoleTool {
+	next.read = to.msg
+	if to.msg.Role == RoleTool {
 		next.keepRead(from, to, o)
 	}
 	next.readTokens, _ = id.entry(to, &next.read)

@@ -2,7 +2,6 @@ package convo
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"sort"
 )
@@ -101,16 +100,17 @@ func (h *History) Rollback(at *Snapshot) error {
 	if err := h.ownsLocked(at); err != nil {
 		return err
 	}
-	switch id, undone := h.reversedSinceLocked(at); {
+	id, undone := h.reversedSince(at)
+	switch {
 	case id != 0:
 		return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
 	case undone:
 		return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
 	}
-	if !h.editsStayLocked(at) {
-		h.revertLocked(at)
+	if !h.editsStay(at) {
+		h.revertLocked(&at.state)
 	} else if n := firstAfter(h.list, at.last); n < len(h.list) {
-		h.takeBackLocked(n, at.last)
+		h.takeBackLocked(n, at.last, nil)
 	} else {
 		return nil
 	}
@@ -130,25 +130,24 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.recorder.book()
-	switch {
-	case h.endedLocked():
+	if h.endedLocked() {
 		return ErrClosed
-	case l.store == nil || l.name != at.loaded.log || l.key != at.loaded.key:
-		return &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
-	case at.loaded.seq > l.seq:
-		return &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
-	case !l.isOwn(at) || !h.state.sharesEntries(&t.state):
-		return &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 	}
-	s := Snapshot{state: *t.state.keeping(&h.state, &l.saved.view.state)}
-	h.pins = slices.DeleteFunc(slices.Clone(h.pins), func(head ID) bool { _, ok := index(s.list, head); return !ok })
-	h.last = max(h.last, s.last)
-	h.revertLocked(&s)
+	saved, err := h.recorder.savedBeside(at)
+	switch {
+	case err != nil:
+		return err
+	case !h.sharesEntries(&t.state):
+		return errOtherCopy
+	}
+	h.revertLocked(t.state.keeping(&h.state, saved))
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
 }
+
+// errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
+var errOtherCopy = &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 
 // Rewind takes back the newest turns as a whole, pinned or not, and returns how many it
 // took back. It stops before a turn in which an edit has dropped or cleared anything, so
@@ -167,12 +166,11 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if h.endedLocked() {
 		return 0, ErrClosed
 	}
-	queued := h.deliveredForSendLocked()
+	queued := h.usersFrom(h.talk.delivered())
 	taken, n := h.rewindable(turns, len(h.list)-len(queued))
-	if taken == 0 {
-		return 0, nil
+	if taken > 0 {
+		h.rewindLocked(n, h.list[n].id-1, queued)
 	}
-	h.rewindLocked(n, h.list[n].id-1, queued)
 	return taken, nil
 }
 
@@ -204,11 +202,11 @@ func (h *History) rewindTo(id, last ID) error {
 	if err := h.mayRewindLocked(id, last); err != nil {
 		return err
 	}
-	queued := h.deliveredForSendLocked()
+	queued := h.usersFrom(h.talk.delivered())
 	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
 		queued = nil // the caller has named one of them
 	}
-	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) || len(queued) == 0 && (id > last && h.find(id) == nil || h.hasDropped(last)) {
+	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) || len(queued) == 0 && h.hasDropped(last) {
 		h.rewindLocked(n, last, queued)
 	}
 	return nil
@@ -227,7 +225,7 @@ func (h *History) mayRewindLocked(id, last ID) error {
 	}
 	if newest := h.summary.newestCovered(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.book().wayBack(h.opts.NoArchive, id, last))}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.wayBack(id, last, h.opts.NoArchive))}
 	}
 	return nil
 }
@@ -280,29 +278,12 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 		return 0, nil, err
 	}
 	n := len(rest.list)
-	pinned := make(map[string]bool)
-	made := make(map[string]*entry) // by what is signed
-	for _, e := range h.list[n:] {
-		if key := e.msg.Key; key != "" && h.isPinned(e.head) {
-			pinned[key] = true
-		}
-		if e.msg.isSigned() {
-			made[e.msg.seals()] = e
-		}
-	}
-	for isNewest, i := h.answers.known, len(batch)-1; i >= 0; i-- { // the newest may be what a request was answered with
-		batch[i].pin = batch[i].pin || pinned[batch[i].msg.Key]
-		was, known := made[batch[i].msg.seals()]
-		if batch[i].bound = known || id == 0 || !isNewest; known {
-			batch[i].setMadeLike(was)
-		}
-		isNewest = isNewest && !batch[i].msg.isSigned()
-	}
+	h.inherit(batch, n, id == 0)
 	switch {
 	case id == 0:
-		h.revertLocked(&Snapshot{state: state{id: h.id}})
-	case n < len(h.list) || h.find(id) == nil || h.hasDropped(id-1):
-		h.takeBackLocked(n, id-1)
+		h.revertLocked(&state{id: h.id})
+	case n < len(h.list) || h.hasDropped(id-1):
+		h.takeBackLocked(n, id-1, nil)
 	}
 	if len(batch) > 0 {
 		if last, err = h.appendLocked(batch); err != nil {
@@ -313,6 +294,32 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return last, cut, nil
+}
+
+// inherit gives rows the pins and the bonds of list[n:], whose place they take. If they are
+// all that the view has, signed reasoning that is not in the list is not bound.
+func (v *view) inherit(rows []pendingEntry, n int, all bool) {
+	pinned := make(map[string]bool)
+	made := make(map[string]*entry) // by what is signed
+	for _, e := range v.list[n:] {
+		if key := e.msg.Key; key != "" && v.isPinned(e.head) {
+			pinned[key] = true
+		}
+		if e.msg.isSigned() {
+			made[e.msg.seals()] = e
+		}
+	}
+	mayAnswer := v.answers.known && !all // whether a row may be what a request was answered with
+	for i := len(rows) - 1; i >= 0; i-- {
+		row := &rows[i]
+		row.pin = row.pin || pinned[row.msg.Key]
+		was, known := made[row.msg.seals()]
+		row.bound = known || !mayAnswer
+		if known {
+			row.setMadeLike(was)
+		}
+		mayAnswer = mayAnswer && !row.msg.isSigned()
+	}
 }
 
 // withoutLocked returns a History that stands for h without the entry with the ID and every
@@ -370,30 +377,48 @@ func (s *Summary) newestCovered() ID {
 	return s.Covers[len(s.Covers)-1].Last
 }
 
-// rewindLocked takes back list[n:], which are the entries newer than last and end with the
-// messages that the waiting Do has delivered from the queue, and delivers these again.
+// rewindLocked takes back list[n:], which are the entries newer than last. They end with the
+// messages that the waiting Do has delivered from the queue, which are delivered again.
 func (h *History) rewindLocked(n int, last ID, queued []*queued) {
-	h.takeBackLocked(n, last)
-	h.queue = append(queued, h.queue...)
+	h.takeBackLocked(n, last, queued)
 	h.updateChargeLocked()
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
-		next := *h.talk.sending
-		next.first = h.list[len(h.list)-k].id
-		h.talk.sending = &next
+		h.talk.redelivered(h.list[len(h.list)-k].id)
 	}
 }
 
-// deliveredForSendLocked returns the messages that the waiting Do delivered from the
-// queue, if they are at the end of the view, or nil if anything follows them.
-func (h *History) deliveredForSendLocked() (list []*queued) {
-	if h.talk.sending == nil || h.talk.sending.first == 0 {
+// takeBackLocked takes back list[n:], which are the entries newer than last, and puts again
+// at the front of the queue.
+func (h *History) takeBackLocked(n int, last ID, again []*queued) {
+	h.rewind(n, last, again)
+	h.wentBackLocked(h.summary, last)
+}
+
+// revertLocked makes the entries and the summary exactly those of another view.
+func (h *History) revertLocked(to *state) {
+	was := h.summary
+	h.revert(to)
+	h.wentBackLocked(was, to.last)
+}
+
+// wentBackLocked tells the other parts that entries newer than last were taken back, or an
+// edit was undone. The summary was was.
+func (h *History) wentBackLocked(was *placedSummary, last ID) {
+	h.recorder.wentBack(last, was, h.summary)
+	h.spills.keep(&h.state)
+}
+
+// usersFrom returns the messages from the one with the ID to the end of the list, as they
+// were in the queue. It returns nil if not all of them are user messages, or the ID is 0.
+func (s *state) usersFrom(first ID) (list []*queued) {
+	if first == 0 {
 		return nil
 	}
-	for _, e := range h.list[firstAfter(h.list, h.talk.sending.first-1):] {
+	for _, e := range s.list[firstAfter(s.list, first-1):] {
 		if e.msg.Role != RoleUser {
 			return nil
 		}
-		list = append(list, &queued{msg: e.msg, tokens: e.tokens, pin: h.isPinned(e.id)})
+		list = append(list, &queued{msg: e.msg, tokens: e.tokens, pin: s.isPinned(e.id)})
 	}
 	return list
 }
@@ -436,46 +461,46 @@ func (s *state) rewinds(i int) (calls int) {
 	return calls
 }
 
-// reversedSinceLocked returns the oldest entry that at shows and that a rollback has
+// reversedSince returns the oldest entry that at shows and that a rollback has
 // since taken back, or 0 if there is none. It also reports whether at shows an edit that
 // has since been undone.
-func (h *History) reversedSinceLocked(at *Snapshot) (takenBack ID, undone bool) {
-	for _, r := range h.takenBack {
+func (v *view) reversedSince(at *Snapshot) (takenBack ID, undone bool) {
+	for _, r := range v.takenBack {
 		for n := firstAfter(at.list, r.First-1); n < len(at.list) && at.list[n].id <= r.Last && takenBack == 0; n++ {
-			if h.find(at.list[n].id) == nil {
+			if v.find(at.list[n].id) == nil {
 				takenBack = at.list[n].id
 			}
 		}
 	}
-	return takenBack, h.undidSinceLocked(at.version, at.lastEdit())
+	return takenBack, v.undidSince(at.version, at.lastEdit())
 }
 
-// undidSinceLocked reports whether an edit has been undone since a version of the view,
+// undidSince reports whether an edit has been undone since a version of the view,
 // whose newest edit had made the version edit.
-func (h *History) undidSinceLocked(version, edit uint64) bool {
-	first := sort.Search(len(h.reversals), func(i int) bool { return h.reversals[i].version > version })
-	return first < len(h.reversals) && h.reversals[first].edit <= edit
+func (v *view) undidSince(version, edit uint64) bool {
+	first := sort.Search(len(v.reversals), func(i int) bool { return v.reversals[i].version > version })
+	return first < len(v.reversals) && v.reversals[first].edit <= edit
 }
 
-// bindsLocked reports whether an answer to a view that was sent may be bound. If an edit in
+// binds reports whether an answer to a view that was sent may be bound. If an edit in
 // the view has been undone, reasoning that the edit took out may stand before the answer
 // again, and the answer was made without it.
-func (h *History) bindsLocked(sent sentView) bool {
-	return !sent.open && !h.undidSinceLocked(sent.version, sent.edit)
+func (v *view) binds(sent sentView) bool {
+	return !sent.open && !v.undidSince(sent.version, sent.edit)
 }
 
-// undidLocked records that the current version has undone the edits that made the version
-// edit or a later one. Both figures ascend in h.reversals, since this implies the older
+// undid records that the current version has undone the edits that made the version
+// edit or a later one. Both figures ascend in v.reversals, since this implies the older
 // reversals of newer edits.
-func (h *History) undidLocked(edit uint64) {
-	n := len(h.reversals)
-	for n > 0 && h.reversals[n-1].edit >= edit {
+func (v *view) undid(edit uint64) {
+	n := len(v.reversals)
+	for n > 0 && v.reversals[n-1].edit >= edit {
 		n--
 	}
-	h.reversals = append(h.reversals[:n], reversal{h.version, edit})
-	if len(h.reversals) > maxReversals {
-		h.reversals[1].edit = h.reversals[0].edit
-		h.reversals = slices.Delete(h.reversals, 0, 1)
+	v.reversals = append(v.reversals[:n], reversal{v.version, edit})
+	if len(v.reversals) > maxReversals {
+		v.reversals[1].edit = v.reversals[0].edit
+		v.reversals = slices.Delete(v.reversals, 0, 1)
 	}
 }
 
@@ -484,102 +509,90 @@ func (h *History) undidLocked(edit uint64) {
 // ErrStale unnecessarily.
 const maxReversals = 1000
 
-// editsStayLocked reports whether the edits applied since at stay in place in a
+// editsStay reports whether the edits applied since at stay in place in a
 // rollback to it. No edit that at shows has been undone.
 //
 // Edits only remove and change entries. So every entry of the view with an ID up to
 // at.last is also in at: if at.last is 5 and the view has entry 3, at also has it.
 // Comparing IDs with at.last is therefore enough.
-func (h *History) editsStayLocked(at *Snapshot) bool {
-	since := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].version > at.version })
+func (v *view) editsStay(at *Snapshot) bool {
+	since := sort.Search(len(v.edits), func(i int) bool { return v.edits[i].version > at.version })
 	switch {
-	case since == len(h.edits):
+	case since == len(v.edits):
 		return true
-	case h.edits[since].newest > at.last:
+	case v.edits[since].newest > at.last:
 		return false
 	case len(at.list) == 0:
 		return true
 	}
-	return h.holdsLocked(at.floor().unpinned())
+	return v.holds(at.floor().unpinned())
 }
 
-// recordEditLocked records the edit that has just made the current version. newest
+// recordEdit records the edit that has just made the current version. newest
 // is the newest entry that it dropped or changed.
-func (h *History) recordEditLocked(newest ID) {
-	n := sort.Search(len(h.edits), func(i int) bool { return h.edits[i].newest <= newest })
-	h.edits = append(slices.Clip(h.edits[:n]), editMark{h.version, newest})
+func (v *view) recordEdit(newest ID) {
+	n := sort.Search(len(v.edits), func(i int) bool { return v.edits[i].newest <= newest })
+	v.edits = append(slices.Clip(v.edits[:n]), editMark{v.version, newest})
 }
 
-// holdsLocked reports whether all of these entries are in the view, unchanged.
-func (h *History) holdsLocked(entries []*entry) bool {
+// holds reports whether all of these entries are in the view, unchanged.
+func (s *state) holds(entries []*entry) bool {
 	for _, e := range entries {
-		if i, ok := index(h.list, e.id); !ok || h.list[i] != e {
+		if i, ok := index(s.list, e.id); !ok || s.list[i] != e {
 			return false
 		}
 	}
 	return true
 }
 
-// takeBackLocked takes back list[n:], which are the entries newer than last.
-func (h *History) takeBackLocked(n int, last ID) {
-	if h.known().cal != nil {
-		raw, pinned := h.rawShared(h.list[n:], h.known().cal.at.list.newerThan(last))
-		h.measured, h.pinMeasured = h.measured-raw, h.pinMeasured-pinned
+// rewind takes back list[n:], which are the entries newer than last, and puts again at
+// the front of the queue.
+func (v *view) rewind(n int, last ID, again []*queued) {
+	if cal := v.known().cal; cal != nil {
+		raw, pinned := v.rawShared(v.list[n:], cal.at.list.newerThan(last))
+		v.measured, v.pinMeasured = v.measured-raw, v.pinMeasured-pinned
 	}
-	seen := n < h.seen
-	h.cutTail(n, seen)
-	if seen {
-		h.seen = 0
+	shared := n < v.seen
+	v.cutTail(n, shared)
+	if shared {
+		v.seen = 0
 	}
-	h.finishRollbackLocked(last, noVersion)
+	v.queue = append(again, v.queue...)
+	v.newVersion()
+	v.pins = slices.Clip(v.pins[:sort.Search(len(v.pins), func(i int) bool { return v.pins[i] > last })])
+	v.tookBack(last)
+	v.cameBack(v.list)
+	v.calls = callsOf(v.list)
+	v.releaseViews(last)
 }
 
-// revertLocked makes the entries and the summary exactly those of the snapshot.
-// Every entry of the view with an ID up to at.last is also in at (see
-// editsStayLocked), so the pins of these entries stay valid.
-func (h *History) revertLocked(at *Snapshot) {
-	h.touched = at.touched
-	h.putBackSummaryLocked(at.summary)
-	before := h.request
-	h.replace(h.sys, slices.Clone(at.list), at.originals, at.listRaw, at.turns, max(at.touched, newestTurn(at.list)))
-	if h.request != before {
-		h.request = h.request.back()
+// revert makes the entries and the summary exactly those of an earlier view. Every entry of
+// v with an ID up to to.last is also there (see editsStay), or to was loaded.
+func (v *view) revert(to *state) {
+	v.touched = to.touched
+	before := v.request
+	v.replace(v.sys, slices.Clone(to.list), to.originals, max(to.touched, newestTurn(to.list)))
+	if v.request != before {
+		v.request = v.request.back()
 	}
-	h.seen = 0
-	h.releaseViewsLocked(0)
-	h.appended, h.left = at.appended, at.left
-	h.edits = at.edits
-	h.compactor.lastFocus = ""
-	h.finishRollbackLocked(at.last, at.lastEdit()+1) // the first version that an undone edit may have made
-	h.sumPins()
-	h.rewritten = h.version
-	h.sumMeasured(true)
+	v.summary, v.appended, v.left, v.edits = to.summary, to.appended, to.left, to.edits
+	v.pins = slices.DeleteFunc(slices.Clone(v.pins), func(head ID) bool { _, ok := index(v.list, head); return !ok })
+	v.last = max(v.last, to.last)
+	v.tookBack(to.last)
+	v.finishUndo(to.lastEdit() + 1) // the first version that an undone edit may have made
 }
 
-// putBackSummaryLocked makes s, which an edit has replaced, the summary again.
-func (h *History) putBackSummaryLocked(s *placedSummary) {
-	if s != h.summary {
-		h.recorder.unsummarised(s)
-		h.summary = s
-	}
-}
-
-// finishRollbackLocked updates everything else that depends on the entries, after those
-// newer than last were taken back. The edits that made the version edit or a later one
-// were undone.
-func (h *History) finishRollbackLocked(last ID, edit uint64) {
-	h.newVersionLocked()
-	h.recorder.tookBack(last)
-	n := sort.Search(len(h.pins), func(i int) bool { return h.pins[i] > last })
-	h.pins = h.pins[:n:n]
-	h.setSpilledLocked(maps.Clone(h.spills.spilled))
-	h.releaseViewsLocked(last)
-	h.calls = callsOf(h.list)
-	h.tookBack(last)
-	h.cameBack(h.list)
-	if edit != noVersion {
-		h.undidLocked(edit)
-	}
+// finishUndo gives v a new version, in which the edits that made the version edit or a later
+// one were undone.
+func (v *view) finishUndo(edit uint64) {
+	v.newVersion()
+	v.undid(edit)
+	v.cameBack(v.list)
+	v.calls = callsOf(v.list)
+	v.seen, v.rewritten, v.lastFocus = 0, v.version, ""
+	v.sumPins()
+	v.sumMeasured(true)
+	v.releaseViews(0)
 }
 
 // firstAfter returns the index of the first entry with an ID above last. The list
@@ -623,7 +636,7 @@ func (s *state) keeping(others ...*state) *state {
 		return list
 	}
 	sys, list := pick(s.sys), pick(s.list)
-	next.replace(sys, list, originals, rawOf(list), s.turns, s.turn)
+	next.replace(sys, list, originals, s.turn)
 	for _, other := range others {
 		if own := other.summary; own != nil && s.summary != nil && own.sum.sameAs(&s.summary.sum) {
 			next.summary = own

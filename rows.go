@@ -6,10 +6,8 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +15,6 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A rowList stands for the entries of a view that the application has rows of.
@@ -34,10 +31,9 @@ type rowList struct {
 	cleared []Range            // of entries with all their results cleared
 	changes []rowChange        // of other results
 
-	frame                             frame
-	sysSeen, toolsSeen, ephemeralSeen bool      // whether the calibration in force was measured with the frame's
-	sent                              *sentView // what the next answer is for; nil: the view
-	lastAppend                        time.Time
+	measuredFrame           // what the calibration in force was measured with
+	sent          *sentView // what the next answer is for; nil: the view
+	lastAppend    time.Time
 }
 
 // A rowRun is a run of rows whose entries have consecutive IDs.
@@ -62,81 +58,6 @@ func (r *rowList) end() string {
 
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
-
-// Sum returns a fingerprint of what the model reads of m, the same in every process: of its
-// role and author, its texts without white space at their ends, its calls with their arguments
-// as JSON values, its results without the IDs of their calls, its media by their bytes, and
-// its opaque blocks. Reasoning is left out, as are the key and other fields that no model
-// sees. [Resume] compares rows by it.
-func (m Message) Sum() uint64 {
-	sum := fingerprint.Sum(0).String(string(m.Role))
-	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(text.Valid(m.Author))
-	}
-	return uint64(sumOf(sum, m.Parts))
-}
-
-func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
-	var said strings.Builder // texts that follow one another
-	end := func() {
-		if t := strings.TrimSpace(said.String()); t != "" {
-			sum = sum.Uint64(1).String(text.Valid(t))
-		}
-		said.Reset()
-	}
-	for _, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			said.WriteString(string(p))
-			continue
-		case Reasoning:
-			continue
-		}
-		end()
-		switch p := p.(type) {
-		case ToolCall:
-			sum = sum.Uint64(2).String(text.Valid(p.Name)).String(sameJSON(cmp.Or(p.Arguments, "{}")))
-		case ToolResult:
-			kind := uint64(3)
-			if p.IsError {
-				kind = 4
-			}
-			if sum = sum.Uint64(kind); p.Cleared {
-				sum = sum.Uint64(8)
-			} else {
-				sum = sumOf(sum, p.Parts)
-			}
-			sum = sum.Uint64(5)
-		case Media:
-			sum = sum.Uint64(6).String(cmp.Or(p.Data, p.URL))
-		case Opaque:
-			sum = sum.Uint64(7).String(p.Format).String(sameJSON(p.JSON))
-		}
-	}
-	end()
-	return sum
-}
-
-// sameJSON returns one text for all texts of a JSON value, and another text as it is.
-func sameJSON(s string) string {
-	if s == "{}" {
-		return s
-	}
-	d := json.NewDecoder(strings.NewReader(s))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return text.Valid(s)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return text.Valid(s)
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return text.Valid(s)
-	}
-	return string(data)
-}
 
 // rowSums computes what rows are compared by: what the model reads of each entry, and which
 // calls its results answer.
@@ -271,7 +192,7 @@ type rowChange struct {
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
 // *RowError.
 func newRowList(s *Snapshot) (*rowList, []*entry, error) {
-	r := &rowList{frame: s.frame()}
+	r := &rowList{measuredFrame: measuredFrame{frame: s.frame()}}
 	var others []*entry
 	keys := make(map[string]bool)
 	var heads []ID                         // of the exchanges that the runs begin in

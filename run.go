@@ -491,7 +491,7 @@ func (h *History) runTool(ctx context.Context, tool *Handler, call ToolCall, res
 // resultOf returns the result of a call for what its tool has returned.
 func resultOf(call ToolCall, parts []Part, err error) Message {
 	r := ToolResult{CallID: call.ID, Name: call.Name, Parts: parts, IsError: err != nil}
-	if _, reason := checkResult(nil, r, false); reason != "" {
+	if _, reason := r.check(false); reason != "" {
 		return ResultError(call, fmt.Errorf("the tool returned what no result can hold: %s", reason))
 	}
 	if err != nil {

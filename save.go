@@ -39,21 +39,37 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		h.recorder.adopt(newLogbook(s, key), keepsake{})
 		return h, nil
 	}
-	l, saved, err := r.open(ctx, s, opts)
+	p, err := r.start(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	h := l.h
+	h, err := newHistory(opts, p.view.id)
+	if err != nil {
+		return nil, err
+	}
+	h.takeOver(p)
+	l, saved, err := r.load(&h.setup, &h.view, p)
+	if err != nil {
+		return nil, err
+	}
 	h.recorder.adopt(newLogbook(s, key).asRead(r, saved, h.last), keepsake{})
+	if err := h.finishLoad(l); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// finishLoad does what is left to do for a History that was loaded.
+func (h *History) finishLoad(l *loader) error {
 	h.setFailedLocked() // whoever made the request is gone
 	if l.isUnfinished() {
-		if err := l.settle(); err != nil {
-			return nil, err
+		if err := h.settleLoad(l); err != nil {
+			return err
 		}
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
-	return h, nil
+	h.warnOfMeter()
+	return nil
 }
 
 // Load returns the state saved in s under a key, as of the record with that Seq, or as of
@@ -79,7 +95,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
-	p.view.setting = p.limits.setting(int64(p.limits.Tools))
+	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
 	return p.view, nil
 }
 
@@ -202,95 +218,48 @@ func (r *reading) damageIn(key string, err error) error {
 	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
 }
 
-// open returns a loader with a History of the state read, before Options.OnLoad takes
-// effect, and a picture of the part of it that is in the log.
-func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *picture, error) {
-	p, err := r.picture(false) // fill counts, with the tokenizer of opts
+// start returns a picture of the state read, for load.
+func (r *reading) start(ctx context.Context, s Store) (*picture, error) {
+	p, err := r.picture(false) // load counts, with the tokenizer of the Options
 	if err != nil {
-		return nil, nil, r.damage(ctx, s, err)
+		return nil, r.damage(ctx, s, err)
 	}
-	h, err := newHistory(opts, p.view.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	l := &loader{h: h, from: p.view, own: h.opts.Repair == nil}
-	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
-	err = l.fill()
+	return p, nil
+}
+
+// load fills an empty view with the state read, before Options.OnLoad takes effect. p is
+// what start has returned. saved is a picture of what is in the log, with the entries of
+// the view unless Repair has changed any.
+func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *picture, err error) {
+	l = &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
+	recounted, err := l.read(r, p)
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
 		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
 	}
-	if err == nil && l.mended { // then p has the stored state
-		p, err = r.picture(true)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case l.mended:
+		if p, err = r.picture(true); err != nil {
+			return nil, nil, err
+		}
+	default:
+		p.view = &Snapshot{state: to.clipped()}
+		to.seen, p.rewritten = len(to.list), to.rewritten
 	}
-	p.view.queue = l.queued // the same messages as in h
-	if r.counted, err = l.counts(); err != nil {
-		return nil, nil, err
-	}
-	r.mended = l.mended
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	recounted := h.resumeLocked(p, r)
-	if !l.mended {
-		p = h.pictureLocked()
-	}
-	p.counted, p.named, p.recounted = r.state.counted, r.state.named, recounted
+	p.view.queue = l.queued // the same messages as in the view
+	p.recounted = recounted
 	return l, p, nil
 }
 
-// resumeLocked adopts everything in a picture but the entries. It reports whether the
-// calibrations had to be converted.
-func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
+// takeOver adopts the figures of a picture that are not of the view.
+func (h *History) takeOver(p *picture) {
 	if p.chosen {
-		h.setLimitsLocked(p.limits)
+		h.setLimitsLocked(p.limits, p.toolsSet)
 	}
-	h.appendedEver, h.meter.heard = p.ever, p.heard
-	if !p.edited.IsZero() {
-		h.lastEdit = p.edited.UnixNano()
-	}
-	h.compactor.breaker, h.meter.toolsSet = p.breaker, p.toolsSet
-	if h.compactor.breaker.failures > 0 {
-		h.compactor.breaker.cause = errEarlier
-	}
-	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
-		h.lastAppend = h.list[n-1].at
-	}
-	h.newVersionLocked()
-	h.rewritten = h.version // the measured view is only known in part
-	recounted = h.adoptKnowledgeLocked(p.view.known().model, r)
-	h.adoptBoundLocked(p.named)
-	return recounted
-}
-
-// errEarlier is the cause of the failures of a breaker when a History is opened.
-var errEarlier = errors.New("convo: a failure before the History was opened")
-
-// adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
-// found.
-func (h *History) adoptBoundLocked(b bound) {
-	if b.limit > 0 && b.of == clampInt(h.meter.limits.most()) {
-		h.meter.named = b.limit
-		h.updateMarksLocked()
-	}
-}
-
-// adoptKnowledgeLocked adopts the model and the calibrations in the records. It reports
-// whether the calibrations had to be converted.
-func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
-	if model != h.known().model {
-		h.meter.named = 0
-	}
-	h.knowledge = &knowledge{model: model}
-	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
-	k.cap = overheadCap(h.meter.limits)
-	h.knowledge = k
-	h.meter.prior = h.opts.prior(model).arithmetic()
-	h.updateMarksLocked()
-	h.measured, h.pinMeasured = 0, 0
-	h.sumMeasured(true)
-	return recounted
+	h.meter.adoptNamed(p.named)
+	h.compactor.adopt(p.breaker)
 }
 
 // asRead returns b as it is once the log was read. p is the content of the log, and loaded

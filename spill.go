@@ -7,6 +7,30 @@ import (
 	"maps"
 )
 
+// A spillKey names a tool result in an entry.
+type spillKey struct {
+	in     *entry
+	callID string
+}
+
+// keep drops the references for entries that are not in the view. A nil view has none.
+func (s *spills) keep(view *state) {
+	if view == nil {
+		s.spilled = nil
+		return
+	}
+	own := maps.Clone(s.spilled)
+	maps.DeleteFunc(own, func(key spillKey, _ string) bool { return !view.holds([]*entry{key.in}) })
+	s.spilled = own
+}
+
+// reloaded keeps what is known of the entries of a view after a Reload. more is how many more
+// tokens were ever appended.
+func (s *spills) reloaded(more int64, view *state) {
+	s.spillBreaker.appended += more
+	s.keep(view)
+}
+
 // A spiller calls Options.Spill for the results that one edit clears. After
 // maxSpillFailures failures it stops calling.
 //
@@ -123,5 +147,6 @@ func (s *spiller) close() {
 		return
 	}
 	maps.Copy(s.added, s.h.spills.spilled)
-	s.h.setSpilledLocked(s.added)
+	s.h.spills.spilled = s.added
+	s.h.spills.keep(&s.h.state)
 }

@@ -455,8 +455,8 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 }
 
 // replace replaces all entries: after an edit, for a rollback, or when the system entries
-// change. listRaw, turns, turn and originals belong to the new list.
-func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64, turns, turn int) {
+// change. turn and originals belong to the new list.
+func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	if len(list) != len(s.list) || len(list) > 0 && &list[0] != &s.list[0] {
 		s.media, s.wide, s.huge, s.fold = 0, 0, 0, 0
 		for _, e := range list {
@@ -465,6 +465,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64
 			s.fold = s.fold.Add(e.content)
 		}
 		s.request, s.asked = s.request.moved(s.list, list), s.asked.moved(s.list, list)
+		s.list, s.listRaw, s.turns = list, rawOf(list), countTurns(list)
 	}
 	s.sysFold = 0
 	for _, e := range sys {
@@ -472,7 +473,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, listRaw int64
 		s.sysFold = s.sysFold.Add(e.content)
 	}
 	s.sys, s.sysRaw = sys, rawOf(sys)
-	s.list, s.listRaw, s.turns, s.turn = list, listRaw, turns, turn
+	s.turn = turn
 	s.originals, s.originalRaw = withOriginals(originals, s.keep)
 }
 
@@ -506,7 +507,7 @@ const fewMedia = 14
 
 // load puts entries into an empty state and computes their figures.
 func (s *state) load(sys, list []*entry, originals []*original, turn int) {
-	s.replace(sys, list, originals, rawOf(list), countTurns(list), turn)
+	s.replace(sys, list, originals, turn)
 	s.sumPins()
 }
 

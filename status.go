@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, marks, b := h.estimateLocked(), h.meter.marks, h.recorder.book()
+	e, limits, marks, b := h.estimate(), h.meter.limits(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
@@ -81,13 +81,13 @@ func (h *History) statusLocked() Status {
 		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
-		Window:       h.meter.limits.Window,
+		Window:       limits.Window,
 		AwaitsAnswer: h.calls.openCalls() == 0 && (h.awaitsAnswer() || h.isPaused()),
-		Assumed:      h.meter.limits.Assumed,
-		Limit:        orZero(marks.limit, h.meter.limits.Window),
-		High:         orZero(marks.high, clampInt(h.meter.limits.most())),
-		Low:          orZero(marks.low, clampInt(h.meter.limits.most())),
-		Soft:         orZero(marks.soft, clampInt(h.meter.limits.most())),
+		Assumed:      limits.Assumed,
+		Limit:        orZero(marks.limit, limits.Window),
+		High:         orZero(marks.high, clampInt(limits.most())),
+		Low:          orZero(marks.low, clampInt(limits.most())),
+		Soft:         orZero(marks.soft, clampInt(limits.most())),
 		MinFree:      clampInt(marks.minFree),
 		Decisions:    h.version - h.plain + h.requeued,
 		Originals:    clampInt(h.originalRaw),

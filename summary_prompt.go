@@ -352,42 +352,7 @@ func renderMessage(m *Message, body string, continued bool) string {
 func renderParts(m *Message) string {
 	var b strings.Builder
 	for _, p := range m.Parts {
-		renderPart(&b, p)
+		known(p).render(&b)
 	}
 	return b.String()
-}
-
-// renderPart writes one part for renderParts.
-func renderPart(b *strings.Builder, p Part) {
-	switch p := p.(type) {
-	case Text:
-		b.WriteString(escapeTags(string(p)) + "\n")
-	case Reasoning:
-		if p.Text != "" {
-			b.WriteString("<reasoning>" + escapeTags(p.Text) + "</reasoning>\n")
-		}
-	case ToolCall:
-		b.WriteString("<call tool=" + quote(p.Name) + ">" + escapeTags(p.Arguments) + "</call>\n")
-	case ToolResult:
-		b.WriteString("<result tool=" + quote(p.Name))
-		if p.IsError {
-			b.WriteString(` error="true"`)
-		}
-		b.WriteByte('>')
-		for i, part := range p.Parts {
-			if t, ok := part.(Text); ok {
-				b.WriteString(escapeTags(string(t)))
-				if i < len(p.Parts)-1 {
-					b.WriteByte('\n')
-				}
-			} else if _, nested := part.(ToolResult); !nested {
-				renderPart(b, part)
-			}
-		}
-		b.WriteString("</result>\n")
-	case Media:
-		b.WriteString("<media type=" + quote(p.kind()) + " source=" + quote(p.place()) + "/>\n")
-	case Opaque:
-		b.WriteString("<block format=" + quote(p.Format) + ">" + escapeTags(p.JSON) + "</block>\n")
-	}
 }

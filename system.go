@@ -3,6 +3,8 @@ package convo
 import (
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // SetSystem replaces all system entries with the given system messages, which get new
@@ -34,7 +36,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
 		return err
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	now := time.Now().UnixNano()
 	sys := make([]*entry, len(batch))
 	for i, a := range batch {
@@ -45,13 +47,11 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.known().cal != nil {
 		h.measured -= h.sysShared(h.known().cal.at)
 	}
-	var gone []departed
 	for _, e := range h.sys {
-		gone = append(gone, departed{was: e})
+		h.recorder.left(nil, departed{was: e})
 	}
-	h.recorder.add(extra{gone: gone})
-	h.replace(sys, h.list, h.originals, h.listRaw, h.turns, h.turn)
-	h.seenAgainLocked()
+	h.replace(sys, h.list, h.originals, h.turn)
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }
@@ -99,12 +99,12 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
-	h.newVersionLocked()
+	h.newVersion()
 	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
 		h.measured -= h.eph.tokens()
 	}
 	h.eph = eph
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 }
 
@@ -142,7 +142,7 @@ func (h *History) takeBack(r *Report) (err error) {
 		next := h.state
 		next.eph = joinEphemeral(back, own)
 		next.sumMeasured(true)
-		if need, most := h.scaleOfLocked(&next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
+		if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
@@ -151,9 +151,9 @@ func (h *History) takeBack(r *Report) (err error) {
 	if isNewest {
 		h.compactor.compacted = h.version // these messages alone make no compaction due
 	}
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	if h.request != nil {
-		r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	}
 	return nil
 }
@@ -186,16 +186,40 @@ func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
 	return eph, nil
 }
 
-// newEntriesOf is newEntries for messages that must all have one role. reason is the text
-// of the error for another role.
-func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
-	if h.ident == nil {
-		return nil, ErrClosed
+// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
+// load restores it, and package wire sends none of their signed reasoning to any model. It is
+// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
+// It returns how many entries were bound.
+func (h *History) Release() (released int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	released = h.bonds()
+	if !h.endedLocked() && h.released < h.last {
+		h.release(h.last)
 	}
-	for i, m := range msgs {
-		if m.Role != role {
-			return nil, &MessageError{Index: i, Role: m.Role, Part: -1, Reason: reason}
-		}
+	return released
+}
+
+// SetMeta replaces the title of the conversation and the data that the application keeps
+// with it, such as the id of its user; empty strings remove them. Both are saved,
+// restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]
+// returns them. Rollback, Rewind and Undo do not change them.
+//
+// For a title above 256 bytes or data above 64 KiB, SetMeta returns a [*ValueError] and
+// changes neither. Invalid UTF-8 is first replaced by U+FFFD.
+func (h *History) SetMeta(title, data string) error {
+	next := meta{text.Valid(title), text.Valid(data)}
+	if err := next.check(); err != nil {
+		return err
 	}
-	return h.newEntries(nil, msgs)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case next == h.meta:
+		return nil
+	}
+	h.setMeta(next)
+	return nil
 }

@@ -97,7 +97,7 @@ func maskParts(key string, parts []Part) ([]Part, bool) {
 		if r, ok := p.(Reasoning); ok && own != nil && !r.isPlain() {
 			p, own[i] = Reasoning{Text: r.Text}, Reasoning{Text: r.Text} // it was made after other text
 		}
-		if q, differs := maskPart(key, p); differs {
+		if q, differs := known(p).mask(key); differs {
 			if own == nil {
 				own = slices.Clone(parts)
 			}
@@ -109,38 +109,6 @@ func maskParts(key string, parts []Part) ([]Part, bool) {
 	}
 	return own, true
 }
-
-// maskPart is maskParts for one part.
-func maskPart(key string, p Part) (_ Part, differs bool) {
-	switch q := p.(type) {
-	case Text:
-		if s := maskText(key, string(q)); s != string(q) {
-			return Text(s), true
-		}
-	case Reasoning:
-		if !q.isPlain() {
-			return p, false
-		}
-		if s := maskText(key, q.Text); s != q.Text {
-			q.Text = s
-			return q, true
-		}
-	case ToolResult:
-		if q.Parts, differs = maskParts(key, q.Parts); differs {
-			return q, true
-		}
-	case Media: // a format without media writes its type and address as text
-		mime, url := maskKey(key, q.MIME), maskKey(key, q.URL)
-		if mime != q.MIME || url != q.URL {
-			q.MIME, q.URL = mime, url
-			return q, true
-		}
-	}
-	return p, false
-}
-
-// isPlain reports whether r has nothing by which its provider could recognise it.
-func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
 
 // A keyFinder finds the letters of a key in a text, in order, with only hidden characters
 // between them. Letters that look like those of the key also match.

@@ -18,3 +18,19 @@ type sending struct {
 	view   sentView
 	cancel context.CancelCauseFunc
 }
+
+// delivered returns the first message that the waiting Do has delivered from the queue, or 0
+// if there is none.
+func (t *talk) delivered() ID {
+	if t.sending == nil {
+		return 0
+	}
+	return t.sending.first
+}
+
+// redelivered notes that what the waiting Do has delivered from the queue begins with that ID.
+func (t *talk) redelivered(first ID) {
+	next := *t.sending
+	next.first = first
+	t.sending = &next
+}

@@ -275,7 +275,6 @@ func (c *counter) name() string {
 // each copy makes programs larger.
 //
 //go:noinline
-//go:noinline
 func (c *counter) text(s string) int64 {
 	if s == "" {
 		return 0
@@ -286,37 +285,9 @@ func (c *counter) text(s string) int64 {
 func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
 
 // parts returns the tokens of parts.
-func (c *counter) parts(parts []Part) int64 {
-	var n int64
+func (c *counter) parts(parts []Part) (n int64) {
 	for _, p := range parts {
-		switch p := p.(type) {
-		case Text:
-			n += c.text(string(p))
-		case Reasoning:
-			if c.over.Reasoning != ReplayNone {
-				n += c.text(p.Text) + c.text(p.Signature) + c.text(p.Encrypted)
-			}
-		case ToolCall:
-			n += int64(c.over.Call) + c.text(p.ID) + c.text(p.Name) + c.text(p.Arguments)
-		case ToolResult:
-			n += c.result(&p)
-		case Media:
-			n += clampTokens(c.over.Media(p))
-		case Opaque:
-			n += c.text(p.JSON)
-		}
-	}
-	return n
-}
-
-// result returns the tokens of a result. It does not count a result inside the result:
-// only an unchecked message can hold one, to any depth.
-func (c *counter) result(r *ToolResult) int64 {
-	n := int64(c.over.Result) + c.text(r.CallID) + c.text(r.Name)
-	for _, p := range r.Parts {
-		if _, nested := p.(ToolResult); !nested {
-			n += c.parts([]Part{p})
-		}
+		n += known(p).tokens(c)
 	}
 	return n
 }

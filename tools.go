@@ -50,7 +50,7 @@ func (t *Tool) check() error {
 		}
 		return nil
 	}
-	if _, reason := checkOpaque(t.Opaque); reason != "" {
+	if _, reason := t.Opaque.check(false); reason != "" {
 		return &ValueError{Name: "Tool.Opaque", Value: abbreviate(t.Opaque.JSON), Want: "a format and valid JSON; this is an " + reason}
 	}
 	return nil
@@ -82,10 +82,10 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	if h.tools.sameAs(next) {
 		return nil
 	}
-	h.newVersionLocked()
+	h.newVersion()
 	h.tools = next
 	h.sumMeasured(true)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }

@@ -17,41 +17,51 @@ import "slices"
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.undoLocked(r.left, true)
+}
+
+// undoLocked reverts the edit recorded in d. If hold is true, no compaction starts on its own
+// for a while.
+func (h *History) undoLocked(d *departure, hold bool) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	d := r.left
-	if d == nil || d.was.id != h.id || d.was.version+1 != h.state.lastEdit() {
+	was := h.summary
+	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.putBackLocked(d)
-	h.unbindLocked(d)
-	if s := d.was.summary; !h.tookBackSince(d, s.newestCovered()) {
-		h.putBackSummaryLocked(s)
-	}
-	h.edits, h.touched = d.was.edits, d.was.touched
-	h.appended = min(h.appended+d.was.appended, maxTotal)
-	h.newVersionLocked()
-	h.undidLocked(d.was.version + 1)
-	h.cameBack(h.list)
-	h.compactor.heldSince, h.compactor.heldAt = h.version, h.appendedEver
-	h.calls = callsOf(h.list)
-	h.compactor.lastFocus = ""
-	h.sumPins()
-	h.rewritten = h.version
-	h.sumMeasured(true)
-	h.releaseViewsLocked(0)
+	h.wentBackLocked(was, h.last)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
 }
 
-// unbindLocked ends the bonds that the Undo of d has broken: providers refuse an answer after
+// undo reverts the edit recorded in d. It reports false and changes nothing if that is not the
+// newest edit in the view. If hold is true, isHeld reports true for a while.
+func (v *view) undo(d *departure, hold bool) bool {
+	if d == nil || d.was.id != v.id || d.was.version+1 != v.state.lastEdit() {
+		return false
+	}
+	v.putBack(d)
+	v.unbind(d)
+	if s := d.was.summary; !v.tookBackSince(d, s.newestCovered()) {
+		v.summary = s
+	}
+	v.edits, v.touched = d.was.edits, d.was.touched
+	v.appended = min(v.appended+d.was.appended, maxTotal)
+	v.finishUndo(d.was.version + 1)
+	if hold {
+		v.heldSince, v.heldAt = v.version, v.appendedEver
+	}
+	return true
+}
+
+// unbind ends the bonds that the Undo of d has broken: providers refuse an answer after
 // reasoning that was taken out when it was made. If the edit has taken out nothing else, such
 // answers stay bound, and the reasoning that came back does not. Otherwise they were made of
 // another view, and their bonds end for good, since a later edit may restore that view.
-func (h *History) unbindLocked(d *departure) {
-	cleared, only := make(map[ID]bool), d.was.summary == h.summary
+func (v *view) unbind(d *departure) {
+	cleared, only := make(map[ID]bool), d.was.summary == v.summary
 	for _, back := range d.gone {
 		if back.now != nil && back.now.marks.has(bare) && !back.was.marks.has(bare) {
 			cleared[back.was.id] = true
@@ -59,10 +69,11 @@ func (h *History) unbindLocked(d *departure) {
 			only = false
 		}
 	}
-	list, made := slices.Clone(h.list), false
+	list, made := slices.Clone(v.list), false
 	for i, e := range list {
 		if len(cleared) > 0 && e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version {
-			if made = true; !only {
+			made = true
+			if !only {
 				list[i] = e.unmade()
 			}
 		}
@@ -75,7 +86,7 @@ func (h *History) unbindLocked(d *departure) {
 			list[i] = e.unmade()
 		}
 	}
-	h.replace(h.sys, list, h.originals, h.listRaw, h.turns, h.turn)
+	v.replace(v.sys, list, v.originals, v.turn)
 }
 
 // tookBackSince reports whether a rollback has taken back the entry with the ID since the edit
@@ -84,42 +95,27 @@ func (s *state) tookBackSince(d *departure, id ID) bool {
 	return s.takenBackUpTo(id) >= max(d.was.last, 1)
 }
 
-// putBackLocked restores the entries recorded in d to their positions, except exchanges of
-// which a rollback has since taken back an entry.
-func (h *History) putBackLocked(d *departure) {
+// putBack restores the entries recorded in d to their positions, except exchanges of which a
+// rollback has since taken back an entry.
+func (v *view) putBack(d *departure) {
 	gone := make(map[ID]bool) // heads
-	for _, back := range d.gone {
-		gone[back.was.head] = gone[back.was.head] || h.tookBackSince(d, back.was.id)
+	for _, b := range d.gone {
+		gone[b.was.head] = gone[b.was.head] || v.tookBackSince(d, b.was.id)
 	}
-	list := make([]*entry, 0, len(h.list)+len(d.gone))
-	originals := make([]*original, 0, len(h.originals)+len(d.gone))
-	add := func(e *entry, o *original) {
-		list = append(list, e)
-		if o != nil {
-			originals = append(originals, o)
-		}
-	}
-	rest, kept := h.list, h.originals
-	for _, back := range d.gone {
-		for len(rest) > 0 && rest[0].id < back.was.id {
-			add(rest[0], nil)
-			rest = rest[1:]
-		}
-		for len(kept) > 0 && kept[0].id < back.was.id {
-			originals, kept = append(originals, kept[0]), kept[1:]
-		}
-		switch {
-		case back.now == nil && !gone[back.was.head]:
-			add(back.was, back.original)
-		case len(rest) > 0 && rest[0] == back.now:
-			add(back.was, back.original)
-			rest = rest[1:]
-			if len(kept) > 0 && kept[0].id == back.was.id {
-				kept = kept[1:]
+	var back []*entry
+	var originals []*original // of back
+	for _, b := range d.gone {
+		i, in := index(v.list, b.was.id)
+		if in && v.list[i] == b.now || b.now == nil && !gone[b.was.head] {
+			back = append(back, b.was)
+			if b.original != nil {
+				originals = append(originals, b.original)
 			}
 		}
 	}
-	list, originals = append(list, rest...), append(originals, kept...)
+	kept := slices.DeleteFunc(slices.Clone(v.originals), func(o *original) bool { _, in := index(back, o.id); return in })
+	originals = merged(kept, originals, func(o *original) ID { return o.id })
+	list := merged(v.list, back, func(e *entry) ID { return e.id })
 	for i, e := range list { // an entry after a restored call is in a turn with calls
 		if i > 0 && list[i-1].tools && list[i-1].turn == e.turn && !e.tools {
 			own := *e
@@ -127,13 +123,30 @@ func (h *History) putBackLocked(d *departure) {
 			list[i] = &own
 		}
 	}
-	h.replace(h.sys, list, originals, rawOf(list), countTurns(list), max(d.was.touched, newestTurn(list)))
-	h.seen = 0
+	v.replace(v.sys, list, originals, max(d.was.touched, newestTurn(list)))
 }
 
-// isHeldLocked reports whether compactions must not start on their own, because an edit
-// was undone and fewer than MinFree tokens were appended since. It matters only while the
+// merged merges two ascending lists. If both have an ID, it takes the element of b.
+func merged[T any](a, b []T, id func(T) ID) []T {
+	all := make([]T, 0, len(a)+len(b))
+	for _, x := range b {
+		for len(a) > 0 && id(a[0]) < id(x) {
+			all, a = append(all, a[0]), a[1:]
+		}
+		if len(a) > 0 && id(a[0]) == id(x) {
+			a = a[1:]
+		}
+		all = append(all, x)
+	}
+	return append(all, a...)
+}
+
+// isHeldLocked is isHeld for the next request.
+func (h *History) isHeldLocked() bool { return h.isHeld(h.meter.marks().minFree) }
+
+// isHeld reports whether compactions must not start on their own, because an edit was undone
+// and fewer than minFree tokens were appended since. It matters only while the
 // request fits.
-func (h *History) isHeldLocked() bool {
-	return h.compactor.heldSince != 0 && h.scaleLocked().Part(h.appendedEver-h.compactor.heldAt) < max(h.meter.marks.minFree, 1)
+func (v *view) isHeld(minFree int64) bool {
+	return v.heldSince != 0 && v.scale().Part(v.appendedEver-v.heldAt) < max(minFree, 1)
 }

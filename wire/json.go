@@ -21,23 +21,6 @@ import (
 // begin starts a JSON object, with room for values of size bytes.
 func begin(size int) []byte { return append(make([]byte, 0, size+64), '{') }
 
-// sizeOf estimates how many bytes the parts take in JSON.
-func sizeOf(parts []convo.Part) (n int) {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case convo.Text:
-			n += quotedLen(string(p)) + 32
-		case convo.ToolCall:
-			n += len(p.ID) + len(p.Name) + quotedLen(p.Arguments) + 96
-		case convo.Media:
-			n += len(p.Data) + 96
-		case convo.Reasoning:
-			n += quotedLen(p.Text) + len(p.Signature) + len(p.Encrypted) + 96
-		}
-	}
-	return n
-}
-
 // quotedLen estimates the length of s as a JSON string, by the escapes in its beginning.
 func quotedLen(s string) int {
 	const sample = 256 // bytes
@@ -65,10 +48,9 @@ func appendRawField(b []byte, key, value string) []byte {
 // are not an object. The model reads it.
 const invalidArguments = "invalid_arguments"
 
-// object returns the arguments of a call as a JSON object, since all providers
-// want one: unchanged if they are an object, {} if they are blank, and any other
-// text as the value of the field invalidArguments. [decoder.arguments] restores
-// the text.
+// object returns the arguments of a call as a JSON object, since all providers want one.
+// An object is unchanged, blank arguments become {}, and any other text becomes the value
+// of the field invalidArguments. [decoder.arguments] restores the text.
 func object(arguments string) string {
 	if isBlank(arguments) {
 		return "{}"

@@ -31,16 +31,16 @@ import (
 //	container
 //	reference to a tool
 //
-// Media and blocks are lost if a short text replaces them. The type of media is lost if
-// they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
-// keeps as a signature, does not count by itself. The id of a call is lost if the call is
-// sent with another id, because the provider would refuse the first or an earlier call
-// has it; an ID that convo made does not count. A cache mark is lost if the format has
-// none, if its message has no place for it, or if it is dropped by the rules of
-// CacheMark. A reference to a tool is lost if the request does not have the tool: a text names
-// it instead. The container of an answer is lost where the parameters name another, which is
-// in Sent. A mark that moves or gets another lifetime is not lost. The citations of a
-// text are one part, and count as a block if none of them is sent.
+// Media and blocks are lost if a short text replaces them. The type of media is lost if they
+// are sent as plain text. The id of the item after reasoning, which OpenAIResponses keeps as a
+// signature, does not count by itself. The id of a call is lost if the call is sent with
+// another id, because the provider would refuse the first or an earlier call has it. An ID
+// that convo made does not count. A cache mark is lost if the format has none, if its message
+// has no place for it, or if it is dropped by the rules of CacheMark. A reference to a tool is
+// lost if the request does not have the tool: a text names it instead. The container of an
+// answer is lost where the parameters name another, which is in Sent. A mark that moves or
+// gets another lifetime is not lost. The citations of a text are one part, and count as a
+// block if none of them is sent.
 //
 // Content that has another form in the request is not lost: arguments that are not an
 // object, an error that is stated in the text of a result, texts that are joined. Text of
@@ -155,21 +155,6 @@ func (l *losses) reasoning(at place, r, sent convo.Reasoning) {
 	}
 }
 
-// unsaid records that a part is lost if only its text, or a text that replaces it, is
-// sent.
-func (l *losses) unsaid(at place, inside int, part convo.Part) {
-	switch part.(type) {
-	case convo.Media:
-		l.tell(at, inside, lostMedia, "")
-	case convo.Opaque:
-		if _, mark := isMark(part); mark {
-			l.tell(at, inside, lostCacheMark, "")
-		} else {
-			l.tell(at, inside, lostBlock, "")
-		}
-	}
-}
-
 // citations returns the citations in a list that are sent with a text, or nil, and whether
 // none is left out. It records what is lost of the part at a place.
 func (l *losses) citations(at place, list json.RawMessage, text string) (sent json.RawMessage, all bool) {
@@ -180,13 +165,6 @@ func (l *losses) citations(at place, list json.RawMessage, text string) (sent js
 		l.tell(at, whole, lostSource, "")
 	}
 	return sent, all
-}
-
-// unjoined records what joinTexts leaves out.
-func (l *losses) unjoined(parts []convo.Part, places []place) {
-	for i, p := range parts {
-		l.unsaid(places[i], whole, p)
-	}
 }
 
 // back removes all but the first n losses, and the messages from a number on.

@@ -16,10 +16,11 @@ import (
 type Patcher interface {
 	Format
 
-	// Patch returns was with the content of now. was holds one or more adjacent messages of a
-	// request (items of Responses, contents of Gemini), and now holds the messages that Decode
-	// returns for them, after changes: results that were cleared or cut, other texts or
-	// arguments, a text in place of media, and parts or messages that are missing.
+	// Patch returns was with the content of now. Here was holds one or more adjacent messages
+	// of a request (items of Responses, contents of Gemini). And now holds the messages that
+	// Decode returns for them, after changes. Changes are results that were cleared or cut,
+	// other texts or arguments, a text in place of media, and parts or messages that are
+	// missing.
 	//
 	// A block whose parts did not change keeps its bytes, and so does all of a message but its
 	// changed blocks. In a changed block only the value that changed is replaced: the text, the
@@ -28,12 +29,12 @@ type Patcher interface {
 	// its blocks. A block keeps its cache mark, also if now has none.
 	//
 	// Decode of what Patch returns says what now says, without blank texts that was does not have.
-	// Some changes need others: reasoning is removed with all that follows it in an answer, a call
+	// Some changes need others. Reasoning is removed with all that follows it in an answer. A call
 	// of Gemini that loses its signature gets that of Encode, and an item of Responses loses its id
 	// with the reasoning that led to it. Results are matched with those of was by CallID, or by
 	// their order if a CallID is empty, and stay in the order of was. Names, authors and Meta are
-	// those of was. Patch does not join messages: if others are missing, two of one role may
-	// follow each other.
+	// those of was. Patch does not join messages: if others are missing, two of one role may follow
+	// each other.
 	//
 	// The error is a *DecodeError if was cannot be decoded. was is not changed; what Patch returns
 	// may share its bytes.
@@ -113,7 +114,7 @@ func (f *patchForm) patch(was []json.RawMessage, now []convo.Message) ([]json.Ra
 		return nil, err
 	}
 	units := unitsOf(now)
-	if slices.EqualFunc(units, unitsOf(t.Messages), func(a, b patchUnit) bool { return f.same(&a, &b) }) {
+	if f.sameUnits(units, unitsOf(t.Messages)) {
 		return slices.Clone(was), nil
 	}
 	p := &patcher{patchForm: f}
@@ -211,54 +212,40 @@ func (f *patchForm) same(a, b *patchUnit) bool {
 }
 
 func (f *patchForm) samePart(a, b convo.Part) bool {
-	switch a := a.(type) {
-	case convo.Reasoning:
-		b, ok := b.(convo.Reasoning)
-		return ok && sameText(a.Text, b.Text) && a.Encrypted == b.Encrypted && (f.leads || a.Signature == b.Signature)
-	case convo.ToolCall:
-		b, ok := b.(convo.ToolCall)
-		return ok && sameID(a.ID, b.ID, a.Minted || b.Minted) && a.Name == b.Name && sameText(a.Arguments, b.Arguments)
-	case convo.ToolResult:
-		b, ok := b.(convo.ToolResult)
-		return ok && sameID(a.CallID, b.CallID, false) && a.IsError == b.IsError && slices.EqualFunc(appendUnits(nil, "", a.Parts), appendUnits(nil, "", b.Parts), func(a, b patchUnit) bool { return f.same(&a, &b) })
-	case convo.Text:
-		b, ok := b.(convo.Text)
-		return ok && sameText(string(a), string(b))
+	kind := kindOfPart(a)
+	if kind.same == nil || kind != kindOfPart(b) {
+		return a == b
 	}
-	return a == b
+	return kind.same(f, a, b)
+}
+
+// sameUnits reports whether two lists of units say the same.
+func (f *patchForm) sameUnits(a, b []patchUnit) bool {
+	return slices.EqualFunc(a, b, func(a, b patchUnit) bool { return f.same(&a, &b) })
 }
 
 // sameText reports whether two texts are equal in a History, which replaces invalid UTF-8.
 func sameText(a, b string) bool { return a == b || text.Valid(a) == text.Valid(b) }
 
-func sameID(a, b string, minted bool) bool { return a == b || a == "" || b == "" || minted }
+// sameID reports whether two calls, or two results, may have the same ID.
+func sameID(a, b convo.Part) bool {
+	x, made := kindOfPart(a).id(a)
+	y, minted := kindOfPart(b).id(b)
+	return x == y || x == "" || y == "" || made || minted
+}
 
 // likeness returns how well a unit fits in the place of another, or 0 if it does not.
 func (f *patchForm) likeness(a, b *patchUnit) int {
-	if a.role != b.role {
-		return 0
-	}
-	if f.same(a, b) {
-		return 8
-	}
+	kind := kindOfPart(a.part)
 	_, isText := b.part.(convo.Text)
-	switch x := a.part.(type) {
-	case convo.ToolCall:
-		if y, ok := b.part.(convo.ToolCall); ok && sameID(x.ID, y.ID, x.Minted || y.Minted) {
-			return sureLikeness
-		}
-	case convo.ToolResult:
-		if y, ok := b.part.(convo.ToolResult); ok && sameID(x.CallID, y.CallID, false) {
-			return sureLikeness
-		}
-	case convo.Text:
-		if isText {
-			return 3
-		}
-	case convo.Media, convo.Opaque:
-		if isText && !a.fixed {
-			return 2
-		}
+	switch {
+	case a.role != b.role:
+	case f.same(a, b):
+		return 8
+	case kind.id != nil && kind == kindOfPart(b.part) && sameID(a.part, b.part):
+		return sureLikeness
+	case isText && (!a.fixed || kind == &kinds.text):
+		return kind.likeText
 	}
 	return 0
 }
@@ -420,7 +407,7 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 		return -1, 0, 0
 	}
 	for k := range units {
-		if match[k] >= 0 || isBlankUnit(&units[k]) {
+		if match[k] >= 0 || isBlankPart(units[k].part) {
 			continue
 		}
 		near := func(step int) (unit int) {
@@ -460,23 +447,17 @@ func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (al
 			}
 			list = at
 		}
-		switch units[k].part.(type) {
-		case convo.Text, convo.Media, convo.Opaque:
-			l := msgs[msg][list]
-			if l.extra == nil {
-				l.extra = map[int][]patchUnit{}
-			}
-			l.extra[block] = append(l.extra[block], units[k])
-		default:
+		if kindOfPart(units[k].part).likeText == 0 {
 			alone[msg-before] = append(alone[msg-before], units[k])
+			continue
 		}
+		l := msgs[msg][list]
+		if l.extra == nil {
+			l.extra = map[int][]patchUnit{}
+		}
+		l.extra[block] = append(l.extra[block], units[k])
 	}
 	return alone
-}
-
-func isBlankUnit(u *patchUnit) bool {
-	text, ok := u.part.(convo.Text)
-	return ok && isBlank(string(text))
 }
 
 // message returns what becomes of a message: mostly one, or nothing.
@@ -604,7 +585,7 @@ func (p *patcher) pieces(l *patchList, encodes bool) (pieces []patchPiece, same,
 			same = false
 		case kept:
 			pieces, gone = append(pieces, patchPiece{raw: b.raw, at: i}), false
-		case len(left) == 0, len(left) == 1 && isBlankUnit(&left[0]):
+		case len(left) == 0, len(left) == 1 && isBlankPart(left[0].part):
 			same, gone = false, true
 		default:
 			same, gone = false, false

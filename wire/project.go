@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
@@ -293,7 +292,8 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var results []convo.Message
 	open, last, before, size := false, from, -1, 0
 	for i, m := range s.MessagesFrom(from, p.named) {
-		size += bytesOf(m.Parts)
+		held, _ := measure(m.Parts)
+		size += held
 		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
@@ -338,33 +338,9 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	meter.Encoded.Add(int64(size))
 }
 
-// bytesOf returns the length of what the parts hold.
-func bytesOf(parts []convo.Part) (n int) {
-	for _, p := range parts {
-		switch p := p.(type) {
-		case convo.Text:
-			n += len(p)
-		case convo.ToolCall:
-			n += len(p.Arguments)
-		case convo.ToolResult:
-			n += bytesOf(p.Parts)
-		case convo.Media:
-			n += len(p.Data)
-		case convo.Reasoning:
-			n += len(p.Text) + len(p.Signature) + len(p.Encrypted)
-		case convo.Opaque:
-			n += len(p.JSON)
-		}
-	}
-	return n
-}
-
 // isBlankMessage reports whether a message holds only blank texts, or nothing.
 func isBlankMessage(m *convo.Message) bool {
-	return !slices.ContainsFunc(m.Parts, func(p convo.Part) bool {
-		t, ok := p.(convo.Text)
-		return !ok || !isBlank(string(t))
-	})
+	return !slices.ContainsFunc(m.Parts, func(p convo.Part) bool { return !isBlankPart(p) })
 }
 
 // isSystemAt reports whether the entry with an index is a system message.
@@ -561,52 +537,23 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 		return
 	}
 	t.parts = make([]convo.Part, 0, len(parts))
-	calls := false
-	cites := false // the previous part is a text that is sent, and not a tag
-	seal := p.sealOf(t, parts)
+	k := keeping{projector: p, message: t, parts: parts, seal: p.sealOf(t, parts)}
 	for i, part := range parts {
-		keep, isText, lost := true, false, ""
-		switch part := part.(type) {
-		case convo.Text:
-			keep = !isBlank(string(part))
-			isText = keep && i >= int(t.tag)
-		case convo.Media:
-		case convo.Reasoning:
-			if keep = t.thinks && seal.allows(i); !keep {
-				p.lost.reasoning(t.placeOfAll(i), part, convo.Reasoning{})
-			}
-		case convo.ToolCall:
-			keep = false
-			if t.role == convo.RoleAssistant {
-				calls = true
-			} else {
-				lost = lostPart
-			}
-		case convo.Opaque:
-			if _, mark := isMark(part); mark {
-				keep = p.marks && !calls && len(t.parts) > 0
-				if !keep && !(p.marks && calls) {
-					lost = lostCacheMark
-				}
-				break
-			}
-			keep = p.isBlock(part, t.role) && (cites || !isAttachment(part))
-			if !keep && !p.saysCustom(part, parts[i+1:]) {
-				lost = lostBlock
-			}
-		default:
-			keep, lost = false, lostPart
+		keep, lost := false, lostPart
+		if f := kindOfPart(part).keep; f != nil {
+			keep, lost = f(&k, i, part)
 		}
 		if lost != "" {
 			p.lost.tell(t.placeOfAll(i), whole, lost, "")
 		}
-		cites = isText
-		seal.read(part, keep)
+		_, isText := part.(convo.Text)
+		k.cites = keep && isText && i >= int(t.tag)
+		k.seal.read(part, keep)
 		if keep {
 			t.move(i, part)
 		}
 	}
-	if !calls {
+	if !k.calls {
 		return
 	}
 	after := false // a call
@@ -742,29 +689,14 @@ func (p *projector) keepResult(r *result) {
 	parts := p.native(r.Parts, 0, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
 	r.Parts = make([]convo.Part, 0, len(parts))
 	for i, part := range parts {
-		keep, lost := true, ""
-		switch part := part.(type) {
-		case convo.Text:
-			keep = !isBlank(string(part))
-		case convo.Media:
-		case convo.Opaque:
-			if _, mark := isMark(part); mark {
-				if keep = p.marks; !keep {
-					lost = lostCacheMark
-				}
-				break
-			}
-			keep = p.isBlock(part, convo.RoleTool)
-			if !keep && !isObjectMark(part) {
-				lost = lostBlock
-			}
-		default:
-			keep, lost = false, lostPart
-		}
-		if lost != "" {
-			p.lost.tell(r.at, i, lost, "")
+		keep, lost := false, lostPart
+		if f := kindOfPart(part).keepInResult; f != nil {
+			keep, lost = f(&p.profile, part)
 		}
 		if !keep {
+			if lost != "" {
+				p.lost.tell(r.at, i, lost, "")
+			}
 			continue
 		}
 		if r.kept == nil && i != len(r.Parts) {
@@ -826,21 +758,6 @@ func merged(group []message) message {
 // marker returns a message with a text that is not part of the conversation.
 func marker(role convo.Role, text string) *message {
 	return &message{role: role, parts: []convo.Part{convo.Text(text)}, tag: 1}
-}
-
-// joinTexts joins the texts of parts. Media are replaced by a short text, and
-// other parts are left out.
-func joinTexts(parts []convo.Part, sep string) string {
-	var texts []string
-	for _, p := range parts {
-		switch p := p.(type) {
-		case convo.Text:
-			texts = append(texts, string(p))
-		case convo.Media:
-			texts = append(texts, mediaText(p))
-		}
-	}
-	return strings.Join(texts, sep)
 }
 
 // mediaText returns the text that replaces media that a format cannot send.

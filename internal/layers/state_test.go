@@ -18,15 +18,15 @@ var stateWriters = []string{"append", "cutTail", "replace", "load", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
-	"History.commitLocked":   "puts the view in place that an edit has made",
+	"view.commit":            "puts the view in place that an edit has made",
 	"Snapshot.UnmarshalJSON": "fills a snapshot that was read",
 }
 
 // entryMakers may write the fields of entries, because they make them: no view has these
 // entries yet. The text of each states where the entries go.
 var entryMakers = map[string]string{
-	"History.newEntries":          "to appendLocked, SetSystem and SetEphemeral",
-	"History.identify":            "to appendLocked",
+	"setup.newEntries":            "to appendLocked, SetSystem and SetEphemeral",
+	"setup.identify":              "to appendLocked",
 	"History.joinLocked":          "to appendLocked",
 	"joining.admit":               "to joinLocked",
 	"joining.place":               "to joinLocked",
@@ -36,7 +36,7 @@ var entryMakers = map[string]string{
 	"entry.setContent":            "to append, replace and bindLocked, before a view has it",
 	"entry.setTools":              "to Count, place and replace, as copies",
 	"entry.setNote":               "to place, newEphemeral and newSnapshot",
-	"History.answerOpen":          "to append",
+	"setup.answerOpen":            "to append",
 	"History.SetSystem":           "to replace",
 	"calls.pairByID":              "to append, or to the list of a loader",
 	"calls.take":                  "to append, or to the list of a loader",
@@ -45,7 +45,7 @@ var entryMakers = map[string]string{
 	"identity.forgotten":          "to cleared",
 	"entry.replaced":              "to cleared, forgotten and useCuts",
 	"attempt.useCuts":             "to replace, as the copies of entries with results cut",
-	"History.cutResults":          "to newEntries",
+	"setup.cutResults":            "to newEntries",
 	"setTurns":                    "to load, as the list of NewSnapshot or of a loader",
 	"loader.place":                "to load, as copies",
 	"merger.appendExchangeLocked": "to append again, as copies",

@@ -1,0 +1,490 @@
+package convo
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
+)
+
+// This file has what differs between kinds of parts: for each type the methods of Part, and
+// a row in kinds. To add a kind, add both, a case in known, and its
+// fields to partFields.
+
+// A kind is what all parts of one type have in common.
+type kind struct {
+	name     string // in JSON
+	inResult bool   // whether a tool result may hold it
+	roles    []Role // of the messages that may hold it
+	misplace string // why a message of another role may not
+	read     func(partFields) Part
+}
+
+var (
+	textKind = &kind{
+		name: "text", inResult: true,
+		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "text in a tool message must be inside a ToolResult",
+		read: func(f partFields) Part { return Text(f.text) },
+	}
+	reasoningKind = &kind{
+		name:  "reasoning",
+		roles: []Role{RoleAssistant}, misplace: "reasoning belongs in an assistant message; leave it out",
+		read: func(f partFields) Part {
+			return Reasoning{ID: f.id, Text: f.text, Signature: f.signature, Encrypted: f.encrypted}
+		},
+	}
+	callKind = &kind{
+		name:  "tool_call",
+		roles: []Role{RoleAssistant}, misplace: "a tool call belongs in an assistant message",
+		read: func(f partFields) Part {
+			return ToolCall{ID: f.id, Name: f.name, Arguments: f.arguments, Minted: f.minted}
+		},
+	}
+	resultKind = &kind{
+		name:  "tool_result",
+		roles: []Role{RoleTool}, misplace: "a tool result belongs in a tool message; make it with Result",
+		read: func(f partFields) Part {
+			return ToolResult{CallID: f.callID, Name: f.name, Parts: f.parts, IsError: f.isError, Cleared: f.cleared}
+		},
+	}
+	mediaKind = &kind{
+		name: "media", inResult: true,
+		roles: []Role{RoleUser, RoleAssistant}, misplace: "media belongs in a user or assistant message or in a ToolResult",
+		read: func(f partFields) Part { return Media{MIME: f.mime, Data: f.data, URL: f.url} },
+	}
+	opaqueKind = &kind{
+		name: "opaque", inResult: true,
+		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "an opaque block in a tool message must be inside a ToolResult",
+		read: func(f partFields) Part { return Opaque{Format: f.format, JSON: f.block} },
+	}
+)
+
+// kinds are all kinds.
+var kinds = [...]*kind{textKind, callKind, resultKind, reasoningKind, mediaKind, opaqueKind}
+
+func (t Text) kind() *kind { return textKind }
+
+func (t Text) check(bool) (_ Part, reason string) {
+	if utf8.ValidString(string(t)) {
+		return nil, ""
+	}
+	return Text(text.Valid(string(t))), ""
+}
+
+func (t Text) tokens(c *counter) int64               { return c.text(string(t)) }
+func (t Text) sum(s fingerprint.Sum) fingerprint.Sum { return s.Uint64(1).String(string(t)) }
+func (t Text) rowSum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(1).String(text.Valid(string(t)))
+}
+func (t Text) jsonSize() int             { return len(t) + len(t)/16 }
+func (t Text) print(bool) string         { return abbreviate(string(t)) }
+func (t Text) printSize() string         { return "text " + grouped(len(t)) }
+func (t Text) render(b *strings.Builder) { b.WriteString(escapeTags(string(t)) + "\n") }
+func (t Text) body() string              { return string(t) }
+func (t Text) appendJSON(dst []byte) ([]byte, error) {
+	return strictjson.AppendString(strictjson.Key(dst, "text"), string(t)), nil
+}
+
+func (t Text) mask(key string) (_ Part, differs bool) {
+	if s := maskText(key, string(t)); s != string(t) {
+		return Text(s), true
+	}
+	return nil, false
+}
+
+// Format prints the text, and with %+v and %#v only its beginning.
+func (t Text) Format(f fmt.State, verb rune) {
+	s := string(t)
+	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
+		s = abbreviate(s)
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), s)
+}
+
+func (r Reasoning) kind() *kind { return reasoningKind }
+
+func (r Reasoning) check(bool) (_ Part, reason string) {
+	was := r
+	r.ID, r.Text = text.Valid(r.ID), text.Valid(r.Text)
+	r.Signature, r.Encrypted = text.Valid(r.Signature), text.Valid(r.Encrypted)
+	if r == was {
+		return nil, ""
+	}
+	return r, ""
+}
+
+func (r Reasoning) tokens(c *counter) int64 {
+	if c.over.Reasoning == ReplayNone {
+		return 0
+	}
+	return c.text(r.Text) + c.text(r.Signature) + c.text(r.Encrypted)
+}
+
+// Reasoning is in neither fingerprint: an answer does not depend on a signature before it.
+func (r Reasoning) sum(s fingerprint.Sum) fingerprint.Sum    { return s }
+func (r Reasoning) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
+
+func (r Reasoning) jsonSize() int {
+	return 64 + len(r.ID) + len(r.Text) + len(r.Text)/16 + len(r.Signature) + len(r.Encrypted)
+}
+
+func (r Reasoning) appendJSON(dst []byte) ([]byte, error) {
+	dst = strictjson.Text(dst, "id", r.ID)
+	dst = strictjson.Text(dst, "text", r.Text)
+	dst = strictjson.Text(dst, "signature", r.Signature)
+	return strictjson.Text(dst, "encrypted", r.Encrypted), nil
+}
+
+// Format prints the beginning of the text; %+v adds the ID.
+func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r Reasoning) print(ids bool) string {
+	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
+}
+
+func (r Reasoning) printSize() string {
+	return "reasoning " + grouped(len(r.Text)+len(r.Signature)+len(r.Encrypted))
+}
+
+// mask changes no reasoning that its provider can recognise.
+func (r Reasoning) mask(key string) (_ Part, differs bool) {
+	if !r.isPlain() {
+		return nil, false
+	}
+	s := maskText(key, r.Text)
+	return Reasoning{Text: s}, s != r.Text
+}
+
+func (r Reasoning) render(b *strings.Builder) {
+	if r.Text != "" {
+		b.WriteString("<reasoning>" + escapeTags(r.Text) + "</reasoning>\n")
+	}
+}
+
+func (r Reasoning) body() string { return "" }
+
+// isPlain reports whether r has nothing by which its provider could recognise it.
+func (r Reasoning) isPlain() bool { return r.ID == "" && r.Signature == "" && r.Encrypted == "" }
+
+func (c ToolCall) kind() *kind { return callKind }
+
+func (c ToolCall) check(bool) (_ Part, reason string) {
+	was := c
+	c.ID, c.Name, c.Arguments = text.Valid(c.ID), text.Valid(c.Name), text.Valid(c.Arguments)
+	if c.Name == "" {
+		return nil, "tool call without a name; set ToolCall.Name"
+	}
+	if c.ID == "" {
+		c.ID, c.Minted = NewCallID(), true
+	}
+	if c == was {
+		return nil, ""
+	}
+	return c, ""
+}
+
+func (c ToolCall) tokens(n *counter) int64 {
+	return int64(n.over.Call) + n.text(c.ID) + n.text(c.Name) + n.text(c.Arguments)
+}
+
+func (c ToolCall) sum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(2).String(c.ID).String(c.Name).String(c.Arguments)
+}
+
+func (c ToolCall) rowSum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(2).String(text.Valid(c.Name)).String(sameJSON(cmp.Or(c.Arguments, "{}")))
+}
+
+func (c ToolCall) jsonSize() int {
+	return 64 + len(c.ID) + len(c.Name) + len(c.Arguments) + len(c.Arguments)/8
+}
+
+func (c ToolCall) appendJSON(dst []byte) ([]byte, error) {
+	dst = strictjson.Text(dst, "id", c.ID)
+	dst = strictjson.Text(dst, "name", c.Name)
+	dst = strictjson.Text(dst, "arguments", c.Arguments)
+	return strictjson.Bool(dst, "minted", c.Minted), nil
+}
+
+// Format prints the tool and the beginning of the arguments; %+v adds the ID.
+func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+
+func (c ToolCall) print(ids bool) string {
+	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
+}
+
+func (c ToolCall) printSize() string {
+	return fmt.Sprintf("call %s %s", abbreviate(c.Name), grouped(len(c.Arguments)))
+}
+
+// mask changes no arguments, because the model must get them as it wrote them.
+func (c ToolCall) mask(string) (_ Part, differs bool) { return nil, false }
+
+func (c ToolCall) render(b *strings.Builder) {
+	b.WriteString("<call tool=" + quote(c.Name) + ">" + escapeTags(c.Arguments) + "</call>\n")
+}
+
+func (c ToolCall) body() string { return "" }
+
+func (r ToolResult) kind() *kind { return resultKind }
+
+func (r ToolResult) check(deep bool) (_ Part, reason string) {
+	callID, name, parts := text.Valid(r.CallID), text.Valid(r.Name), r.Parts
+	if !deep {
+		parts = slices.Concat(parts) // nil if there are none
+	}
+	for i, p := range parts {
+		if k := known(p).kind(); k == nil || !k.inResult {
+			return nil, fmt.Sprintf("%T inside a tool result, which may hold only Text, Media and Opaque", p)
+		}
+		q, reason := p.check(deep)
+		if reason != "" {
+			return nil, reason
+		}
+		if q != nil {
+			parts[i] = q
+		}
+	}
+	if deep && callID == r.CallID && name == r.Name {
+		return nil, ""
+	}
+	r.CallID, r.Name, r.Parts = callID, name, parts
+	return r, ""
+}
+
+func (r ToolResult) tokens(c *counter) int64 {
+	return int64(c.over.Result) + c.text(r.CallID) + c.text(r.Name) + c.parts(r.flat())
+}
+
+func (r ToolResult) sum(s fingerprint.Sum) fingerprint.Sum {
+	return contentOf(s.Uint64(r.sumKind()).String(r.CallID).String(r.Name), r.Parts).Uint64(5)
+}
+
+func (r ToolResult) rowSum(s fingerprint.Sum) fingerprint.Sum {
+	s = s.Uint64(r.sumKind())
+	if r.Cleared {
+		return s.Uint64(8).Uint64(5)
+	}
+	return sumOf(s, r.Parts).Uint64(5)
+}
+
+// sumKind returns what begins a fingerprint of r.
+func (r ToolResult) sumKind() uint64 {
+	if r.IsError {
+		return 4
+	}
+	return 3
+}
+
+// jsonSize counts only the texts of the parts, since an unchecked result may hold itself.
+func (r ToolResult) jsonSize() int {
+	texts := textSize(r.Parts)
+	return 64 + len(r.CallID) + len(r.Name) + texts + texts/16 + 32*len(r.Parts)
+}
+
+func (r ToolResult) appendJSON(dst []byte) ([]byte, error) {
+	dst = strictjson.Text(dst, "call_id", r.CallID)
+	dst = strictjson.Text(dst, "name", r.Name)
+	dst = strictjson.Bool(dst, "is_error", r.IsError)
+	dst = strictjson.Bool(dst, "cleared", r.Cleared)
+	return appendParts(dst, r.Parts, true)
+}
+
+// Format prints the tool and the beginning of each part; %+v adds the ID.
+func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+
+func (r ToolResult) print(ids bool) string {
+	kind := "result"
+	if r.IsError {
+		kind = "error"
+	}
+	return fmt.Sprintf("%s of %s%s(%s)", kind, abbreviate(r.Name), printID(r.CallID, ids), printParts(r.flat(), ids))
+}
+
+func (r ToolResult) printSize() string {
+	return fmt.Sprintf("result of %s %s", abbreviate(r.Name), grouped(textSize(r.Parts)))
+}
+
+func (r ToolResult) mask(key string) (_ Part, differs bool) {
+	r.Parts, differs = maskParts(key, r.Parts)
+	if !differs {
+		return nil, false
+	}
+	return r, true
+}
+
+func (r ToolResult) render(b *strings.Builder) {
+	b.WriteString("<result tool=" + quote(r.Name))
+	if r.IsError {
+		b.WriteString(` error="true"`)
+	}
+	b.WriteByte('>')
+	parts := r.flat()
+	for i, p := range parts {
+		if t, ok := p.(Text); ok && i == len(parts)-1 {
+			b.WriteString(escapeTags(string(t)))
+		} else {
+			known(p).render(b)
+		}
+	}
+	b.WriteString("</result>\n")
+}
+
+func (r ToolResult) body() string { return "" }
+
+// flat returns the parts of r without results, which only an unchecked result has: it may
+// hold itself.
+func (r ToolResult) flat() []Part {
+	if !slices.ContainsFunc(r.Parts, isA[ToolResult]) {
+		return r.Parts
+	}
+	return slices.DeleteFunc(slices.Clone(r.Parts), isA[ToolResult])
+}
+
+func (m Media) kind() *kind { return mediaKind }
+
+func (m Media) check(bool) (_ Part, reason string) {
+	was := m
+	m.MIME, m.URL = text.Valid(m.MIME), text.Valid(m.URL)
+	switch {
+	case m.Data == "" && m.URL == "":
+		return nil, "media with neither Data nor URL; set one of them"
+	case m.Data != "" && m.MIME == "":
+		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
+	case !isBase64(m.Data):
+		return nil, "media Data is not standard base64 with padding; see NewMedia"
+	case m == was:
+		return nil, ""
+	}
+	return m, ""
+}
+
+func (m Media) tokens(c *counter) int64 { return clampTokens(c.over.Media(m)) }
+
+func (m Media) sum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(6).String(m.MIME).String(m.Data).String(m.URL)
+}
+
+func (m Media) rowSum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(6).String(cmp.Or(m.Data, m.URL))
+}
+
+func (m Media) jsonSize() int { return 32 + len(m.MIME) + len(m.Data) + len(m.URL) }
+
+func (m Media) appendJSON(dst []byte) ([]byte, error) {
+	dst = strictjson.Text(dst, "mime", m.MIME)
+	dst = strictjson.Text(dst, "data", m.Data)
+	return strictjson.Text(dst, "url", m.URL), nil
+}
+
+// Format prints the MIME type, and the size or the address.
+func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+
+func (m Media) print(bool) string {
+	if m.Data == "" {
+		return fmt.Sprintf("media(%s %s)", abbreviate(m.MIME), abbreviate(m.URL))
+	}
+	return fmt.Sprintf("media(%s, %s bytes)", abbreviate(m.MIME), grouped(len(m.Data)/4*3))
+}
+
+func (m Media) printSize() string {
+	return fmt.Sprintf("%s %s", abbreviate(m.MIME), grouped(len(m.Data)/4*3))
+}
+
+// mask masks the type and the address, which a format without media writes as text.
+func (m Media) mask(key string) (_ Part, differs bool) {
+	was := m
+	m.MIME, m.URL = maskKey(key, m.MIME), maskKey(key, m.URL)
+	if m == was {
+		return nil, false
+	}
+	return m, true
+}
+
+func (m Media) render(b *strings.Builder) {
+	b.WriteString("<media type=" + quote(m.label()) + " source=" + quote(m.place()) + "/>\n")
+}
+
+func (m Media) body() string { return "" }
+
+func (o Opaque) kind() *kind { return opaqueKind }
+
+func (o Opaque) check(bool) (_ Part, reason string) {
+	was := o
+	o.Format, o.JSON = text.Valid(o.Format), text.Valid(o.JSON)
+	switch {
+	case o.Format == "":
+		return nil, "opaque block without a Format; set it to the name of the provider's format"
+	case !strictjson.Valid([]byte(o.JSON)):
+		return nil, "opaque block whose JSON is not valid; give it as the provider sent it"
+	case o == was:
+		return nil, ""
+	}
+	return o, ""
+}
+
+func (o Opaque) tokens(c *counter) int64 { return c.text(o.JSON) }
+
+func (o Opaque) sum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(7).String(o.Format).String(o.JSON)
+}
+
+func (o Opaque) rowSum(s fingerprint.Sum) fingerprint.Sum {
+	return s.Uint64(7).String(o.Format).String(sameJSON(o.JSON))
+}
+
+func (o Opaque) jsonSize() int { return 32 + len(o.Format) + len(o.JSON) + len(o.JSON)/8 }
+
+func (o Opaque) appendJSON(dst []byte) ([]byte, error) {
+	dst = strictjson.Text(dst, "format", o.Format)
+	return strictjson.Text(dst, "json", o.JSON), nil
+}
+
+// GoString returns the same as String.
+func (o Opaque) GoString() string { return o.String() }
+
+// String returns the format and the size.
+func (o Opaque) String() string {
+	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))
+}
+
+func (o Opaque) print(bool) string { return o.String() }
+
+func (o Opaque) printSize() string { return "opaque " + grouped(len(o.JSON)) }
+
+// mask changes no block, which only its format understands.
+func (o Opaque) mask(string) (_ Part, differs bool) { return nil, false }
+
+func (o Opaque) render(b *strings.Builder) {
+	b.WriteString("<block format=" + quote(o.Format) + ">" + escapeTags(o.JSON) + "</block>\n")
+}
+
+func (o Opaque) body() string { return o.JSON }
+
+// A foreign part stands for one that no History accepts. It has no kind.
+type foreign struct{ is Part }
+
+func (f foreign) kind() *kind { return nil }
+
+func (f foreign) check(bool) (_ Part, reason string) {
+	if f.is == nil {
+		return nil, "nil part; leave it out"
+	}
+	return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", f.is)
+}
+
+func (f foreign) tokens(*counter) int64                    { return 0 }
+func (f foreign) sum(s fingerprint.Sum) fingerprint.Sum    { return s }
+func (f foreign) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
+func (f foreign) jsonSize() int                            { return 0 }
+func (f foreign) appendJSON(dst []byte) ([]byte, error)    { return dst, nil } // appendParts refuses it
+func (f foreign) print(bool) string                        { return fmt.Sprintf("%T", f.is) }
+func (f foreign) printSize() string                        { return f.print(false) }
+func (f foreign) mask(string) (_ Part, differs bool)       { return nil, false }
+func (f foreign) render(*strings.Builder)                  {}
+func (f foreign) body() string                             { return "" }
