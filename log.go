@@ -336,7 +336,7 @@ func (r *recorder) settle(d *draft) {
 	r.summaries = slices.DeleteFunc(slices.Clone(r.summaries), func(s *placedSummary) bool {
 		return s == d.picture.view.summary || slices.Contains(d.summaries, s)
 	})
-	r.undone, r.notes = slices.Clone(r.undone[len(d.undone):]), slices.Clone(r.notes[len(d.notes):])
+	r.undone, r.notes = append([]Range(nil), r.undone[len(d.undone):]...), append([]string(nil), r.notes[len(d.notes):]...) // nil if nothing is left
 }
 
 // A full record names the maxRecent records before it. With doubtful drafts or more,

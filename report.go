@@ -145,14 +145,14 @@ func (r Report) clone() Report {
 
 // deliver passes a report to Options.OnCompaction and logs it. No lock may be held.
 // Panics are ignored.
-func (h *History) deliver(r Report) {
-	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
+func (s *setup) deliver(r Report) {
+	if r.Outcome == OutcomeNotNeeded || s.ident == nil {
 		return
 	}
-	if h.opts.OnCompaction != nil {
+	if s.opts.OnCompaction != nil {
 		func() {
 			defer func() { _ = recover() }()
-			h.opts.OnCompaction(r.clone())
+			s.opts.OnCompaction(r.clone())
 		}()
 	}
 	level := slog.LevelDebug
@@ -166,7 +166,7 @@ func (h *History) deliver(r Report) {
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
-	h.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
+	s.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
 }
 
 // trouble returns Cause, and for an edit that was applied also why links of a Chain

@@ -177,7 +177,7 @@ func (l *loader) counts() (n int64, err error) {
 
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
-	switch open := l.to.calls.openCalls() > 0; l.opts.OnLoad {
+	switch open := l.to.openCount() > 0; l.opts.OnLoad {
 	case OnLoadKeep:
 		return false
 	case OnLoadDropTurn:
@@ -195,7 +195,12 @@ func (h *History) settleLoad(l *loader) (err error) {
 	switch turn := newestTurn(h.list); {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
-		h.recorder.add("", l.close())
+		const reason = "no result"
+		made := make(map[ID]*queued)
+		for _, id := range h.closeCalls(&h.setup, reason, h.ident.text(reason)) {
+			made[id] = nil
+		}
+		h.recorder.add("", made)
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
 		h.takeBackLocked(n, h.list[n].id-1, nil)
@@ -208,21 +213,6 @@ func (h *History) settleLoad(l *loader) (err error) {
 	}
 	h.deliverLocked()
 	return nil
-}
-
-// close answers the open calls with error results, and returns these as keepsake.made
-// holds them.
-func (l *loader) close() map[ID]*queued {
-	const reason = "no result"
-	v, made := l.to, make(map[ID]*queued)
-	v.newVersion()
-	results, _ := l.setup.answerOpen(v.calls, v.last, newestTurn(v.list), reason, l.ident.text(reason))
-	for _, e := range results {
-		v.append(e, nil)
-		v.appendedEver = min(v.appendedEver+e.tokens, maxTotal)
-		v.last, made[e.id] = e.id, nil
-	}
-	return made
 }
 
 // reportDropped reports the entries of the newest turn, which was taken back.

@@ -637,7 +637,7 @@ func (h *History) appendRow(t *tail, rows []Message) error {
 // begin prepares the view for the next message.
 func (t *tail) begin(m *Message) {
 	if m.Role == RoleAssistant {
-		t.view.answers = sentView{known: true, open: t.view.calls.openCalls() > 0, prefix: t.view.wholeIn(t.rows.frame)}
+		t.view.answers = sentView{known: true, open: t.view.openCount() > 0, prefix: t.view.wholeIn(t.rows.frame)}
 		if t.sent != nil {
 			t.view.answers, t.sent = *t.sent, nil
 		}

@@ -108,9 +108,36 @@ func (s *setup) wantsPin(m Message) (pin bool, err error) {
 	return s.opts.Pin(m), nil
 }
 
-// cutResults cuts the results of e whose content has more than bound tokens, and
+// isLong reports whether a holds results that may be longer than Options.MaxResult.
+func (s *setup) isLong(a pendingEntry) bool {
+	bound := s.maxResult.Load()
+	return bound > 0 && a.msg.Role == RoleTool && a.tokens > bound
+}
+
+// spillsOf reports whether cutResults may call Options.Spill for a batch.
+func (s *setup) spillsOf(batch []pendingEntry) bool {
+	return s.opts.Spill != nil && slices.ContainsFunc(batch, s.isLong)
+}
+
+// cutResults cuts the results of a batch that are longer than Options.MaxResult. It runs
+// the caller's code, so no lock may be held.
+func (s *setup) cutResults(batch []pendingEntry) (err error) {
+	defer catch(&err, "Options.Tokenizer")
+	for i := range batch {
+		a := &batch[i]
+		if !s.isLong(*a) {
+			continue
+		}
+		if a.original, err = s.cut(a.entry, s.maxResult.Load()); err != nil {
+			return atIndex(err, i)
+		}
+	}
+	return nil
+}
+
+// cut cuts the results of e whose content has more than bound tokens, and
 // returns the original of e, or nil if there are none.
-func (s *setup) cutResults(e *entry, bound int64) (*original, error) {
+func (s *setup) cut(e *entry, bound int64) (*original, error) {
 	var o *original
 	for i, p := range e.msg.Parts {
 		r := p.(ToolResult)
@@ -157,6 +184,37 @@ func (s *setup) spill(ctx context.Context, r ToolResult) (ref string, err error)
 		return "", errorf("spill result of call %q: %w", r.CallID, err)
 	}
 	return text.Valid(ref), nil
+}
+
+// newEphemeral returns a set of ephemeral messages, or nil without messages. Their calls and
+// results must pair among themselves. It runs the caller's code, so no lock may be held.
+func (s *setup) newEphemeral(msgs []Message) (*ephemeral, error) {
+	if len(msgs) == 0 {
+		return nil, nil
+	}
+	batch, err := s.newEntries(nil, msgs)
+	if err != nil {
+		return nil, err
+	}
+	free := &setup{ident: s.ident, noteTokens: s.noteTokens, opts: Options{Roles: Relaxed()}}
+	free.opts.Roles.Interrupt = false
+	j, err := new(view).join(free, batch, false)
+	if err != nil {
+		return nil, err
+	}
+	if j.open.openCalls() > 0 {
+		err := j.open.openError()
+		err.Index = len(batch)
+		return nil, err
+	}
+	eph := new(ephemeral)
+	for _, a := range batch {
+		if a.msg.Role == RoleSystem {
+			a.setNote(true, s.noteTokens)
+		}
+		eph.add(a.msg, a.tokens)
+	}
+	return eph, nil
 }
 
 // answerOpen marks the open calls of c as answered. It returns an error result for each,
@@ -208,4 +266,23 @@ func (s *setup) newEntriesOf(role Role, msgs []Message, reason string) ([]pendin
 		}
 	}
 	return s.newEntries(nil, msgs)
+}
+
+// newQueued copies, checks and counts messages for the queue. It runs caller-supplied
+// code, so no lock may be held.
+func (s *setup) newQueued(msgs []Message) ([]*queued, error) {
+	batch, err := s.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*queued, len(batch))
+	for i, a := range batch {
+		if s.opts.Key != nil && a.msg.Key == "" {
+			if err := s.name(&a.msg); err != nil {
+				return nil, atIndex(err, i)
+			}
+		}
+		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
+	}
+	return list, nil
 }

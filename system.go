@@ -30,30 +30,41 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
-		return nil
-	}
-	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
+	was := h.sys
+	changed, err := h.setSystem(batch)
+	if err != nil || !changed {
 		return err
 	}
-	h.newVersion()
-	now := time.Now().UnixNano()
-	sys := make([]*entry, len(batch))
-	for i, a := range batch {
-		h.last++
-		a.id, a.head, a.at = h.last, h.last, now
-		sys[i] = a.entry
-	}
-	if h.known().cal != nil {
-		h.measured -= h.sysShared(h.known().cal.at)
-	}
-	for _, e := range h.sys {
+	for _, e := range was {
 		h.recorder.left(nil, departed{was: e})
 	}
-	h.replace(sys, h.list, h.originals, h.turn)
 	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
+}
+
+// setSystem replaces the system entries, unless the messages are the same. It reports whether
+// it did.
+func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
+	if slices.EqualFunc(v.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
+		return false, nil
+	}
+	if err := inRange(v.last+ID(len(batch)), v.turn); err != nil {
+		return false, err
+	}
+	v.newVersion()
+	now := time.Now().UnixNano()
+	sys := make([]*entry, len(batch))
+	for i, a := range batch {
+		v.last++
+		a.id, a.head, a.at = v.last, v.last, now
+		sys[i] = a.entry
+	}
+	if v.known().cal != nil {
+		v.measured -= v.sysShared(v.known().cal.at)
+	}
+	v.replace(sys, v.list, v.originals, v.turn)
+	return true, nil
 }
 
 // SetEphemeral replaces the ephemeral messages that it has set before with the given
@@ -77,11 +88,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	batch, err := h.newEntries(nil, msgs)
-	if err != nil {
-		return err
-	}
-	eph, err := h.newEphemeral(batch)
+	eph, err := h.newEphemeral(msgs)
 	if err != nil {
 		return err
 	}
@@ -99,13 +106,18 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
-	h.newVersion()
-	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
-		h.measured -= h.eph.tokens()
-	}
-	h.eph = eph
+	h.setEphemeral(eph)
 	h.seenAgain()
 	h.updateChargeLocked()
+}
+
+// setEphemeral replaces the ephemeral messages.
+func (v *view) setEphemeral(eph *ephemeral) {
+	v.newVersion()
+	if v.known().cal != nil && v.known().cal.at.eph == v.eph {
+		v.measured -= v.eph.tokens()
+	}
+	v.eph = eph
 }
 
 // bringBack asks Options.AfterCompaction for messages, and adds them to the view. r is the
@@ -121,11 +133,7 @@ func (h *History) bringBack(r *Report) {
 
 func (h *History) takeBack(r *Report) (err error) {
 	defer catch(&err, "Options.AfterCompaction")
-	batch, err := h.newEntries(nil, h.opts.AfterCompaction(r.clone()))
-	if err != nil {
-		return err
-	}
-	back, err := h.newEphemeral(batch)
+	back, err := h.newEphemeral(h.opts.AfterCompaction(r.clone()))
 	if err != nil {
 		return err
 	}
@@ -139,9 +147,7 @@ func (h *History) takeBack(r *Report) (err error) {
 	case back.sameAs(was):
 		return nil
 	case back != nil:
-		next := h.state
-		next.eph = joinEphemeral(back, own)
-		next.sumMeasured(true)
+		next := h.withEphemeral(joinEphemeral(back, own))
 		if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
@@ -156,34 +162,6 @@ func (h *History) takeBack(r *Report) (err error) {
 		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	}
 	return nil
-}
-
-// newEphemeral returns a set of ephemeral messages, or nil for an empty batch. Their
-// calls and results must pair among themselves.
-func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
-	if len(batch) == 0 {
-		return nil, nil
-	}
-	alone := &History{setup: setup{ident: h.ident, noteTokens: h.noteTokens, opts: Options{Roles: Relaxed()}}}
-	alone.opts.Roles.Interrupt = false
-	alone.mu.Lock()
-	defer alone.mu.Unlock()
-	j, err := alone.joinLocked(batch)
-	if err != nil {
-		return nil, err
-	}
-	if j.open.openCalls() > 0 {
-		k := j.open.firstOpen()
-		return nil, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: len(batch)}
-	}
-	eph := new(ephemeral)
-	for _, a := range batch {
-		if a.msg.Role == RoleSystem {
-			a.setNote(true, h.noteTokens)
-		}
-		eph.add(a.msg, a.tokens)
-	}
-	return eph, nil
 }
 
 // Release ends the bond of all entries appended so far, for good: no Undo, Rollback or

@@ -104,3 +104,34 @@ func (v *view) keptPrefix() (kept float64, end string, again int64) {
 	}
 	return v.prefix.kept, v.prefix.end, v.prefix.again
 }
+
+// openCount returns how many calls have no result.
+func (v *view) openCount() int { return v.calls.openCalls() }
+
+// openCalls returns the calls that have no result, and the entry that holds them.
+func (v *view) openCalls() (head ID, open []ToolCall) {
+	if v.openCount() == 0 {
+		return 0, nil
+	}
+	return v.calls.head, v.state.openCalls(v.calls)
+}
+
+// openFault returns the error of a message other than a result, or nil if no call is open.
+func (v *view) openFault() error {
+	if v.openCount() == 0 {
+		return nil
+	}
+	return v.calls.openError()
+}
+
+// isNewest reports whether the newest exchange has calls and begins with the entry head.
+func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.head == head }
+
+// isOpenCall reports whether a call of the entry head has no result.
+func (v *view) isOpenCall(head ID, callID string) bool {
+	if !v.isNewest(head) {
+		return false
+	}
+	_, err := v.calls.find(callID, "")
+	return err == nil
+}
