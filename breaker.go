@@ -12,7 +12,7 @@ import (
 // requested are not affected.
 type breaker struct {
 	failures int   // in a row
-	appended int64 // History.appendedEver at the last failure
+	appended int64 // tokens ever appended at the last failure
 	excused  bool  // one failure caused by a rollback was forgiven
 	cause    error // the last failure
 }
@@ -28,24 +28,32 @@ func (e *breakerError) Is(target error) bool { return target == ErrBreaker }
 
 func (e *breakerError) Unwrap() error { return e.cause }
 
-// tripLocked counts a failure.
-func (b *breaker) tripLocked(h *History, cause error) {
+// errEarlier is the cause of the failures of a breaker that was stored.
+var errEarlier = errors.New("convo: a failure before the History was opened")
+
+// trip counts a failure.
+func (b *breaker) trip(now *moment, cause error) {
 	b.cause = cause
 	b.failures = min(b.failures+1, math.MaxInt32)
-	b.appended = h.appendedEver
+	b.appended = now.ever
 }
 
-// isOpenLocked reports whether calls are stopped.
-func (b *breaker) isOpenLocked(h *History) bool {
+// isOpen reports whether calls are stopped.
+func (b *breaker) isOpen(now *moment) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(int64(h.meter.limits().MinFree)/2, 1)
-	most := max(int64(h.meter.limits().High-h.meter.limits().Low), wait)
+	wait := max(int64(now.limits.MinFree)/2, 1)
+	most := max(int64(now.limits.High-now.limits.Low), wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}
-	return h.scale().Part(h.appendedEver-b.appended) < wait
+	return now.since(b.appended) < wait
+}
+
+// saved returns the part of b that a record holds.
+func (b *breaker) saved() breaker {
+	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
 }
 
 // adopt makes a breaker that a record holds that of c.

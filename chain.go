@@ -68,6 +68,13 @@ func (c chain) trigger() Trigger {
 	return nil
 }
 
+// triggersOf returns the Triggers of a strategy.
+func triggersOf(c CompactionStrategy) triggers {
+	t, list := countingIn(c)
+	isOther := func(c counting) bool { _, ok := c.(ClearMedia); return !ok }
+	return triggers{t, list, t == nil && !slices.ContainsFunc(list, isOther)}
+}
+
 // countingIn returns the counting Triggers of a strategy if it has no others, and otherwise its
 // Trigger. A type that embeds one of them, or points to it, may have a Due of its own.
 func countingIn(c CompactionStrategy) (t Trigger, list []counting) {

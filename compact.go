@@ -59,14 +59,14 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if ctx, err = h.callerContext(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
-	n, due, err := h.check(false, &r)
+	n, due, err := h.check(ReasonHigh, "", &r)
 	switch {
 	case err == ErrClosed:
 		return h.notStarted(ReasonHigh, err)
 	case err == nil && !due:
 		return r, nil
 	}
-	r, err = h.withSlot(ctx, n.reason, (*flight).compactIfHigh)
+	r, err = h.withSlot(ctx, n.reason, maxRounds, (*flight).ifHigh)
 	switch {
 	case r.Fits:
 		return r, nil
@@ -98,18 +98,7 @@ func closedBeside(err error) error {
 // nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
-	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) {
-		n := need{reason: ReasonManual, focus: focus, requested: true}
-		h.mu.Lock()
-		total := h.upper()
-		n.target = min(h.meter.marks().low, total/2)
-		idle := h.isIdleLocked(focus) && h.fitsLocked()
-		h.mu.Unlock()
-		if idle {
-			return h.notNeededReport(), nil
-		}
-		return f.try(n)
-	})
+	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) { return f.ifDue(ReasonManual, focus) })
 	switch r.Outcome {
 	case OutcomeApplied, OutcomeNotNeeded:
 		return r, nil
@@ -126,15 +115,7 @@ func (h *History) compactOnRequest(ctx context.Context, reason Reason, work func
 	if err != nil {
 		return h.notStarted(reason, err)
 	}
-	return h.withSlot(ctx, reason, func(f *flight) (Report, error) {
-		waited := f.applyReady()
-		r, err := work(f)
-		if r.Outcome == OutcomeNotNeeded && waited.Outcome == OutcomeApplied {
-			waited.Fits = r.Fits
-			return waited, err
-		}
-		return r, err
-	})
+	return h.withSlot(ctx, reason, 1, work)
 }
 
 // callerContext returns the context for a compaction that was called with ctx,
@@ -143,66 +124,38 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 	if h.ident == nil {
 		return ctx, ErrClosed
 	}
-	return h.compactor.compacting.enter(ctx)
+	return h.compactor.enter(ctx)
 }
 
-// isIdleLocked reports whether nothing was appended since the last edit, and
-// focus is empty or the focus of that edit. After an Undo it reports false.
-func (h *History) isIdleLocked(focus string) bool {
-	return h.appended == 0 && h.isEditedLocked() && h.heldSince == 0 && (focus == "" || focus == h.lastFocus)
-}
-
-// isEditedLocked reports whether an edit has changed the view.
-func (h *History) isEditedLocked() bool {
-	return h.lastEdit != 0 || h.touched > 0 || h.summary != nil
-}
-
-// check reports whether a compaction is due, and returns its need. With soft, it
-// also compares the request with the soft mark. It writes the current figures
-// into r. The error is ErrClosed, or a panic of the Trigger; in both cases
-// nothing is due.
-func (h *History) check(soft bool, r *Report) (n need, due bool, err error) {
+// check reports whether a compaction is due, and returns its need; see due of compactor.
+// It writes the current figures into r. The error is ErrClosed, or a panic of the Trigger;
+// in both cases nothing is due.
+func (h *History) check(asked Reason, focus string, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
-	m := h.meter.marks()
-	n.target = m.low
-	total, again := h.upper(), h.measureBeforeLocked(r)
-	askTrigger, warn := false, false
-	switch {
-	case h.endedLocked():
-		err = ErrClosed
-	case h.compactor.compacted == h.version && total <= m.limit:
-	case h.heldSince != 0 && h.isHeldLocked() && total <= m.limit:
-	case total > m.high:
-		n.reason, due = ReasonHigh, true
-	case soft && total > m.soft:
-		n.reason, due = ReasonSoft, !h.isReadyLocked() || !h.mustWaitLocked()
-	case total > m.soft && (h.isColdLocked() || h.isReadyLocked()) && !h.mustWaitLocked():
-		n.reason, due = ReasonSoft, true
-	case h.compactor.declined == h.version+1:
-	case h.isCountedLocked():
-		n.reason, n.target, due = ReasonTrigger, 0, true
-	case h.compactor.trigger != nil:
-		askTrigger = true
+	now := h.momentLocked()
+	again := h.measureBeforeLocked(r)
+	if h.endedLocked() {
+		h.mu.Unlock()
+		return n, false, ErrClosed
 	}
-	if err == nil && !due && m.high == noMark && !h.compactor.warned && h.compactor.byMedia {
-		h.compactor.warned, warn = true, true
-		r.Cause = ErrNoWindow
-	}
-	lost := err == nil && !due && h.isLost(again, m.minFree, r.PrefixEnd)
+	v := h.compactor.due(&now, asked, focus)
+	lost := v.alone && !v.due && h.isLost(again, now.marks.minFree, r.PrefixEnd)
 	h.mu.Unlock()
-	if askTrigger {
-		n.reason, n.target = ReasonTrigger, 0
-		if due, err = isDue(h.compactor.trigger, h.Status()); h.isClosed() { // by the Trigger
-			r.Fits, due, err = false, false, ErrClosed
+	n = need{reason: v.reason, focus: focus, target: v.target, requested: v.reason == ReasonManual}
+	if v.ask != nil {
+		v.due, err = isDue(v.ask, h.Status())
+		if h.isClosed() { // by the Trigger
+			r.Fits, v.due, err = false, false, ErrClosed
 		}
 	}
 	if lost {
 		h.warn("convo: more than Limits.MinFree tokens of the last request have to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
-	if warn {
+	if v.noWindow {
+		r.Cause = ErrNoWindow
 		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 	}
-	return n, due, err
+	return n, v.due, err
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of
@@ -225,34 +178,42 @@ type need struct {
 // goroutines append faster than the strategy removes.
 const maxRounds = 8
 
-// compactIfHigh is compactIfDue for a caller that waits: a request that is only
-// above the soft mark is not due.
-func (f *flight) compactIfHigh() (Report, error) { return f.compactIfDue(false) }
-
-// compactIfDue compacts until nothing is due, the request fits, or an attempt
-// applied no edit. With soft, a request above the soft mark is also due.
-func (f *flight) compactIfDue(soft bool) (r Report, err error) {
+// rounds applies the edit that waits, and makes rounds until one applies no edit, or the
+// request fits.
+func (f *flight) rounds(most int, round func(*flight) (Report, error)) (r Report, err error) {
 	r = f.applyReady()
-	for range maxRounds {
-		var now Report
-		var n need
-		var due bool
-		if n, due, err = f.h.check(soft, &now); err != nil {
-			now.Reason = n.reason
-			return f.fail(now, err)
+	for range most {
+		now, failed := round(f)
+		if now.Outcome == OutcomeNotNeeded && r.Outcome == OutcomeApplied { // by the previous round
+			r.Fits = now.Fits
+			return r, failed
 		}
-		if !due {
-			if r.Outcome == OutcomeApplied { // by the previous round
-				r.Fits = now.Fits
-				return r, nil
-			}
-			return now, nil
-		}
-		if r, err = f.try(n); r.Outcome != OutcomeApplied || r.Fits {
-			return r, err
+		r, err = now, failed
+		if r.Outcome != OutcomeApplied || r.Fits {
+			break
 		}
 	}
 	return r, err
+}
+
+// ifHigh is a round for a caller that waits: a request that is only above the soft mark is
+// not due.
+func (f *flight) ifHigh() (Report, error) { return f.ifDue(ReasonHigh, "") }
+
+// ifSoft is a round in the background: a request above the soft mark is due.
+func (f *flight) ifSoft() (Report, error) { return f.ifDue(ReasonSoft, "") }
+
+// ifDue makes an attempt if a compaction is due; see due of compactor.
+func (f *flight) ifDue(asked Reason, focus string) (r Report, err error) {
+	n, due, err := f.h.check(asked, focus, &r)
+	switch {
+	case err != nil:
+		r.Reason = n.reason
+		return f.fail(r, err)
+	case !due:
+		return r, nil
+	}
+	return f.try(n)
 }
 
 // fail reports an error that happened before an attempt was made.

@@ -28,16 +28,16 @@ type attempt struct {
 
 	isReady bool // its edit has waited; see Options.CacheTTL
 
-	// The state of the History when the attempt began, and what follows from
-	// it. total and minFree are upper bounds, in tokens of the whole request.
-	at      *Snapshot
+	// What follows from the beginning. total and minFree are upper bounds, in tokens of
+	// the whole request.
+	beginning
 	view    *Snapshot       // what the strategy sees: at, with cuts
 	scale   calibrate.Scale // of view; what is kept is its floor
 	floor   floorWeight     // of view
-	marks   marks
-	total   int64 // size of the request
-	minFree int64 // the least that the edit must free
-	noGain  bool  // dropping all but the floor would not be worth a model call
+	total   int64           // size of the request
+	minFree int64           // the least that the edit must free
+	noGain  bool            // dropping all but the floor would not be worth a model call
+	noSpill bool            // Options.Spill must not be called
 	goal    Goal
 
 	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
@@ -49,6 +49,36 @@ type attempt struct {
 	work        Effort        // of the strategy
 	summary     *Summary      // of the edit; nil: none
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
+}
+
+// A beginning is what an attempt is told of the History when it begins.
+type beginning struct {
+	at     *Snapshot
+	now    calibrate.Scale // of at
+	marks  marks
+	window int
+	status Status
+
+	sent       *Snapshot // see Goal.Sent
+	sentTokens int
+
+	undone           uint64 // version of the Undo that holds compactions up; 0: none does
+	noModel, noClear error  // see Goal, for a compaction that nobody asked for
+}
+
+// begin measures h, and returns what an attempt has to know.
+func (h *History) begin(r *Report) (b beginning, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return b, ErrClosed
+	}
+	h.measureBeforeLocked(r)
+	now := h.momentLocked()
+	b = beginning{at: h.snapshotLocked(), now: now.scale, marks: now.marks, window: now.limits.Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
+	b.sent, b.sentTokens = h.lastSent()
+	b.undone, b.noModel = h.compactor.restraints(&now)
+	return b, nil
 }
 
 // try makes one attempt. If the edit turns out to be stale, it makes a second
@@ -107,7 +137,7 @@ func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) 
 
 // run asks the strategy for an edit and applies it.
 func (a *attempt) run() error {
-	if err := a.begin(); err != nil {
+	if err := a.start(); err != nil {
 		return err
 	}
 	a.goal.Original = a.f.h.newOriginals(a.at).read
@@ -125,7 +155,7 @@ func (a *attempt) run() error {
 func (a *attempt) finish(e Edit, err error) error {
 	if err == nil {
 		if a.f.unattended || a.isReady {
-			a.nameWhatCameUp(&e)
+			e.Summary = namedSince(&e, a.at, a.f.h.Snapshot(), a.f.h.opts.Redact, a.goal.count(a.view))
 		}
 		a.summary = e.Summary
 		a.unspilled, err = a.apply(&e)
@@ -151,7 +181,7 @@ func (a *attempt) apply(e *Edit) ([]Clear, error) {
 	if err != nil {
 		return nil, err
 	}
-	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.goal.NoClear != nil
+	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.noSpill
 	ed.focus, ed.acceptLocked = a.focus, a.acceptLocked
 	return a.f.h.carryOut(a.f.ctx, ed, &a.report)
 }
@@ -190,8 +220,9 @@ func (a *attempt) plan() (Edit, error) {
 		}
 		a.goal.Focus = text.Valid(goal.Focus)
 	}
-	name, e, err := plan(a.f.ctx, h.opts.Strategy, h.compactor.direct, &own, a.goal)
-	if err != nil && !h.compactor.direct && !isDecline(err, e.Effort.Calls) {
+	direct := isDirect(h.opts.Strategy)
+	name, e, err := plan(a.f.ctx, h.opts.Strategy, direct, &own, a.goal)
+	if err != nil && !direct && !isDecline(err, e.Effort.Calls) {
 		err = strategyError(name, err)
 	}
 	a.planErr = err
@@ -208,41 +239,28 @@ func callBefore(ctx context.Context, before func(context.Context, *Snapshot, *Go
 	return before(ctx, s, g)
 }
 
-// begin records the present state of the History, and fills in most of the goal.
-func (a *attempt) begin() error {
-	h := a.f.h
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
+// start fills in most of the goal.
+func (a *attempt) start() error {
+	b, err := a.f.h.begin(&a.report)
+	switch {
+	case err != nil:
 		a.closed = true
-		return ErrClosed
-	}
-	h.measureBeforeLocked(&a.report)
-	if !a.requested && h.isHeldLocked() && a.report.Fits {
+		return err
+	case !a.requested && b.undone != 0:
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.at, a.scale, a.marks = h.snapshotLocked(), h.scale(), h.meter.marks()
-	a.total = a.scale.Upper()
+	a.beginning, a.scale, a.total, a.minFree = b, b.now, b.now.Upper(), 1
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
-	a.minFree = 1
-	if !a.requested {
-		a.minFree = max(h.meter.marks().minFree, 1)
-	}
 	a.goal = Goal{
-		Reason:      a.reason,
-		Focus:       a.focus,
-		Unclearable: a.unclearable,
-		Window:      h.meter.limits().Window,
-		Status:      h.statusLocked(),
+		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.window, Status: b.status,
+		Sent: b.sent, SentTokens: b.sentTokens,
 	}
-	a.goal.Sent, a.goal.SentTokens = h.lastSent()
-	if !a.requested && h.spills.spillBreaker.isOpenLocked(h) {
-		a.goal.NoClear = noClearError(h.spills.spillBreaker.cause)
-	}
-	if !a.requested && h.compactor.breaker.isOpenLocked(h) {
-		a.goal.NoModel = &breakerError{h.compactor.breaker.cause}
+	if !a.requested {
+		a.minFree = max(a.marks.minFree, 1)
+		a.goal.NoClear, a.goal.NoModel = b.noClear, b.noModel
+		a.noSpill = b.noClear != nil
 	}
 	return nil
 }
@@ -368,6 +386,20 @@ func (a *attempt) setGoal(floor int64) bool {
 	return true
 }
 
+// An outlook is what an edit would leave.
+type outlook struct {
+	scale  calibrate.Scale // of the view
+	limit  int64
+	undone uint64 // version of the Undo that holds compactions up; 0: none does
+}
+
+// afterLocked returns what the view next would leave.
+func (h *History) afterLocked(next *state) outlook {
+	now := h.momentLocked()
+	undone, _ := h.compactor.restraints(&now)
+	return outlook{next.scale(), now.marks.limit, undone}
+}
+
 // acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.
 // Otherwise it makes the reservation for MakeRoom.
 func (a *attempt) acceptLocked(before, next *state) error {
@@ -382,23 +414,22 @@ func (a *attempt) acceptLocked(before, next *state) error {
 			return err
 		}
 	}
-	a.f.h.compactor.compacted = next.version
 	return nil
 }
 
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	if h := a.f.h; !a.requested && h.heldSince > a.at.version && h.isHeldLocked() && h.fitsLocked() {
+	after := a.f.h.afterLocked(next)
+	if !a.requested && after.undone > a.at.version {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
-	now := next.scale()
 	// The edit is judged by the request that it was made for: messages appended
 	// since do not count, except for MakeRoom, which must reserve its room now.
-	weight, limit := now.Without(before.raw()-a.at.raw()).Upper(), a.limit
+	weight, limit := after.scale.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = now.Upper(), min(a.limit, a.f.h.meter.marks().limit-a.fromWindow)
+		weight, limit = after.scale.Upper(), min(a.limit, after.limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:
@@ -423,9 +454,10 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0 // nothing has left yet
 		return *r, nil
 	}
-	a.f.h.recordAttempt(a, err)
+	fits, told := a.f.h.attempted(a.ending(err))
+	a.told = told
 	if r.Outcome != OutcomeApplied {
-		r.Unread, r.NotKept = 0, 0
+		r.Fits, r.Unread, r.NotKept = fits, 0, 0
 	}
 	if isDecline(err, a.work.Calls) {
 		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
@@ -467,39 +499,39 @@ func (a *attempt) isShortOfBudget(limit int64) bool {
 	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
 }
 
-// recordAttempt updates the breaker after an attempt has ended, and checks
-// whether the request fits. The breaker counts each attempt that called a model
-// in vain: a call failed or did not return in time, or its summary was not used.
-// err is the error of the attempt.
-func (h *History) recordAttempt(a *attempt, err error) {
+// attempted tells the compactor how an attempt has ended. It reports whether the request
+// fits, and whether a decline was reported before.
+func (h *History) attempted(e *ending) (fits, told bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if a.report.Outcome != OutcomeApplied {
-		a.report.Fits = h.fitsLocked() && !h.endedLocked()
+	now := h.momentLocked()
+	told = h.compactor.ended(&now, e)
+	return now.fits() && !h.endedLocked(), told
+}
+
+// ending returns how the attempt has ended. err is its error.
+func (a *attempt) ending(err error) *ending {
+	e, applied := new(ending), a.report.Outcome == OutcomeApplied
+	if a.at != nil {
+		e.at = a.at.version
+		declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
+		e.declined = a.reason == ReasonTrigger && declined
 	}
-	declined := isDecline(err, a.work.Calls) || err == nil && a.report.Outcome == OutcomeDeclined && a.work.Calls == 0
-	if a.reason == ReasonTrigger && a.at != nil && declined {
-		a.told = h.compactor.declineTold > h.rewritten
-		h.compactor.declined, h.compactor.declineTold = a.at.version+1, h.version+1
-	}
-	n := len(h.edits)
 	switch {
-	case a.work.Calls == 0:
-	case a.isReady && a.report.Outcome != OutcomeApplied: // the summarizer has returned long before
-	case a.failed:
-		h.compactor.breaker.tripLocked(h, a.cutErr)
-	case a.work.wastedCall():
-		h.compactor.breaker.tripLocked(h, a.failure(err))
-	case a.report.Outcome == OutcomeApplied:
-		h.compactor.breaker = breaker{}
-	case a.stale && (n == 0 || h.edits[n-1].version <= a.at.version) && !h.compactor.breaker.excused:
-		// A rollback took back what the summary stands for. That is not the
-		// summarizer's fault. An edit that makes it stale, or a second rollback in a
-		// row, might be the summarizer's own.
-		h.compactor.breaker.excused = true
-	default:
-		h.compactor.breaker.tripLocked(h, a.failure(err))
+	case a.work.Calls == 0, a.isReady && !applied: // the summarizer has returned long before
+		return e
+	case applied && !a.failed && !a.work.wastedCall():
+		e.call = calledWell
+		return e
 	}
+	e.call, e.cause = calledInVain, a.failure(err)
+	switch {
+	case a.failed:
+		e.cause = a.cutErr
+	case a.stale && !a.work.wastedCall():
+		e.call = calledInTime
+	}
+	return e
 }
 
 // failure returns why the attempt called a model in vain. err is the error of the

@@ -104,7 +104,7 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 		return
 	}
 	spill := a.f.h.newSpiller(a.f.ctx, false)
-	defer spill.close()
+	defer a.f.h.endSpiller(spill)
 	for {
 		longest := int64(0)
 		for _, c := range list {

@@ -55,21 +55,8 @@ func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
 	if next == "" {
 		return ResultError(call, errors.New("say what you do next"))
 	}
-	r, _ := h.compactOnRequest(ctx, ReasonTool, func(f *flight) (Report, error) {
-		n := need{reason: ReasonTool, focus: next[:text.Floor(next, mostFocus)]}
-		h.mu.Lock()
-		total := h.upper()
-		n.target = min(h.meter.marks().low, total/2)
-		if total > h.meter.marks().high {
-			n.reason = ReasonHigh
-		}
-		idle := h.isEditedLocked() && h.scale().Part(h.appended) < max(h.meter.marks().minFree, 1) && h.fitsLocked()
-		h.mu.Unlock()
-		if idle {
-			return h.notNeededReport(), nil
-		}
-		return f.try(n)
-	})
+	focus := next[:text.Floor(next, mostFocus)]
+	r, _ := h.compactOnRequest(ctx, ReasonTool, func(f *flight) (Report, error) { return f.ifDue(ReasonTool, focus) })
 	switch r.Outcome {
 	case OutcomeApplied:
 		return Result(call, "Done: older messages were removed. Go on with what you wanted to do next.")

@@ -655,7 +655,7 @@ func (done *editEffect) touch(e *entry) { done.touched = max(done.touched, e.tur
 // It returns the results that were not cleared because their originals could not be stored.
 func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]Clear, error) {
 	spill := h.newSpiller(ctx, ed.noSpill)
-	defer spill.close()
+	defer h.endSpiller(spill)
 	for {
 		now := h.Snapshot()
 		p, err := h.prepareEdit(now, ed, spill)
@@ -664,6 +664,7 @@ func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]C
 		}
 		retry, err := h.commitEdit(ed, p, r)
 		if err != nil || !retry {
+			spill.applied = err == nil && r.Outcome == OutcomeApplied
 			return p.unspilled, err
 		}
 		// Another edit has changed an entry: prepare again.
@@ -704,8 +705,10 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 	}
 	was := h.summary
 	h.commit(done, ed.focus)
+	if ed.byStrategy {
+		h.compactor.settled(h.version, true)
+	}
 	h.recorder.edited(&done.report, was, h.summary)
-	h.spills.keep(nil)
 	h.updateChargeLocked()
 	*r = done.report
 	r.Outcome = OutcomeApplied

@@ -132,4 +132,4 @@ func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int,
 }
 
 // AsksTrigger reports whether the checks of h make a Status and call a Trigger.
-func AsksTrigger(h *History) bool { return h.compactor.trigger != nil }
+func AsksTrigger(h *History) bool { return h.compactor.triggers.asked != nil }

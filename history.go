@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 
@@ -65,30 +64,6 @@ type History struct {
 	closed    bool
 }
 
-// A compactor knows when a compaction is due, which one runs, and what came of the last ones.
-type compactor struct {
-	compacting slot       // taken while a compaction runs
-	trigger    Trigger    // of Options.Strategy; nil: it has none, or all are in counting
-	counting   []counting // the Triggers of Options.Strategy, if all are of this kind
-	byMedia    bool       // there is no Trigger, or the number of media is all that they look at
-	direct     bool       // Options.Strategy returns when its ctx ends
-
-	compacted   uint64     // the version that the last compaction made; noVersion: none
-	ready       *readyEdit // see Options.CacheTTL; nil: none
-	declined    uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	declineTold uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
-	breaker     breaker    // for summarizers
-	current     *flight    // the compaction that started last; nil: it has ended
-	background  *background
-	warned      bool // it was reported that nothing is compacted until a provider refuses a request
-}
-
-// A spills remembers what Options.Spill has stored.
-type spills struct {
-	spilled      map[spillKey]string // references that Spill returned for edits that were not applied yet
-	spillBreaker breaker
-}
-
 // New returns an empty [History]. If options are out of range, the error joins a
 // [*ValueError] for each of them.
 //
@@ -125,22 +100,13 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Strategy == nil {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
-	trigger, counted := countingIn(o.Strategy)
-	isOther := func(c counting) bool { _, ok := c.(ClearMedia); return !ok }
 	h = &History{
-		setup: setup{opts: o},
-		done:  make(chan struct{}),
-		meter: newMeter(limits),
-		compactor: compactor{
-			compacting: newSlot(),
-			trigger:    trigger,
-			counting:   counted,
-			byMedia:    trigger == nil && !slices.ContainsFunc(counted, isOther),
-			direct:     isDirect(o.Strategy),
-			compacted:  noVersion,
-		},
-		talk:   talk{answering: newSlot(), running: newSlot()},
-		saving: newSlot(),
+		setup:     setup{opts: o},
+		done:      make(chan struct{}),
+		meter:     newMeter(limits),
+		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
+		talk:      talk{answering: newSlot(), running: newSlot()},
+		saving:    newSlot(),
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
@@ -273,11 +239,9 @@ func (h *History) Close() error {
 			close(h.done)
 		}
 	}
-	f, s := h.compactor.current, h.talk.sending
+	s := h.talk.sending
 	h.mu.Unlock()
-	if f != nil {
-		f.cancel(ErrClosed)
-	}
+	h.compactor.stop(ErrClosed)
 	if s != nil {
 		s.cancel(ErrClosed)
 	}

@@ -101,17 +101,12 @@ func (h *History) pictureLocked() *picture {
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
-			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.breaker.saved(),
+			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.saved(),
 			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
 		},
 		rewritten: h.rewritten,
 		entries:   h.state.len(), estimated: h.estimate().Tokens,
 	}
-}
-
-// saved returns the part of b that a record holds.
-func (b *breaker) saved() breaker {
-	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
 }
 
 // unsaved returns how many changes a view has since the record last saved, or 0 if there

@@ -69,6 +69,5 @@ func (h *History) SetLimits(l Limits) error {
 func (h *History) setLimitsLocked(limits Limits, tools bool) {
 	h.meter.setLimits(limits)
 	h.setLimits(limits, tools)
-	h.compactor.declineTold = 0
 	h.keepOriginalsLocked()
 }

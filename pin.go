@@ -30,12 +30,9 @@ func (h *History) addPins(heads func() ([]ID, error)) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	compacted := h.compactor.compacted == h.version
 	h.newVersion()
 	h.pin(list...)
-	if compacted {
-		h.compactor.compacted = h.version
-	}
+	h.compactor.settled(h.version, false)
 	return nil
 }
 

@@ -49,7 +49,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		r, _ := h.notStarted(ReasonOverflow, err)
 		return false, r, err
 	}
-	if _, err := h.compactor.compacting.enter(ctx); err != nil {
+	if _, err := h.compactor.enter(ctx); err != nil {
 		return h.notRecovered(ReasonOverflow, ErrReentrant, cause)
 	}
 	if c := refusedIn(cause); c != nil {

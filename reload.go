@@ -147,8 +147,7 @@ func (h *History) merge(r *reading, theirs *view, saved *picture, isStored bool)
 	more := theirs.appendedEver - h.appendedEver
 	unlearned := h.meter.saved().named.limit == m.was.named.limit
 	m.replace()
-	h.compactor.reloaded(more, m.was.breaker, saved.breaker)
-	h.spills.reloaded(more, &h.state)
+	h.compactor.adopt(m.was.breaker, saved.breaker, more)
 	if h.talk.sending != nil {
 		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
 	}

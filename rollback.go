@@ -407,7 +407,6 @@ func (h *History) revertLocked(to *state) {
 // edit was undone. The summary was was.
 func (h *History) wentBackLocked(was *placedSummary, last ID) {
 	h.recorder.wentBack(last, was, h.summary)
-	h.spills.keep(&h.state)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they

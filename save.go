@@ -259,7 +259,7 @@ func (h *History) takeOver(p *picture) {
 		h.setLimitsLocked(p.limits, p.toolsSet)
 	}
 	h.meter.adoptNamed(p.named)
-	h.compactor.adopt(p.breaker)
+	h.compactor.adopt(breaker{}, p.breaker, 0)
 }
 
 // asRead returns b as it is once the log was read. p is the content of the log, and loaded
@@ -379,7 +379,7 @@ func (h *History) unsaved() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b := h.recorder.book()
-	return b.unsaved(&h.state, h.compactor.breaker.saved())
+	return b.unsaved(&h.state, h.compactor.saved())
 }
 
 // takeOpenLog is takeLog for callers that need a Store. It does not wait if there is none.

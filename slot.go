@@ -1,10 +1,13 @@
 package convo
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // A slot lets one operation of a kind run at a time on a History: a compaction, a Do, a
-// step of Run, or an access to the log. It is a channel of one, so that a waiter can stop when its
-// ctx ends.
+// step of Run, or an access to the log. It is a channel of one, so that a waiter can stop
+// when its ctx ends.
 type slot chan struct{}
 
 func newSlot() slot { return make(slot, 1) }
@@ -50,4 +53,37 @@ func (s slot) enter(ctx context.Context) (context.Context, error) {
 		return ctx, ErrReentrant
 	}
 	return ctx, nil
+}
+
+// A lane is a slot whose operation can be stopped from outside.
+type lane struct {
+	slot
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // of the operation; nil: none runs
+}
+
+// begin returns the ctx for the caller's code that the operation in the slot runs. It
+// ends by stop.
+func (l *lane) begin(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(l.mark(ctx))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cancel = cancel
+	return ctx
+}
+
+// stop ends the ctx of the operation that runs, if there is one.
+func (l *lane) stop(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel(cause)
+		l.cancel = nil // which also releases the ctx
+	}
+}
+
+// end ends the operation, with its ctx, and releases the slot.
+func (l *lane) end(cause error) {
+	l.stop(cause)
+	l.release()
 }

@@ -5,24 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"weak"
 )
+
+// A spills remembers what Options.Spill has stored.
+type spills struct {
+	refs    map[spillKey]string // that Spill returned for edits that were not applied yet; never written
+	breaker breaker
+}
 
 // A spillKey names a tool result in an entry.
 type spillKey struct {
-	in     *entry
+	in     weak.Pointer[entry] // so that entries that have left the view are freed
 	callID string
 }
 
-// keep drops the references for entries that are not in the view. A nil view has none.
-func (s *spills) keep(view *state) {
-	if view == nil {
-		s.spilled = nil
-		return
-	}
-	own := maps.Clone(s.spilled)
-	maps.DeleteFunc(own, func(key spillKey, _ string) bool { return !view.holds([]*entry{key.in}) })
-	s.spilled = own
-}
+func keyOf(in *entry, r *ToolResult) spillKey { return spillKey{weak.Make(in), r.CallID} }
 
 // reloaded keeps what is known of the entries of a view after a Reload. more is how many more
 // tokens were ever appended.
@@ -33,34 +31,67 @@ func (s *spills) reloaded(more int64, view *state) {
 
 // A spiller calls Options.Spill for the results that one edit clears. After
 // maxSpillFailures failures it stops calling.
-//
-// If all calls for an edit failed, a breaker stops automatic compactions from
-// calling Options.Spill for a while.
 type spiller struct {
-	h                 *History
+	setup             *setup
 	ctx               context.Context // for Options.Spill
 	disabled          bool            // Options.Spill must not be called
+	applied           bool            // the edit was applied
+	down              error           // why no result should be cleared for a compaction that nobody asked for; nil: it may be
 	succeeded, failed int             // calls
 	cause             error           // of the last call that failed
 
-	known map[spillKey]string // references for edits that were not applied yet; read only
+	known map[spillKey]string // references for edits that were not applied yet
 	added map[spillKey]string // references that this spiller has added
+}
+
+// start returns a spiller for one edit, without what belongs to the operation.
+func (s *spills) start(now *moment) *spiller {
+	p := &spiller{known: s.refs, added: map[spillKey]string{}}
+	if s.breaker.isOpen(now) {
+		p.down = errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(s.breaker.cause))
+	}
+	return p
+}
+
+// end stores the references of p, so that Options.Spill is not called again if the edit
+// was refused and the next one clears the same results. If all calls of Spill have failed,
+// the breaker keeps compactions that nobody asked for from calling it for a while.
+func (s *spills) end(now *moment, p *spiller) {
+	switch {
+	case p.succeeded > 0:
+		s.breaker = breaker{}
+	case p.failed > 0:
+		s.breaker.trip(now, p.cause)
+	}
+	if !p.applied {
+		maps.Copy(p.added, s.refs)
+	}
+	maps.DeleteFunc(p.added, func(key spillKey, _ string) bool {
+		e := key.in.Value()
+		return e == nil || now.at.find(e.id) != e
+	})
+	s.refs = p.added
 }
 
 func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &spiller{h: h, ctx: ctx, disabled: disabled, known: h.spills.spilled, added: map[spillKey]string{}}
+	now := h.momentLocked()
+	p := h.spills.start(&now)
+	p.setup, p.ctx, p.disabled = &h.setup, ctx, disabled
+	return p
+}
+
+func (h *History) endSpiller(p *spiller) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.momentLocked()
+	h.spills.end(&now, p)
 }
 
 // After this many failures, Options.Spill is assumed to be down, rather than to
 // refuse one result.
 const maxSpillFailures = 3
-
-// noClearError returns Goal.NoClear while the breaker is open because of cause.
-func noClearError(cause error) error {
-	return errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(cause))
-}
 
 // errSpillDown is the cause if a result was not cleared because Options.Spill was not
 // called for it.
@@ -71,7 +102,7 @@ var errSpillDown = errors.New("convo: clear result: Options.Spill is not called 
 // it. A nil spiller stores nothing.
 func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text string, err error) {
 	whole := o.read.Parts[i].(ToolResult)
-	if s == nil || s.h.opts.Spill == nil {
+	if s == nil || s.setup.opts.Spill == nil {
 		return markerText(&whole, o.refs[i]), nil
 	}
 	succeeded := s.succeeded
@@ -87,7 +118,7 @@ func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text stri
 			s.succeeded--
 			s.failed++
 			s.cause = err
-			delete(s.added, spillKey{in, r.CallID})
+			delete(s.added, keyOf(in, &r))
 		}
 		return "", err
 	}
@@ -108,7 +139,7 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 			return ref, nil
 		}
 	}
-	key := spillKey{in, whole.CallID}
+	key := keyOf(in, &whole)
 	for _, refs := range []map[spillKey]string{s.added, s.known} {
 		if ref, ok := refs[key]; ok {
 			o.setRef(i, ref)
@@ -120,7 +151,7 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	}
 	s.failed++ // counted in advance, because Spill may end the goroutine
 	s.cause = errGoexit
-	if ref, err = s.h.spill(s.ctx, whole); err != nil {
+	if ref, err = s.setup.spill(s.ctx, whole); err != nil {
 		s.cause = err
 		return "", err
 	}
@@ -129,24 +160,4 @@ func (s *spiller) store(in *entry, o *original, i int) (ref string, err error) {
 	s.added[key] = ref
 	o.setRef(i, ref)
 	return ref, nil
-}
-
-// close updates the breaker and stores the references in the History, so that
-// Options.Spill is not called again if the edit is refused and the next edit clears the
-// same results.
-func (s *spiller) close() {
-	s.h.mu.Lock()
-	defer s.h.mu.Unlock()
-	switch {
-	case s.succeeded > 0:
-		s.h.spills.spillBreaker = breaker{}
-	case s.failed > 0:
-		s.h.spills.spillBreaker.tripLocked(s.h, s.cause)
-	}
-	if len(s.added) == 0 {
-		return
-	}
-	maps.Copy(s.added, s.h.spills.spilled)
-	s.h.spills.spilled = s.added
-	s.h.spills.keep(&s.h.state)
 }

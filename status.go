@@ -77,7 +77,7 @@ func (h *History) statusLocked() Status {
 		Media:        h.media,
 		MostMedia:    most,
 		Queued:       len(h.queue),
-		Unsaved:      b.unsaved(&h.state, h.compactor.breaker.saved()),
+		Unsaved:      b.unsaved(&h.state, h.compactor.saved()),
 		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,

@@ -152,11 +152,8 @@ func (h *History) takeBack(r *Report) (err error) {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
-	isNewest := h.compactor.compacted == h.version
 	h.setEphemeralLocked(joinEphemeral(back, own))
-	if isNewest {
-		h.compactor.compacted = h.version // these messages alone make no compaction due
-	}
+	h.compactor.settled(h.version, false)
 	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	if h.request != nil {
 		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()

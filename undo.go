@@ -141,12 +141,10 @@ func merged[T any](a, b []T, id func(T) ID) []T {
 	return append(all, a...)
 }
 
-// isHeldLocked is isHeld for the next request.
-func (h *History) isHeldLocked() bool { return h.isHeld(h.meter.marks().minFree) }
-
-// isHeld reports whether compactions must not start on their own, because an edit was undone
-// and fewer than minFree tokens were appended since. It matters only while the
-// request fits.
-func (v *view) isHeld(minFree int64) bool {
-	return v.heldSince != 0 && v.scale().Part(v.appendedEver-v.heldAt) < max(minFree, 1)
+// moment returns what the compactor is told about the view.
+func (v *view) moment() moment {
+	return moment{
+		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
+		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
+	}
 }

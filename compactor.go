@@ -1,0 +1,273 @@
+package convo
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
+// A compactor knows when a compaction is due, which one runs, and what came of the last ones.
+type compactor struct {
+	lane                   // taken while a compaction runs
+	triggers triggers      // of Options.Strategy
+	ttl      time.Duration // Options.CacheTTL
+
+	compacted  uint64     // the version that the last compaction made; noVersion: none
+	ready      *readyEdit // see Options.CacheTTL; nil: none
+	declined   uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	declinedAt Limits     // the limits at that time
+	breaker    breaker    // for summarizers
+	background *background
+	warned     bool // it was reported that nothing is compacted until a provider refuses a request
+}
+
+// newCompactor returns a compactor for a strategy with these triggers.
+func newCompactor(t triggers, ttl time.Duration) compactor {
+	return compactor{lane: lane{slot: newSlot()}, triggers: t, ttl: ttl, compacted: noVersion}
+}
+
+// A moment is what a compactor is told about a conversation as it is now.
+type moment struct {
+	at        *state
+	rewritten uint64          // version of the last edit, or of undoing one
+	edited    bool            // an edit has changed the view
+	focus     string          // of the compaction that made the last edit; empty: none
+	ever      int64           // raw tokens ever appended
+	undone    uint64          // version made by the newest Undo; 0: there was none, or an edit was applied since
+	undoneAt  int64           // ever at that time
+	upper     int64           // upper bound of the next request
+	scale     calibrate.Scale // of the view
+	marks     marks
+	limits    Limits
+}
+
+// fits reports whether the next request is within the limit.
+func (m *moment) fits() bool { return m.upper <= m.marks.limit }
+
+// since returns the upper bound of what was appended since so many tokens were.
+func (m *moment) since(ever int64) int64 { return m.scale.Part(m.ever - ever) }
+
+// isHeld reports whether compactions must not start on their own, because an edit was
+// undone and fewer than MinFree tokens were appended since. It matters only while the
+// request fits.
+func (m *moment) isHeld() bool { return m.undone != 0 && m.since(m.undoneAt) < m.minFree() }
+
+// minFree returns the least that a compaction should free if nobody asked for it.
+func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
+
+// momentLocked returns what the compactor and the spills are told about h.
+func (h *History) momentLocked() moment {
+	m := h.view.moment()
+	m.upper, m.scale, m.marks, m.limits = h.upper(), h.scale(), h.meter.marks(), h.meter.limits()
+	return m
+}
+
+// A verdict says whether a compaction is due.
+type verdict struct {
+	due      bool
+	reason   Reason
+	target   int64   // upper bound of the request, in tokens; 0: the strategy decides
+	ask      Trigger // due if this is, to be asked without the lock; nil: none
+	alone    bool    // nobody has asked for one
+	noWindow bool    // it has to be reported that none will ever be due
+}
+
+// due reports whether a compaction is due. The reason is ReasonManual for one that the
+// caller has requested, with the focus, and ReasonTool for the model. For the others it is
+// ReasonSoft, if the soft mark alone makes one due, or ReasonHigh.
+func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
+	v.reason, v.target = asked, min(now.marks.low, now.upper/2)
+	switch asked {
+	case ReasonManual:
+		again := focus != "" && focus != now.focus
+		v.due = now.at.appended != 0 || !now.edited || now.undone != 0 || again || !now.fits()
+	case ReasonTool:
+		if now.upper > now.marks.high {
+			v.reason = ReasonHigh
+		}
+		v.due = !now.edited || now.scale.Part(now.at.appended) >= now.minFree() || !now.fits()
+	default:
+		v = c.dueAlone(now, asked == ReasonSoft)
+		v.alone = true
+		v.noWindow = !v.due && now.marks.high == noMark && !c.warned && c.triggers.byMedia
+		c.warned = c.warned || v.noWindow
+	}
+	return v
+}
+
+// dueAlone reports whether a compaction is due that nobody has asked for. With soft, the
+// soft mark alone makes one due.
+func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
+	m, s := &now.marks, now.at
+	v.target = m.low
+	switch {
+	case now.fits() && (c.compacted == s.version || now.isHeld()):
+	case now.upper > m.high:
+		v.reason, v.due = ReasonHigh, true
+	case now.upper > m.soft && soft && !c.isReady(now),
+		now.upper > m.soft && (soft || s.isCold(c.ttl) || c.isReady(now)) && !s.mustWait(c.ttl):
+		v.reason, v.due = ReasonSoft, true
+	case soft && now.upper > m.soft:
+	case c.declined == s.version+1:
+	case c.triggers.isReached(s):
+		v.reason, v.target, v.due = ReasonTrigger, 0, true
+	case c.triggers.asked != nil:
+		v.reason, v.target, v.ask = ReasonTrigger, 0, c.triggers.asked
+	}
+	return v
+}
+
+// restraints returns what keeps a compaction back that nobody asked for: the version of
+// the Undo that holds it up, or 0, and why no model may be called, or nil.
+func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
+	if now.fits() && now.isHeld() {
+		undone = now.undone
+	}
+	if c.breaker.isOpen(now) {
+		noModel = &breakerError{c.breaker.cause}
+	}
+	return undone, noModel
+}
+
+// A readyEdit is the edit of a compaction in the background that waits until it costs
+// nothing; see Options.CacheTTL and CompactInBackground.
+type readyEdit struct {
+	edit     Edit
+	at       *Snapshot // that the edit was made for
+	minFree  int       // Goal.MinFree
+	noSpill  bool      // Options.Spill must not be called
+	strategy string
+	work     Effort
+}
+
+// isReady reports whether an edit waits that can still be applied.
+func (c *compactor) isReady(now *moment) bool {
+	if c.ready == nil || now.rewritten > c.ready.at.version {
+		return false
+	}
+	n := len(c.ready.edit.Drop)
+	return n == 0 || now.at.find(c.ready.edit.Drop[n-1]) != nil
+}
+
+// swapReady lets an edit wait, or none if it is nil, and returns the one that has waited.
+func (c *compactor) swapReady(next *readyEdit) (waited *readyEdit) {
+	waited, c.ready = c.ready, next
+	return waited
+}
+
+// settled tells c that the newest version of the view leaves nothing to compact: a
+// compaction made it, or something that makes none due, if that was so before.
+func (c *compactor) settled(version uint64, byCompaction bool) {
+	if byCompaction || c.compacted == version-1 {
+		c.compacted = version
+	}
+}
+
+// An ending is how an attempt has ended.
+type ending struct {
+	declined bool   // a compaction that a Trigger has started
+	at       uint64 // version of the view that the strategy saw
+	call     callEnding
+	cause    error // why a model was called in vain
+}
+
+// A callEnding is what came of the calls of a model for an attempt.
+type callEnding uint8
+
+const (
+	notCalled callEnding = iota
+	calledWell
+	calledInVain
+	calledInTime // in vain, since the view had changed when it returned
+)
+
+// ended updates the breaker after an attempt, which counts each one that called a model in
+// vain: a call failed or did not return in time, or its summary was not used. It reports
+// whether a decline was reported before, and nothing has changed since.
+func (c *compactor) ended(now *moment, e *ending) (told bool) {
+	if e.declined {
+		told = c.declined > now.rewritten && c.declinedAt == now.limits
+		c.declined, c.declinedAt = e.at+1, now.limits
+	}
+	switch {
+	case e.call == calledWell:
+		c.breaker = breaker{}
+	case e.call == calledInTime && now.at.lastEdit() <= e.at && !c.breaker.excused:
+		// A rollback took back what the summary stands for. That is not the
+		// summarizer's fault. An edit that makes it stale, or a second rollback in a
+		// row, might be the summarizer's own.
+		c.breaker.excused = true
+	case e.call != notCalled:
+		c.breaker.trip(now, e.cause)
+	}
+	return told
+}
+
+// A background is a compaction that runs on its own goroutine.
+type background struct {
+	previous *background   // its reports may not be delivered yet; nil: none
+	done     chan struct{} // closed when all reports up to this one are delivered
+	report   Report        // to be read once done is closed
+}
+
+// newest returns the newest compaction in the background, or nil. If next is not nil, it
+// comes after that one.
+func (c *compactor) newest(next *background) *background {
+	if next != nil {
+		next.previous, c.background = c.background, next
+	}
+	return c.background
+}
+
+// saved returns what a record holds of the breaker.
+func (c *compactor) saved() breaker { return c.breaker.saved() }
+
+// adopt takes over the breaker is of a record, if was is what the last record held and
+// it has not changed since. It has more tokens ever appended than c knew.
+func (c *compactor) adopt(was, is breaker, more int64) {
+	if c.breaker.saved() != was {
+		c.breaker.appended = max(c.breaker.appended+more, 0)
+		return
+	}
+	if c.breaker = is; is.failures > 0 {
+		c.breaker.cause = errEarlier
+	}
+}
+
+// mustWait reports whether an edit for ReasonSoft would cost something that it costs no
+// longer after a while. ttl is Options.CacheTTL.
+func (s *state) mustWait(ttl time.Duration) bool {
+	return ttl > 0 && !s.isCold(ttl) || s.isInSealedRound()
+}
+
+// isInSealedRound reports whether a round of tool calls is under way and one of its
+// newest answers has signed reasoning. The model goes on from it, and an edit of what
+// stands before it ends its bond.
+func (s *state) isInSealedRound() bool {
+	const newest = 64 // entries, so that this takes constant time
+	for i, e := range slices.Backward(s.list[max(len(s.list)-newest, 0):]) {
+		switch {
+		case e.msg.Role == RoleUser, i == len(s.list)-1 && e.msg.Role == RoleAssistant && e.calls == nil:
+			return false
+		case e.made() != 0 && e.id > s.released && e.msg.isSigned():
+			return true
+		}
+	}
+	return false
+}
+
+// isCold reports whether the newest entry of the assistant is older than ttl, so that the
+// provider's cache no longer holds the request. With a ttl of 0 it never is.
+func (s *state) isCold(ttl time.Duration) bool {
+	if ttl <= 0 {
+		return false
+	}
+	for _, e := range slices.Backward(s.list) {
+		if e.msg.Role == RoleAssistant {
+			at := e.time()
+			return !at.IsZero() && time.Since(at) > ttl
+		}
+	}
+	return false
+}
