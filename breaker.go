@@ -55,25 +55,3 @@ func (b *breaker) isOpen(now *moment) bool {
 func (b *breaker) saved() breaker {
 	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
 }
-
-// adopt makes a breaker that a record holds that of c.
-func (c *compactor) adopt(b breaker) {
-	if b.failures > 0 {
-		b.cause = errEarlier
-	}
-	c.breaker = b
-}
-
-// errEarlier is the cause of the failures of a breaker when a History is opened.
-var errEarlier = errors.New("convo: a failure before the History was opened")
-
-// reloaded adopts a breaker that a record holds, unless that of c has changed since it was
-// saved. more is how many more tokens were ever appended.
-func (c *compactor) reloaded(more int64, was, now breaker) {
-	c.compacted = noVersion
-	if c.breaker.saved() == was {
-		c.adopt(now)
-	} else {
-		c.breaker.appended = max(c.breaker.appended+more, 0)
-	}
-}

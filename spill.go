@@ -22,13 +22,6 @@ type spillKey struct {
 
 func keyOf(in *entry, r *ToolResult) spillKey { return spillKey{weak.Make(in), r.CallID} }
 
-// reloaded keeps what is known of the entries of a view after a Reload. more is how many more
-// tokens were ever appended.
-func (s *spills) reloaded(more int64, view *state) {
-	s.spillBreaker.appended += more
-	s.keep(view)
-}
-
 // A spiller calls Options.Spill for the results that one edit clears. After
 // maxSpillFailures failures it stops calling.
 type spiller struct {
