@@ -54,19 +54,14 @@ type History struct {
 	refusals refusals // has a lock of its own, which is taken first
 	spills   spills
 	talk     talk
-	recorder recorder
+	saving   slot // taken while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
 	view
 	meter     meter
 	compactor compactor
+	recorder  recorder
 	closed    bool
-}
-
-// A recorder knows where a History is saved.
-type recorder struct {
-	saving slot     // taken while the log is written or compared with
-	log    *logbook // nil: it has no Store
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a
@@ -111,7 +106,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		meter:     newMeter(limits),
 		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
 		talk:      talk{answering: newSlot(), running: newSlot()},
-		recorder:  recorder{saving: newSlot()},
+		saving:    newSlot(),
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))

@@ -156,15 +156,15 @@ func added(from, to []ID) (ids []ID) {
 	return ids
 }
 
-// keep adds the archive data in k to a record of the state now.
-func (r *stateJSON) keep(k *keepsake, now *state) {
-	r.undone, r.notes = k.undone, k.notes
-	for _, s := range k.summaries {
+// keep adds what d holds for the archive.
+func (r *stateJSON) keep(from *draft) {
+	r.undone, r.notes = from.undone, from.notes
+	for _, s := range from.summaries {
 		r.summaries = append(r.summaries, s.saved())
 	}
-	for _, id := range slices.Sorted(maps.Keys(k.past)) {
-		d := k.past[id]
-		if d.original == nil && now.find(id) == d.was {
+	for _, id := range slices.Sorted(maps.Keys(from.past)) {
+		d := from.past[id]
+		if d.original == nil && from.picture.view.find(id) == d.was {
 			continue // an edit was undone
 		}
 		e := *d.was

@@ -873,8 +873,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 		s.tools = s.id.toolset(t.tools, t.key)
 	}
 	if in.summary != nil && in.summary.Text != "" {
-		s.summary = s.id.place(*in.summary)
-		s.summary.sum.Tokens = clampInt(s.summary.raw)
+		s.summary = s.id.placed(*in.summary)
 	}
 	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil

@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, limits, marks := h.estimate(), h.meter.limits(), h.meter.marks()
+	e, limits, marks, b := h.estimate(), h.meter.limits(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
@@ -77,8 +77,8 @@ func (h *History) statusLocked() Status {
 		Media:        h.media,
 		MostMedia:    most,
 		Queued:       len(h.queue),
-		Unsaved:      h.unsavedLocked(),
-		Torn:         h.tornLocked(),
+		Unsaved:      b.unsaved(&h.state, h.compactor.saved()),
+		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
 		Window:       limits.Window,
