@@ -3,11 +3,11 @@ package convo
 import "slices"
 
 // A floor says which entries of a state's list no compaction may drop or change. These are
-// the entries of pinned exchanges, the user messages of the newest turn, and the newest
-// exchange other than a note. A round of tool calls that no assistant message has followed
-// yet is among them, with the user messages of its turn. So are notes that neither an
-// assistant message nor a result has followed yet. System entries and ephemeral messages
-// also belong to the floor, but are not in the list.
+// pinned exchanges, the user messages of the newest turn, and the newest exchange other than
+// a note. A round of tool calls that no assistant message has followed yet belongs to it,
+// with the user messages of its turn. So do notes that neither an assistant message nor a
+// result has followed yet. System entries and ephemeral messages also belong to the
+// floor, but are not in the list.
 type floor struct {
 	s       *state
 	users   bounds // the newest turn's user messages

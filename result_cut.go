@@ -121,8 +121,8 @@ func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, 
 }
 
 // withoutOpaque replaces opaque parts of r by markers, the largest first. It stops when the
-// content has at most limit tokens, or when the opaque parts that are left have at most
-// most, so that cutting the text is enough. left is the tokens of those.
+// content has at most limit tokens, or when the opaque parts that are left have at most most,
+// so that cutting the text is enough. left is the tokens of those.
 func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ ToolResult, left int64) {
 	var order []int // their indices
 	sizes := make([]int64, len(r.Parts))
