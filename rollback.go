@@ -393,22 +393,20 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 // at the front of the queue.
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
 	h.rewind(n, last, again)
-	h.wentBackLocked(h.summary, last, last)
+	h.wentBackLocked(h.summary, last)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
 func (h *History) revertLocked(to *state) {
 	was := h.summary
 	h.revert(to)
-	h.wentBackLocked(was, to.last, 0)
+	h.wentBackLocked(was, to.last)
 }
 
 // wentBackLocked tells the other parts that entries newer than last were taken back, or an
-// edit was undone. The summary was was. No view that shows an entry newer than after
-// need be kept.
-func (h *History) wentBackLocked(was *placedSummary, last, after ID) {
+// edit was undone. The summary was was.
+func (h *History) wentBackLocked(was *placedSummary, last ID) {
 	h.recorder.wentBack(last, was, h.summary)
-	h.meter.release(after)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they
@@ -566,7 +564,7 @@ func (v *view) rewind(n int, last ID, again []*queued) {
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
-	v.releaseTraces(last)
+	v.releaseViews(last)
 }
 
 // revert makes the entries and the summary exactly those of an earlier view. Every entry of
@@ -595,14 +593,7 @@ func (v *view) finishUndo(edit uint64) {
 	v.seen, v.rewritten, v.lastFocus = 0, v.version, ""
 	v.sumPins()
 	v.sumMeasured(true)
-	v.releaseTraces(0)
-}
-
-// releaseTraces lets go of the views that usage was reported for, if they show an entry newer
-// than after: they would keep entries in memory that have left the view. The token counts of
-// these views stay known.
-func (v *view) releaseTraces(after ID) {
-	v.knowledge = v.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
+	v.releaseViews(0)
 }
 
 // firstAfter returns the index of the first entry with an ID above last. The list

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -33,12 +31,9 @@ type loaded struct {
 	id       string // of the record
 }
 
-// A setting is what a Breakdown and a usage report need to know of a History beside
-// its state.
+// A setting holds the limits that a Breakdown and a usage report need, beside the state.
 type setting struct {
-	window, reserve, tools int64 // Limits
-	high, low, soft        int64
-	prior                  calibrate.Prior
+	window, reserve, high, low, soft int64
 }
 
 // Len returns the number of entries, including system entries. The summary and

@@ -1,8 +1,6 @@
 package convo
 
-import (
-	"slices"
-)
+import "slices"
 
 // Undo reverts the newest applied edit, whose report is r. The edit may come from a
 // compaction or from Apply. Entries that it dropped or changed are restored, as is the
@@ -32,7 +30,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.wentBackLocked(was, h.last, 0)
+	h.wentBackLocked(was, h.last)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
