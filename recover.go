@@ -151,11 +151,11 @@ func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 // recognizes the errors of common providers, gateways and model servers, and is the
 // default of Options.IsOverflow.
 //
-// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the
-// beginning and at the end of their texts; the results of the methods of the official
-// clients' errors, which are RawJSON, ErrorCode and ErrorMessage, returning a string,
-// HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
-// pointer to a struct with a field StatusCode, that field, Message and Code.
+// It reads at most 64 errors, err and those that it wraps. Of their texts it reads a few
+// kilobytes at the beginning and at the end. It calls the methods of the official clients'
+// errors: RawJSON, ErrorCode and ErrorMessage, returning a string, HTTPStatusCode, returning
+// an int, and IsContextTooLarge, returning a bool. Of a pointer to a struct with a field
+// StatusCode, it reads that field, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
 // has both sizes. Other errors about rates, quotas, files or a model that loads are none, nor
