@@ -120,11 +120,11 @@ func (h *History) deliverLocked() int {
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
-	if h.recorder.log != nil {
-		for i, q := range list {
-			h.recorder.log.delivered[batch[i].id] = q
-		}
+	made := make(map[ID]*queued, len(list))
+	for i, q := range list {
+		made[batch[i].id] = q
 	}
+	h.recorder.add("", made)
 	h.setQueue(nil)
 	return len(list)
 }

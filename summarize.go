@@ -639,8 +639,8 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	}
 	s := h.Snapshot()
 	h.mu.Lock()
-	limits := h.meter.limits
-	sent, tokens := h.lastSentLocked()
+	limits := h.meter.limits()
+	sent, tokens := h.lastSent()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.summary == nil {
 		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}

@@ -11,6 +11,9 @@ type view struct {
 	snap         *Snapshot  // of the current version; nil: not made yet
 	answers      sentView   // what the next answer is for, if it was prepared
 	prefix       keptPrefix // of the next request
+	sent         *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
+	weight       int64      // upper bound of the next request
+	weighed      uint64     // 1 more than the version that weight is of
 	plain        uint64     // versions that are no decisions; see Status.Decisions
 	requeued     uint64     // decisions that made no version
 	reversals    []reversal // in ascending order
@@ -30,6 +33,20 @@ func (v *view) newVersion() {
 	v.version++
 	v.snap = nil
 }
+
+// snapshot returns the snapshot of the current version, and whether it is new: it then lacks
+// all but the state.
+func (v *view) snapshot() (s *Snapshot, isNew bool) {
+	isNew = v.snap == nil
+	if isNew {
+		v.snap = &Snapshot{state: v.state.clipped()}
+		v.seen = len(v.list)
+	}
+	return v.snap, isNew
+}
+
+// isBeforeReload reports whether a snapshot is from before the last Reload with a change.
+func (v *view) isBeforeReload(at *Snapshot) bool { return at.version < v.reloaded }
 
 // A sentView is the view that the next answer is for.
 type sentView struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// viewOf returns a view of empty messages with these roles, whose IDs begin at 1.
-func viewOf(roles ...Role) *view {
+// viewWith returns a view of empty messages with these roles, whose IDs begin at 1.
+func viewWith(roles ...Role) *view {
 	v := new(view)
 	for i, role := range roles {
 		v.list = append(v.list, &entry{id: ID(i + 1), head: ID(i + 1), msg: Message{Role: role}})
@@ -56,16 +56,16 @@ func TestTalk_MayDeliver(t *testing.T) {
 		do    func(tk *talk, v *view)
 		want  bool
 	}{
-		{"empty conversation", viewOf(), &strict, nil, true},
-		{"after an answer", viewOf(RoleUser, RoleAssistant), &strict, nil, true},
-		{"after a user message", viewOf(RoleUser), &strict, nil, false},
-		{"after a user message, with another policy", viewOf(RoleUser), &relaxed, nil, true},
-		{"after a user message whose request has failed", viewOf(RoleUser), &strict, func(tk *talk, v *view) { tk.note(v.list[0], true) }, true},
-		{"empty queue", viewOf(), &strict, func(_ *talk, v *view) { v.setQueue(nil) }, false},
-		{"an open call", viewOf(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.calls = &calls{head: 2, list: []call{{id: "c"}}, open: 1} }, false},
-		{"a paused answer", viewOf(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.list[1].marks.set(paused, true) }, false},
-		{"a Do waits for this answer", viewOf(RoleUser), &relaxed, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, false},
-		{"a Do waits for an earlier answer", viewOf(RoleUser, RoleAssistant), &strict, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, true},
+		{"empty conversation", viewWith(), &strict, nil, true},
+		{"after an answer", viewWith(RoleUser, RoleAssistant), &strict, nil, true},
+		{"after a user message", viewWith(RoleUser), &strict, nil, false},
+		{"after a user message, with another policy", viewWith(RoleUser), &relaxed, nil, true},
+		{"after a user message whose request has failed", viewWith(RoleUser), &strict, func(tk *talk, v *view) { tk.note(v.list[0], true) }, true},
+		{"empty queue", viewWith(), &strict, func(_ *talk, v *view) { v.setQueue(nil) }, false},
+		{"an open call", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.calls = &calls{head: 2, list: []call{{id: "c"}}, open: 1} }, false},
+		{"a paused answer", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.list[1].marks.set(paused, true) }, false},
+		{"a Do waits for this answer", viewWith(RoleUser), &relaxed, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, false},
+		{"a Do waits for an earlier answer", viewWith(RoleUser, RoleAssistant), &strict, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
