@@ -14,10 +14,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An edit is applied in three steps: checkEdit checks it against the snapshot that
-// it was planned for, prepare makes and counts the texts that it puts in place,
-// and perform applies it to the current state, or finds that it no longer fits.
-// Only prepare runs the caller's code.
+// An edit is applied in three steps. checkEdit checks it against the snapshot that it was
+// planned for. prepare makes and counts the texts that it puts in place. edited applies it
+// to the current state, or finds that it no longer fits. Only prepare runs the caller's
+// code.
 
 // A checkedEdit is an edit that breaks no rule for its snapshot.
 type checkedEdit struct {

@@ -89,8 +89,8 @@ func (s *state) tookBack(last ID) {
 // is refused if the two can be distinguished.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
-// History, or if it shows an entry that another rollback has taken back, or an edit that
-// a rollback or Undo has undone.
+// History. It does the same if the snapshot shows an entry that another rollback has taken
+// back, or an edit that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
@@ -149,14 +149,13 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 // errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
 var errOtherCopy = &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 
-// Rewind takes back the newest turns as a whole, pinned or not, and returns how many it
-// took back. It stops before a turn in which an edit has dropped or cleared anything, so
-// it does not go past the summary. If the newest turn is itself such a turn, or there is
-// no turn yet, Rewind takes back that many of its newest exchanges instead, so Rewind(1)
-// always takes back the newest message, and a tool result with its call. While Do waits
-// for an answer, messages that it delivered from the queue stay, with new IDs. If turns
-// is negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain
-// entry.
+// Rewind takes back the newest turns as a whole, pinned or not, and returns how many it took
+// back. It stops before a turn in which an edit has dropped or cleared anything, so it does
+// not go past the summary. If the newest turn is itself such a turn, or there is no turn
+// yet, Rewind takes back that many of its newest exchanges instead. So Rewind(1) always
+// takes back the newest message, and a tool result with its call. While Do waits for an
+// answer, messages that it delivered from the queue stay, with new IDs. If turns is
+// negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain entry.
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}

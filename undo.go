@@ -11,9 +11,9 @@ import "slices"
 // entries that stay. Afterwards no compaction starts on its own until Limits.MinFree
 // tokens were appended, or the request does not fit.
 //
-// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
-// edit in the view, such as one of Append, of another History, even that which h was
-// forked from, or of an edit that a Rollback has undone.
+// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest edit
+// in the view. The report of an Append, of an edit that a Rollback has undone, or of another
+// History is not, even if h was forked from that History.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
