@@ -611,22 +611,3 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 	}
 	return q, reason
 }
-
-// isBase64 reports whether s is standard base64 with padding. It does not decode
-// s.
-func isBase64(s string) bool {
-	if len(s)%4 != 0 {
-		return false
-	}
-	body := strings.TrimRight(s, "=")
-	if len(s)-len(body) > 2 {
-		return false
-	}
-	for i := range len(body) {
-		c := body[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
-			return false
-		}
-	}
-	return true
-}
