@@ -34,6 +34,20 @@ func (v *view) newVersion() {
 	v.snap = nil
 }
 
+// snapshot returns the snapshot of the current version, and whether it is new: it then lacks
+// all but the state.
+func (v *view) snapshot() (s *Snapshot, isNew bool) {
+	isNew = v.snap == nil
+	if isNew {
+		v.snap = &Snapshot{state: v.state.clipped()}
+		v.seen = len(v.list)
+	}
+	return v.snap, isNew
+}
+
+// isBeforeReload reports whether a snapshot is from before the last Reload with a change.
+func (v *view) isBeforeReload(at *Snapshot) bool { return at.version < v.reloaded }
+
 // A sentView is the view that the next answer is for.
 type sentView struct {
 	known   bool

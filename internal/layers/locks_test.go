@@ -25,7 +25,6 @@ var lockExceptions = map[string]string{
 	"Open":            "nobody else has the History yet",
 	"History.needFor": "acceptLocked calls its literals with the lock held",
 	"attempt.apply":   "commitEdit calls acceptLocked with the lock held",
-	"History.Pin":     "changePins calls its literal with the lock held",
 }
 
 // Code that holds both locks has taken History.mu first. While a lock is held, functions
