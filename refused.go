@@ -38,13 +38,6 @@ func init() {
 	}
 }
 
-// A refusal is what the error of a provider says about a part of a request.
-type refusal struct {
-	overflow.Refusal
-	named []Place // of a PlaceError; nil: it was none
-	cause error   // of the provider
-}
-
 // refusalIn returns what an error says about a part of the request, or nil if it is about
 // something else. It calls methods of the error, so no lock may be held.
 func refusalIn(err error) *refusal {
@@ -241,12 +234,6 @@ func (s *state) signedIn(after, last ID) (n int) {
 		}
 	}
 	return n
-}
-
-// A clearing is what is cleared in a view after a refusal.
-type clearing struct {
-	places  []Place // ascending
-	release ID      // signed reasoning up to this entry is left out; 0: none is
 }
 
 func (c *clearing) isEmpty() bool { return len(c.places) == 0 && c.release == 0 }

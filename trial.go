@@ -1,6 +1,10 @@
 package convo
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/overflow"
+)
 
 // A refusals knows what a provider has refused.
 type refusals struct {
@@ -16,6 +20,19 @@ type encoding struct {
 
 // mostEncodings is how many snapshots a History remembers as encoded.
 const mostEncodings = 4
+
+// A refusal is what the error of a provider says about a part of a request.
+type refusal struct {
+	overflow.Refusal
+	named []Place // of a PlaceError; nil: it was none
+	cause error   // of the provider
+}
+
+// A clearing is what is cleared in a view after a refusal.
+type clearing struct {
+	places  []Place // ascending
+	release ID      // signed reasoning up to this entry is left out; 0: none is
+}
 
 // A cure is what Recover has cleared after a refusal.
 type cure struct {
