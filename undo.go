@@ -13,7 +13,7 @@ import "slices"
 //
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest edit
 // in the view. The report of an Append, of an edit that a Rollback has undone, or of another
-// History is not, even if h was forked from that History.
+// History is not, even if h was forked from it.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
