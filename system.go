@@ -106,6 +106,15 @@ func (h *History) setEphemeralLocked(eph *ephemeral) {
 	h.updateChargeLocked()
 }
 
+// withEphemeral returns the next version of s, with other ephemeral messages.
+func (s *state) withEphemeral(eph *ephemeral) state {
+	next := s.clipped()
+	next.eph = eph
+	next.version++
+	next.sumMeasured(true)
+	return next
+}
+
 // bringBack asks Options.AfterCompaction for messages, and adds them to the view. r is the
 // report of the edit that was applied. If they are left aside, its Cause says why.
 func (h *History) bringBack(r *Report) {
@@ -137,9 +146,7 @@ func (h *History) takeBack(r *Report) (err error) {
 	case back.sameAs(was):
 		return nil
 	case back != nil:
-		next := h.state
-		next.eph = joinEphemeral(back, own)
-		next.sumMeasured(true)
+		next := h.state.withEphemeral(joinEphemeral(back, own))
 		if need, most := h.scaleOfLocked(&next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
