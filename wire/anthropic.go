@@ -27,16 +27,16 @@ import (
 //
 // Claude Opus since 4.8, Sonnet since 5, Haiku since 5.5, Fable and Mythos take messages
 // with the role system among the others, after what the user says and before the next
-// answer. A note is sent as one if Model names such a model, and otherwise as a text of
-// the user in tags that no other text can forge. Decode makes a note of a message with the
-// role system that holds nothing but text. Any other, such as one with clear_at or one that
-// adds a tool, is a [convo.Opaque] part of a user message, {"role":"system",...}, and is
-// sent unchanged; if a user message follows it, Encode adds a marker of the assistant
-// between them.
+// answer. A note is sent as one if Model names such a model, and otherwise as a text of the
+// user in tags that no other text can forge. Decode makes a note of a message with the role
+// system that holds nothing but text. Any other, such as one with clear_at or one that adds
+// a tool, is a [convo.Opaque] part of a user message, {"role":"system",...}, and is sent
+// unchanged. If a user message follows it, Encode adds a marker of the assistant between
+// them.
 //
 // A call of a tool that the provider runs, such as a server_tool_use, is sent only with its
-// result in the same turn of the assistant, or while the turn may go on: at the end of the
-// request, or before nothing but results. A result without such a call is not sent.
+// result in the same turn of the assistant, or while the turn may go on. That is at the end
+// of the request, or before nothing but results. A result without such a call is not sent.
 //
 // Code that the provider runs may call tools, also those of the application. The caller of
 // such a call is kept in a [convo.Opaque] part before it. While the code waits, the request
@@ -52,10 +52,10 @@ import (
 //   - the request ends with results or with an assistant message,
 //   - the first assistant message since the user's last message does not begin with
 //     a thinking block, and
-//   - it had one, or may have had one: it holds reasoning that cannot be sent, or
-//     entries between it and the user's message were removed, or another format
-//     or model made it, or its maker is not known and other messages hold
-//     reasoning.
+//   - it had one, or may have had one. That is so if it holds reasoning that cannot be
+//     sent, if entries between it and the user's message were removed, or if another
+//     format or model made it. It is also so if its maker is not known and other messages
+//     hold reasoning.
 //
 // A message that the model made without reasoning, as it may when thinking is
 // "adaptive", does not set it.

@@ -18,10 +18,10 @@ import (
 // request-bytes, media-count, media-bytes, image-pixels, image-type, image-unreadable,
 // pdf-encrypted, pdf-unreadable.
 //
-// thinking-first depends on the field thinking of the request, cache-count also
-// counts marks on tools, and last-role applies only if UserLast is set, or the model of
-// the request, or else Model, is known to refuse such a request. tool-reference applies only
-// to a request with tools, all of which have a name.
+// thinking-first depends on the field thinking of the request, and cache-count also counts
+// marks on tools. The rule last-role applies only if UserLast is set, or the model of the
+// request, or else Model, is known to refuse such a request. tool-reference applies only to
+// a request with tools, all of which have a name.
 func (f Anthropic) Check(request []byte) []Finding {
 	k := anthropicChecker{checker: checker{format: FormatAnthropic}}
 	all := k.body(request)

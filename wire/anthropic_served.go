@@ -10,13 +10,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// Anthropic pairs the blocks of tools that it runs by their ids. A call and its result
-// are in the same turn of the assistant. The turn goes on after a user message that holds
-// nothing but results, and after another assistant message. A call may wait for its
-// result only while the turn has not ended: if the answer was paused, or if it also calls
-// tools of the application, in which case the provider runs its own once it has their
-// results. Code that the provider runs may itself call tools: the blocks of these name it as
-// their caller, and go with it.
+// Anthropic pairs the blocks of tools that it runs by their ids. A call and its result are
+// in the same turn of the assistant. The turn goes on after a user message that holds
+// nothing but results, and after another assistant message. A call may wait for its result
+// only while the turn has not ended: if the answer was paused, or if it also calls tools of
+// the application. Then the provider runs its own tools once it has their results. Code that
+// the provider runs may itself call tools: the blocks of these name it as their caller, and
+// go with it.
 
 // A waitingCall is a call of a tool that the provider runs, without its result so far, or what
 // the code of such a call has called, which goes with it.

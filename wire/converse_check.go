@@ -15,12 +15,12 @@ import (
 // cache-count, cache-order, tool-config,
 // media-count, media-bytes, document-count, image-pixels, image-type, image-unreadable.
 //
-// results-alone applies only if ResultsAlone is set. tool-config applies only
-// if the request has fields other than system and messages, such as modelId:
-// the caller must still complete the body that [Request.Body] returns. user-first does
-// not apply if Model, or the modelId of the request, is a model of Anthropic or Qwen.
-// The other rules are those of the strictest models. Some models accept an assistant
-// message as the last message, or two consecutive messages of one role.
+// results-alone applies only if ResultsAlone is set. tool-config applies only if the
+// request has fields other than system and messages, such as modelId. The caller must
+// still complete the body that [Request.Body] returns. user-first does not apply if Model,
+// or the modelId of the request, is a model of Anthropic or Qwen. The other rules are
+// those of the strictest models. Some models accept an assistant message as the last
+// message, or two consecutive messages of one role.
 func (f Converse) Check(request []byte) []Finding {
 	k := converseChecker{checker: checker{format: FormatConverse}, f: f, documents: map[string]bool{}}
 	all := k.body(request)

@@ -23,13 +23,13 @@
 //   - a tool whose name the provider does not accept is sent under another name, both in
 //     its definition and in the messages; see [ToolWriter] and [FindTool];
 //   - system text goes where the provider wants it;
-//   - reasoning and signatures are sent only in the format that they came in and,
-//     if Model is set, only to the model that made them. With Chat Completions they
-//     are sent only to the host that they came from; see [OpenAIChat]. If a provider
-//     does not need reasoning, the field Reasoning selects what is sent. Two names are
-//     of the same model if they are equal except for a vendor or region at the start
-//     ("us.anthropic.") and a date or revision at the end ("-20260901", "-v1:0"); a
-//     name in -latest equals only itself;
+//   - reasoning and signatures are sent only in the format that they came in and, if Model
+//     is set, only to the model that made them. With Chat Completions they are sent only
+//     to the host that they came from; see [OpenAIChat]. If a provider does not need
+//     reasoning, the field Reasoning selects what is sent. Two names are of the same model
+//     if they are equal except for a vendor or region at the start ("us.anthropic.") and a
+//     date or revision at the end ("-20260901", "-v1:0"). A name in -latest equals only
+//     itself;
 //   - for a model that checks the place of signed reasoning, it is sent only if what
 //     precedes it is what it was made after; see [SealCheck];
 //   - opaque blocks are sent only in their own format. In other formats, a text in
@@ -120,10 +120,10 @@
 // # The summary
 //
 // A summary is sent as a user message. If the field SystemSummary of a format is set, it
-// is the last of the system text: a separate system message, a developer message
-// if Developer is set, or the last block or paragraph where a provider has one place
-// for all system text. The tags around it stay as they are, so that no text can
-// forge a summary or end one early. Decode reads it as system text.
+// is the last of the system text. That is a separate system message, a developer message
+// if Developer is set, or the last block or paragraph where a provider has one place for
+// all system text. The tags around it stay as they are, so that no text can forge a
+// summary or end one early. Decode reads it as system text.
 //
 // Many models follow system text more strictly than user messages. A summary is
 // made from the words of users, tools and web pages; use SystemSummary only if none of
@@ -146,12 +146,11 @@
 //
 // # Cache stability
 //
-// Providers cache the beginning of a request. Consider two requests of one
-// conversation as sequences of content blocks (text, calls, results, images).
-// If no call was open, no ephemeral message was set, and no compaction happened
-// in between, then the second request begins with all blocks of the first, byte
-// for byte except for cache marks, which providers do not compare. [PrefixShare]
-// measures this.
+// Providers cache the beginning of a request. Consider two requests of one conversation as
+// sequences of content blocks (text, calls, results, images). If no call was open, no
+// ephemeral message was set, and no compaction happened in between, then the second
+// request begins with all blocks of the first, byte for byte. Only cache marks may differ,
+// which providers do not compare. [PrefixShare] measures this.
 //
 // There are two exceptions. Some providers want a user message at the end. If the
 // conversation ends with an assistant message, or holds only system text, the

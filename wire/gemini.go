@@ -35,10 +35,10 @@ import (
 // a [convo.Opaque] part, {"response":{}}. It is sent as an object while the text
 // is one; if an edit changes that, it is sent as an ordinary text.
 //
-// The format cannot represent the ID and Encrypted of reasoning, signatures
-// without a text, call or media after them, thoughts of a message that holds
-// nothing else, and the boundaries between the texts of one result. Decode
-// lists in Lost the groundingMetadata and citationMetadata of a candidate.
+// The format cannot represent the ID and Encrypted of reasoning, and signatures without a
+// text, call or media after them. Nor can it represent thoughts of a message that holds
+// nothing else, and the boundaries between the texts of one result. Decode lists in Lost
+// the groundingMetadata and citationMetadata of a candidate.
 type Gemini struct {
 	// Model is the model of the request, such as "gemini-3-flash-preview".
 	// Reasoning and signatures are sent back only to the model that made them.

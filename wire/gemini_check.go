@@ -14,12 +14,11 @@ import (
 // late-result, mixed-results, call-first, last-role, signature-missing,
 // cached-content, request-bytes, media-count, image-unreadable.
 //
-// Blank text is not a finding, since the Gemini API accepts it.
-// signature-missing applies if Model, or the model of the request, is Gemini 3
-// or later; result-id applies unless it is Gemini 1 or 2. mixed-results applies
-// unless it is a model up to Gemini 3.0; these models take one result together with
-// other parts, but not several results. Only Vertex AI and newer models refuse
-// last-role.
+// Blank text is not a finding, since the Gemini API accepts it. signature-missing applies
+// if Model, or the model of the request, is Gemini 3 or later. The rule result-id applies
+// unless it is Gemini 1 or 2. The rule mixed-results applies unless it is a model up to
+// Gemini 3.0. These models take one result together with other parts, but not several
+// results. Only Vertex AI and newer models refuse last-role.
 func (f Gemini) Check(request []byte) []Finding {
 	k := geminiChecker{checker: checker{format: FormatGemini}, last: -1}
 	all := k.body(request)

@@ -190,9 +190,9 @@ func (s argsStep) bracket() byte {
 }
 
 // child returns the value at a step, and the number of elements that it adds to an array
-// before that value, without values. isNew reports whether there was no value in that
-// place, nor a later element. child returns nil for an element that would leave out more
-// than gaps elements.
+// before that value, without values. It also reports, as isNew, whether there was no value
+// in that place, nor a later element. child returns nil for an element that would leave
+// out more than gaps elements.
 func (n *argsNode) child(step argsStep, gaps int) (child *argsNode, skipped int, isNew bool) {
 	if n.kind != step.bracket() {
 		*n = argsNode{kind: step.bracket()}

@@ -48,10 +48,9 @@ func appendRawField(b []byte, key, value string) []byte {
 // are not an object. The model reads it.
 const invalidArguments = "invalid_arguments"
 
-// object returns the arguments of a call as a JSON object, since all providers
-// want one: unchanged if they are an object, {} if they are blank, and any other
-// text as the value of the field invalidArguments. [decoder.arguments] restores
-// the text.
+// object returns the arguments of a call as a JSON object, since all providers want one.
+// An object is unchanged, blank arguments become {}, and any other text becomes the value
+// of the field invalidArguments. [decoder.arguments] restores the text.
 func object(arguments string) string {
 	if isBlank(arguments) {
 		return "{}"

@@ -31,16 +31,16 @@ import (
 //	container
 //	reference to a tool
 //
-// Media and blocks are lost if a short text replaces them. The type of media is lost if
-// they are sent as plain text. The id of the item after reasoning, which OpenAIResponses
-// keeps as a signature, does not count by itself. The id of a call is lost if the call is
-// sent with another id, because the provider would refuse the first or an earlier call
-// has it; an ID that convo made does not count. A cache mark is lost if the format has
-// none, if its message has no place for it, or if it is dropped by the rules of
-// CacheMark. A reference to a tool is lost if the request does not have the tool: a text names
-// it instead. The container of an answer is lost where the parameters name another, which is
-// in Sent. A mark that moves or gets another lifetime is not lost. The citations of a
-// text are one part, and count as a block if none of them is sent.
+// Media and blocks are lost if a short text replaces them. The type of media is lost if they
+// are sent as plain text. The id of the item after reasoning, which OpenAIResponses keeps as a
+// signature, does not count by itself. The id of a call is lost if the call is sent with
+// another id, because the provider would refuse the first or an earlier call has it. An ID
+// that convo made does not count. A cache mark is lost if the format has none, if its message
+// has no place for it, or if it is dropped by the rules of CacheMark. A reference to a tool is
+// lost if the request does not have the tool: a text names it instead. The container of an
+// answer is lost where the parameters name another, which is in Sent. A mark that moves or
+// gets another lifetime is not lost. The citations of a text are one part, and count as a
+// block if none of them is sent.
 //
 // Content that has another form in the request is not lost: arguments that are not an
 // object, an error that is stated in the text of a result, texts that are joined. Text of

@@ -487,10 +487,10 @@ func (w *responsesWriter) result(r *result) {
 }
 
 // settled returns the items without those that the provider would refuse because of their
-// neighbours: reasoning without the item that it led to, items that followed reasoning
-// which is left out, and calls and outputs of tools other than functions that have no
-// counterpart. Since leaving one item out can affect others, it repeats until nothing
-// changes. It records in lost what it leaves out.
+// neighbours. These are reasoning without the item that it led to, items that followed
+// reasoning which is left out, and calls and outputs of tools other than functions that
+// have no counterpart. Since leaving one item out can affect others, it repeats until
+// nothing changes. It records in lost what it leaves out.
 func settled(items []responsesItem, lost *losses) []responsesItem {
 	for n := -1; n != len(items); {
 		n = len(items)

@@ -256,8 +256,8 @@ func (d *responsesDecoder) item(it *inputItem) error {
 }
 
 // isServedOutput reports whether an item is the output of a tool that the provider runs,
-// and therefore output of the model: that of a program, of a tool search or of a command in
-// a container.
+// and therefore output of the model. That is the output of a program, of a tool search or
+// of a command in a container.
 func (d *responsesDecoder) isServedOutput(it *inputItem) bool {
 	switch it.kind {
 	case "program_output":

@@ -38,9 +38,9 @@ import "github.com/seed-c1b73e60/convo"
 //
 //   - A PDF is counted by its pages, which are found in its bytes. A page counts 3,000
 //     tokens with Claude (1,500 to 3,000 for its text, and an image [9]), 258 with Gemini
-//     1 and 2, 560 with Gemini 3, and with OpenAI the tokens of an image and 1,000 for
-//     its text. If compression hides the pages, each 50 kB count as a page. A PDF that is
-//     only a URL counts as 5 pages.
+//     1 and 2, and 560 with Gemini 3. With OpenAI it counts the tokens of an image, and
+//     1,000 for its text. If compression hides the pages, each 50 kB count as a page. A
+//     PDF that is only a URL counts as 5 pages.
 //   - A second of sound has 32 tokens with Gemini [10], 10 with OpenAI [11] and 13 with
 //     Mistral [12]. A second of video, including its sound, has 290 with Gemini 1 and 2,
 //     and 102 with Gemini 3. The length is read from WAV and MP4 files. In other files 12
@@ -98,9 +98,8 @@ func Overheads(model string) convo.Overheads {
 //
 // Reasoning that the format cannot send is also counted: for Anthropic and Converse
 // reasoning without a signature, for OpenAIResponses reasoning without an encrypted form,
-// and reasoning that another format or model made, as after a switch of models. The count
-// may therefore be too high; if the reasoning is long, remove it with
-// [convo.Edit].Rewrite.
+// and reasoning of another format or model. The count may therefore be too high; if the
+// reasoning is long, remove it with [convo.Edit].Rewrite.
 //
 // Some servers ignore the reasoning of earlier turns. It is also counted, because the
 // request does not show which servers do; usage reports correct the estimate, see

@@ -16,10 +16,11 @@ import (
 type Patcher interface {
 	Format
 
-	// Patch returns was with the content of now. was holds one or more adjacent messages of a
-	// request (items of Responses, contents of Gemini), and now holds the messages that Decode
-	// returns for them, after changes: results that were cleared or cut, other texts or
-	// arguments, a text in place of media, and parts or messages that are missing.
+	// Patch returns was with the content of now. Here was holds one or more adjacent messages
+	// of a request (items of Responses, contents of Gemini). And now holds the messages that
+	// Decode returns for them, after changes. Changes are results that were cleared or cut,
+	// other texts or arguments, a text in place of media, and parts or messages that are
+	// missing.
 	//
 	// A block whose parts did not change keeps its bytes, and so does all of a message but its
 	// changed blocks. In a changed block only the value that changed is replaced: the text, the
@@ -28,12 +29,12 @@ type Patcher interface {
 	// its blocks. A block keeps its cache mark, also if now has none.
 	//
 	// Decode of what Patch returns says what now says, without blank texts that was does not have.
-	// Some changes need others: reasoning is removed with all that follows it in an answer, a call
+	// Some changes need others. Reasoning is removed with all that follows it in an answer. A call
 	// of Gemini that loses its signature gets that of Encode, and an item of Responses loses its id
 	// with the reasoning that led to it. Results are matched with those of was by CallID, or by
 	// their order if a CallID is empty, and stay in the order of was. Names, authors and Meta are
-	// those of was. Patch does not join messages: if others are missing, two of one role may
-	// follow each other.
+	// those of was. Patch does not join messages: if others are missing, two of one role may follow
+	// each other.
 	//
 	// The error is a *DecodeError if was cannot be decoded. was is not changed; what Patch returns
 	// may share its bytes.

@@ -253,14 +253,23 @@ func formatOf(f Format) string {
 // errorText returns the error text of the table for a rule, which may have a
 // case after a slash.
 func errorText(format, name string) (text string, ok bool) {
-	name, which, hasCase := strings.Cut(name, "/")
-	if hasCase {
-		format += "/" + which
+	text, ok = textsOf[format].errors[name]
+	if !ok {
+		text = rules[name].error
 	}
-	if text, ok = rules[name].errors[format]; !ok && !hasCase {
-		text, ok = rules[name].errors[""]
+	return text, text != ""
+}
+
+// rulesIn returns the names of the rules for which a format has an error text, with their
+// cases after a slash.
+func rulesIn(format string) []string {
+	names := slices.Collect(maps.Keys(textsOf[format].errors))
+	for name, r := range rules {
+		if r.error != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return text, ok
+	return names
 }
 
 var placeholder = regexp.MustCompile(`\\\{[a-z]+\\\}`)
@@ -282,7 +291,7 @@ func TestRules_EachIsFoundInASmallRequest(t *testing.T) {
 		require.True(t, ok, "the table has no %s of %s", c.rule, format)
 		reached[format+": "+c.rule] = true
 		fix := rules[name].fix
-		if own, ok := rules[name].fixes[format]; ok {
+		if own, ok := textsOf[format].fixes[name]; ok {
 			fix = own
 		}
 		found := slices.IndexFunc(c.f.Check([]byte(c.body)), func(f Finding) bool {
@@ -304,24 +313,20 @@ func TestRules_EachIsFoundInASmallRequest(t *testing.T) {
 		r := rules[name]
 		assert.NotEmpty(t, r.problem, name)
 		assert.NotEmpty(t, r.fix, name)
-		assert.NotEmpty(t, r.errors, name)
-		for key := range r.errors {
-			of := []string{key}
-			if key == "" {
-				of = slices.DeleteFunc(slices.Clone(formats), func(f string) bool { return r.errors[f] != "" })
-			}
-			for _, key := range of {
-				format, which, hasCase := strings.Cut(key, "/")
-				if hasCase {
-					which = "/" + which
+		known := r.error != ""
+		for _, format := range formats {
+			for _, full := range rulesIn(format) {
+				if base, _, _ := strings.Cut(full, "/"); base == name {
+					known = true
+					assert.True(t, reached[format+": "+full], "no case for %s of %s", full, format)
 				}
-				assert.True(t, reached[format+": "+name+which], "no case for %s of %s", name+which, format)
+			}
+			if _, ok := textsOf[format].fixes[name]; ok {
+				_, ok := errorText(format, name)
+				assert.True(t, ok, "%s has a fix for %s, which has no such rule", name, format)
 			}
 		}
-		for format := range r.fixes {
-			_, ok := errorText(format, name)
-			assert.True(t, ok, "%s has a fix for %s, which has no such rule", name, format)
-		}
+		assert.True(t, known, name)
 	}
 }
 
@@ -386,12 +391,9 @@ func TestRules_AreListedByTheDocOfCheck(t *testing.T) {
 		list, _, _ = strings.Cut(list, ".")
 		list = regexp.MustCompile(` \([^)]*\)`).ReplaceAllString(list, "")
 		var want []string
-		for rule, r := range rules {
-			for key := range r.errors {
-				if of, _, _ := strings.Cut(key, "/"); of == format || of == "" {
-					want = append(want, rule)
-				}
-			}
+		for _, name := range rulesIn(format) {
+			rule, _, _ := strings.Cut(name, "/")
+			want = append(want, rule)
 		}
 		slices.Sort(want)
 		assert.Equal(t, slices.Compact(want), slices.Sorted(slices.Values(strings.Split(list, ", "))), name)

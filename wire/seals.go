@@ -7,14 +7,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
-// A SealCheck says whether a model checks that signed reasoning is where it was made:
-// after the same system text, tools and messages. Such a model refuses a request in which
+// A SealCheck says whether a model checks that signed reasoning is where it was made: after
+// the same system text, tools and messages. Such a model refuses a request in which
 // something else precedes it. For a model that checks, Encode leaves out the signed
 // reasoning of entries that are not bound (see [convo.Snapshot.Bound]), names it in Lost,
-// and never sets NoThinking. Text and calls of these entries are sent. It does the same
-// with signed reasoning that would not be where the model made it: after a part that is left
-// out or that is sent in another place, at the end of a message, after a call that waits
-// for the provider's result, and in an answer to no message of a user.
+// and never sets NoThinking. Text and calls of these entries are sent. It does the same with
+// signed reasoning that would not be where the model made it. That is after a part that is
+// left out or sent in another place, and at the end of a message. It is also after a call
+// that waits for the provider's result, and in an answer to no message of a user.
 //
 // For a model that is not known, Encode does the same, but sets NoThinking if the newest
 // answer, which still waits for results, loses the reasoning before its calls.

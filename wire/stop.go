@@ -24,11 +24,11 @@ func isEmpty(m convo.Message) bool {
 	})
 }
 
-// StopOf returns what a provider's reason for the end of an answer means: the
-// finish_reason of Chat Completions, the reason in the incomplete_details of Responses,
-// the stop_reason of Anthropic, the finishReason or blockReason of Gemini, or the
-// stopReason of Converse. For an unknown reason it is StopDone. Streams and Decode set it
-// in their Transcript; if you assemble an answer yourself, pass it to
+// StopOf returns what a provider's reason for the end of an answer means. The reason is
+// the finish_reason of Chat Completions, the reason in the incomplete_details of
+// Responses, the stop_reason of Anthropic, the finishReason or blockReason of Gemini, or
+// the stopReason of Converse. For an unknown reason it is StopDone. Streams and Decode set
+// it in their Transcript; if you assemble an answer yourself, pass it to
 // [convo.Builder.Stop].
 //
 // StopLength means that the answer ended at any limit, and not only at a number of

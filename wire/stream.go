@@ -28,12 +28,11 @@ type Stream interface {
 	// the server-sent event or of the frame. It may be empty if data states the type of
 	// the event. Data is not kept.
 	//
-	// Event returns a *ProviderError if the event reports an error of the provider, as
-	// any event with the name error does, unless the answer is complete: then the error is
-	// in Transcript.Lost. It returns a *DecodeError if the event is
-	// malformed, which wraps a *ProviderError if data is a text, nests deeper than 5,000 levels, or begins a second answer after the end
-	// of the first: an answer with another ID, or content that by the rules of the format
-	// cannot belong to the first. After an error, further calls return the same error.
+	// Event returns a *ProviderError if the event reports an error of the provider, as any event with the name error does, unless the
+	// answer is complete: then the error is in Transcript.Lost. It returns a *DecodeError if the event is malformed, which wraps a
+	// *ProviderError if data is a text, nests deeper than 5,000 levels, or begins a second answer after the end of the first. A second
+	// answer has another ID, or content that by the rules of the format cannot belong to the first. After an error, further calls return
+	// the same error.
 	Event(name string, data []byte) ([]Delta, error)
 
 	// Done reports whether the provider has marked the answer as complete. Further events

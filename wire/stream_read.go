@@ -33,12 +33,12 @@ import (
 // may follow. If r stays open, end the loop once s is Done.
 //
 // The last pair that is yielded has an error if r or an event fails, or if r ends before
-// the answer. In the last case the error wraps io.ErrUnexpectedEOF, and shows the
-// beginning of r if nothing in it was of the format, or else the lines that are not of
-// server-sent events, since they may say why. An event at the end of r without the
-// end of its line is read only if its data is a whole JSON value. An error of r after the
-// end of the answer is ignored. Read also reads the body of a refused request, and yields
-// a *[ProviderError].
+// the answer. In the last case the error wraps io.ErrUnexpectedEOF. It shows the beginning
+// of r if nothing in it was of the format, or else the lines that are not of server-sent
+// events, since they may say why. An event at the end of r without the end of its line is
+// read only if its data is a whole JSON value. An error of r after the end of the answer
+// is ignored. Read also reads the body of a refused request, and yields a
+// *[ProviderError].
 //
 // An event is kept in memory until it is complete; its size is bounded only by r. Read
 // does not close r, and leaves the rest of r unread if the loop ends early.
@@ -98,8 +98,8 @@ type keptReader struct {
 var errNoElement = &eventError{&DecodeError{Reason: "not JSON: the array neither goes on nor ends"}, math.MaxInt64}
 
 // keptBytes is how many of the first bytes a keptReader keeps, and of the text, to find the
-// reason of a provider in them. shownBytes is how many of them an error shows: enough for a
-// sentence with a limit.
+// reason of a provider in them. shownBytes is how many of them an error shows, which is
+// enough for a sentence with a limit.
 const (
 	keptBytes  = 64 << 10
 	shownBytes = 256

@@ -27,18 +27,18 @@ type ToolWriter interface {
 	// A schema that the provider would refuse is corrected if its meaning stays the same:
 	//
 	//   - OpenAI gets "properties": {} if the arguments have none, which is how MCP
-	//     describes a tool without arguments; "items": {} for an array without items; and
-	//     in strict mode, properties and required for each object.
+	//     describes a tool without arguments. An array without items gets "items": {}, and
+	//     in strict mode each object gets properties and required.
 	//   - Nova 1, if Converse.Model names it, gets no $schema, $id, $comment or title at
 	//     the root.
 	//
 	// Otherwise Tools returns a *ToolError for the first thing that the provider would
-	// refuse: a missing name, two tools with the same name, a schema that is not a JSON
-	// object of type "object" in UTF-8, and keywords and names of properties that the
-	// provider, or its strict mode, does not accept there. For all providers it refuses
-	// values that JSON Schema itself forbids for a keyword, such as "type": "strin" and
-	// "enum": [], and schemas that are nested more than 32 levels deep. It does not check
-	// a provider's own limits on properties and levels.
+	// refuse. That may be a missing name, two tools with the same name, or a schema that
+	// is not a JSON object of type "object" in UTF-8. It may also be keywords and names of
+	// properties that the provider, or its strict mode, does not accept there. For all
+	// providers it refuses values that JSON Schema itself forbids for a keyword, such as
+	// "type": "strin" and "enum": [], and schemas that are nested more than 32 levels
+	// deep. It does not check a provider's own limits on properties and levels.
 	//
 	// A tool with an Opaque is written as it stands, after the others, if it is of this
 	// format, and otherwise left out. Its name counts like that of any other tool.

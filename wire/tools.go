@@ -21,16 +21,16 @@ import (
 // *DecodeError.
 //
 //   - OpenAI is counted by the recipe of its Cookbook ("How to count tokens with
-//     tiktoken"): for each function 7, or 10 up to GPT-4, and its name and description; 3
-//     if it has parameters; for each parameter 3, and its name, type and description; for
-//     an enum 3 for each value, minus 3, and the values; and 12 if there is any function.
-//     Nested parameters count like parameters. Everything that the recipe does not
-//     mention counts as JSON.
+//     tiktoken"): for each function 7, or 10 up to GPT-4, and its name and description.
+//     Parameters add 3; for each parameter 3, and its name, type and description; for an
+//     enum 3 for each value, minus 3, and the values; and 12 if there is any function.
+//     Nested parameters count like parameters. Everything that the recipe does not mention
+//     counts as JSON.
 //   - Anthropic is counted as JSON, with the system prompt that it adds for tools ("Tool
 //     use", section "Pricing", October 2026). The prompt depends on the model and on
-//     whether tool_choice forces a call, which only a whole request shows: 286 or 406
-//     tokens with Claude Opus 5, 354 or 474 with Sonnet 5 and unlisted models, 496 or 588
-//     with Haiku 4.5.
+//     whether tool_choice forces a call, which only a whole request shows. It has 286 or
+//     406 tokens with Claude Opus 5, 354 or 474 with Sonnet 5 and unlisted models, 496 or
+//     588 with Haiku 4.5.
 //   - Others are counted as JSON.
 //
 // The result is a first estimate, which usage reports correct.
