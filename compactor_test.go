@@ -37,7 +37,7 @@ func TestCompactor_Due(t *testing.T) {
 	counted := triggers{counting: []counting{isAlways(true)}}
 	ready := &readyEdit{at: &Snapshot{state: state{version: 8}}}
 	for name, tt := range map[string]struct {
-		c      compactor
+		c      *compactor
 		change func(*moment)
 		asked  Reason
 		focus  string
@@ -45,27 +45,27 @@ func TestCompactor_Due(t *testing.T) {
 		reason Reason
 		target int64
 	}{
-		"small":                            {compactor{}, nil, ReasonHigh, "", false, 0, 400},
-		"high":                             {compactor{}, above(801), ReasonHigh, "", true, ReasonHigh, 400},
-		"soft":                             {compactor{}, above(601), ReasonHigh, "", false, 0, 400},
-		"soft, in the background":          {compactor{}, above(601), ReasonSoft, "", true, ReasonSoft, 400},
-		"just compacted":                   {compactor{compacted: 9}, above(801), ReasonHigh, "", false, 0, 400},
-		"just compacted, too long":         {compactor{compacted: 9}, above(1001), ReasonHigh, "", true, ReasonHigh, 400},
-		"held":                             {compactor{}, held(801), ReasonHigh, "", false, 0, 400},
-		"held, too long":                   {compactor{}, held(1001), ReasonHigh, "", true, ReasonHigh, 400},
-		"an edit waits":                    {compactor{ready: ready}, above(601), ReasonHigh, "", true, ReasonSoft, 400},
-		"an edit waits that was overtaken": {compactor{ready: ready}, func(m *moment) { m.upper, m.rewritten = 601, 9 }, ReasonHigh, "", false, 0, 400},
-		"counted":                          {compactor{triggers: counted}, nil, ReasonHigh, "", true, ReasonTrigger, 0},
-		"counted, declined":                {compactor{triggers: counted, declined: 10}, nil, ReasonHigh, "", false, 0, 400},
-		"by the caller, nothing new":       {compactor{}, nil, ReasonManual, "", false, ReasonManual, 250},
-		"by the caller, too long":          {compactor{}, above(1200), ReasonManual, "", true, ReasonManual, 400},
-		"by the caller, something new":     {compactor{}, func(m *moment) { m.at.appended = 1 }, ReasonManual, "", true, ReasonManual, 250},
-		"by the caller, another focus":     {compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "b", true, ReasonManual, 250},
-		"by the caller, the same focus":    {compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "a", false, ReasonManual, 250},
-		"by the caller, after an Undo":     {compactor{}, func(m *moment) { m.undone = 7 }, ReasonManual, "", true, ReasonManual, 250},
-		"by the model, little new":         {compactor{}, func(m *moment) { m.at.appended = 49 }, ReasonTool, "", false, ReasonTool, 250},
-		"by the model":                     {compactor{}, func(m *moment) { m.at.appended = 50 }, ReasonTool, "", true, ReasonTool, 250},
-		"by the model, high":               {compactor{}, func(m *moment) { m.at.appended, m.upper = 50, 801 }, ReasonTool, "", true, ReasonHigh, 400},
+		"small":                            {&compactor{}, nil, ReasonHigh, "", false, 0, 400},
+		"high":                             {&compactor{}, above(801), ReasonHigh, "", true, ReasonHigh, 400},
+		"soft":                             {&compactor{}, above(601), ReasonHigh, "", false, 0, 400},
+		"soft, in the background":          {&compactor{}, above(601), ReasonSoft, "", true, ReasonSoft, 400},
+		"just compacted":                   {&compactor{compacted: 9}, above(801), ReasonHigh, "", false, 0, 400},
+		"just compacted, too long":         {&compactor{compacted: 9}, above(1001), ReasonHigh, "", true, ReasonHigh, 400},
+		"held":                             {&compactor{}, held(801), ReasonHigh, "", false, 0, 400},
+		"held, too long":                   {&compactor{}, held(1001), ReasonHigh, "", true, ReasonHigh, 400},
+		"an edit waits":                    {&compactor{ready: ready}, above(601), ReasonHigh, "", true, ReasonSoft, 400},
+		"an edit waits that was overtaken": {&compactor{ready: ready}, func(m *moment) { m.upper, m.rewritten = 601, 9 }, ReasonHigh, "", false, 0, 400},
+		"counted":                          {&compactor{triggers: counted}, nil, ReasonHigh, "", true, ReasonTrigger, 0},
+		"counted, declined":                {&compactor{triggers: counted, declined: 10}, nil, ReasonHigh, "", false, 0, 400},
+		"by the caller, nothing new":       {&compactor{}, nil, ReasonManual, "", false, ReasonManual, 250},
+		"by the caller, too long":          {&compactor{}, above(1200), ReasonManual, "", true, ReasonManual, 400},
+		"by the caller, something new":     {&compactor{}, func(m *moment) { m.at.appended = 1 }, ReasonManual, "", true, ReasonManual, 250},
+		"by the caller, another focus":     {&compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "b", true, ReasonManual, 250},
+		"by the caller, the same focus":    {&compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "a", false, ReasonManual, 250},
+		"by the caller, after an Undo":     {&compactor{}, func(m *moment) { m.undone = 7 }, ReasonManual, "", true, ReasonManual, 250},
+		"by the model, little new":         {&compactor{}, func(m *moment) { m.at.appended = 49 }, ReasonTool, "", false, ReasonTool, 250},
+		"by the model":                     {&compactor{}, func(m *moment) { m.at.appended = 50 }, ReasonTool, "", true, ReasonTool, 250},
+		"by the model, high":               {&compactor{}, func(m *moment) { m.at.appended, m.upper = 50, 801 }, ReasonTool, "", true, ReasonHigh, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := tt.c.due(aMoment(tt.change), tt.asked, tt.focus)
