@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -57,19 +56,16 @@ func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
-	return h.appendBatch(batch)
-}
-
-// appendBatch appends a batch, and reports results that were cut.
-func (h *History) appendBatch(batch []pendingEntry) (ID, error) {
-	last, cut, err := h.appendBatchLocking(batch)
+	last, cut, err := h.appendBatch(batch)
 	if cut != nil {
 		h.deliver(*cut)
 	}
 	return last, err
 }
 
-func (h *History) appendBatchLocking(batch []pendingEntry) (last ID, cut *Report, err error) {
+// appendBatch appends a batch, and delivers the queue. It returns a report of the results that
+// were cut, or nil.
+func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -111,88 +107,6 @@ func (a pendingEntry) isDecision() bool {
 	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
 }
 
-// newEntries copies, checks and counts messages, and appends an entry for each
-// to batch. It runs the caller's code, so no lock may be held.
-func (h *History) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEntry, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	for i := range msgs {
-		e, err := h.newEntry(&msgs[i])
-		if err != nil {
-			return nil, atIndex(err, i)
-		}
-		a := pendingEntry{entry: e}
-		if e.msg.Role == RoleAssistant {
-			e.calls = newCalls(&e.msg, h.ident.counter)
-		}
-		if h.opts.Pin != nil {
-			if a.pin, err = h.wantsPin(e.msg.clone()); err != nil {
-				return nil, err
-			}
-		}
-		batch = append(batch, a)
-	}
-	return batch, nil
-}
-
-// newEntry copies, checks and counts a message. It runs the caller's code, so no lock
-// may be held.
-func (h *History) newEntry(m *Message) (*entry, error) {
-	e := &entry{msg: *m}
-	err := e.msg.checkShared(&e.inline)
-	if err == nil && !h.opts.Roles.KeepEmpty && e.msg.isEmpty() {
-		err = &MessageError{Role: m.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	h.ident.weigh(e)
-	return e, nil
-}
-
-// newMessages is newEntries for messages of the conversation: it calls Options.Key and
-// Options.Time.
-func (h *History) newMessages(batch []pendingEntry, msgs []Message) ([]pendingEntry, error) {
-	batch, err := h.newEntries(batch, msgs)
-	if err != nil {
-		return nil, err
-	}
-	for i := range batch {
-		if err := h.identify(batch[i].entry); err != nil {
-			return nil, atIndex(err, i)
-		}
-	}
-	return batch, nil
-}
-
-// identify sets the key of the message of e, if it has none, and the time of e.
-func (h *History) identify(e *entry) (err error) {
-	if h.opts.Key != nil && e.msg.Key == "" {
-		if err := h.name(&e.msg); err != nil {
-			return err
-		}
-	}
-	if h.opts.Time == nil {
-		return nil
-	}
-	defer catch(&err, "Options.Time")
-	t := h.opts.Time(e.msg.clone())
-	at, ok := nanoseconds(t)
-	if !ok {
-		return &MessageError{Role: e.msg.Role, Part: -1, Reason: fmt.Sprintf("Options.Time returned %v; want a year from 1678 to 2261, or the zero time", t)}
-	}
-	if at != noTime {
-		e.at = at
-	}
-	return nil
-}
-
-// name gives m the key that Options.Key returns.
-func (h *History) name(m *Message) (err error) {
-	defer catch(&err, "Options.Key")
-	m.Key = h.opts.Key(m.clone())
-	return m.checkKey()
-}
-
 // Count returns the raw tokens that a message would have in the view, by
 // Options.Tokenizer and Options.Overheads and with the tags that name its author. It
 // appends nothing. Reasoning that would not be sent counts as 0; see Overheads.Reasoning.
@@ -218,72 +132,12 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // the caller's code, so no lock may be held. Before it calls Options.Spill, it makes
 // sure that the batch can be appended, and pairs results with calls.
 func (h *History) cutLong(batch []pendingEntry) error {
-	return h.cutPaired(batch, h.opts.Spill == nil)
-}
-
-// cutPaired is cutLong for a batch of which checked says that it need not be checked.
-func (h *History) cutPaired(batch []pendingEntry, checked bool) (err error) {
-	defer catch(&err, "Options.Tokenizer")
-	bound := h.maxResult.Load()
-	for i := range batch {
-		a := &batch[i]
-		if bound <= 0 || a.msg.Role != RoleTool || a.tokens <= bound {
-			continue
-		}
-		if !checked {
-			if err := h.checkBatch(batch); err != nil {
-				return err
-			}
-			checked = true
-		}
-		if a.original, err = h.cutResults(a.entry, bound); err != nil {
-			return atIndex(err, i)
+	if h.spillsOf(batch) {
+		if err := h.checkBatch(batch); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// wantsPin calls Options.Pin.
-func (h *History) wantsPin(m Message) (pin bool, err error) {
-	defer catch(&err, "Options.Pin")
-	return h.opts.Pin(m), nil
-}
-
-// cutResults cuts the results of e whose content has more than bound tokens, and
-// returns the original of e, or nil if there are none.
-func (h *History) cutResults(e *entry, bound int64) (*original, error) {
-	var o *original
-	for i, p := range e.msg.Parts {
-		r := p.(ToolResult)
-		if h.ident.content(r.Parts) <= bound {
-			continue
-		}
-		if h.ident.leastCut(&r, "") > bound {
-			continue // the marker alone is longer
-		}
-		ref, err := h.spill(context.Background(), r)
-		if err != nil {
-			return nil, err
-		}
-		short, ok := h.ident.cutResult(r, bound, ref)
-		if !ok {
-			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %s bytes, too long for MaxResult of %s tokens; return a shorter one", grouped(len(ref)), grouped(clampInt(bound)))}
-		}
-		if o == nil {
-			o = newOriginal(e)
-			o.msg.Parts = slices.Clone(e.msg.Parts)
-		}
-		if h.opts.Spill != nil {
-			o.setRef(i, ref)
-		}
-		e.msg.Parts[i] = short
-	}
-	if o != nil {
-		o.read = o.msg
-		e.tokens = h.ident.message(&e.msg)
-		e.setMissing(o)
-	}
-	return o, nil
+	return h.cutResults(batch)
 }
 
 // paired copies the ID of e, and the call IDs, names and tokens that pairing has
@@ -299,26 +153,11 @@ func (o *original) paired(e *entry) {
 	o.readTokens = o.tokens
 }
 
-// spill calls Options.Spill with the original of a result.
-func (s *setup) spill(ctx context.Context, r ToolResult) (ref string, err error) {
-	if s.opts.Spill == nil {
-		return "", nil
-	}
-	defer catch(&err, "Options.Spill")
-	r.Parts = slices.Clone(r.Parts)
-	ref, err = s.opts.Spill(ctx, r)
-	if err != nil {
-		return "", errorf("spill result of call %q: %w", r.CallID, err)
-	}
-	return text.Valid(ref), nil
-}
-
 // A joint holds what is needed to append a checked batch.
 type joint struct {
 	answered []int  // indices of the calls in h.calls that it answers
 	open     *calls // of the newest exchange after it
 	last     ID
-	at       int64 // when the newest of it was made
 }
 
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
@@ -329,26 +168,49 @@ func (h *History) checkBatch(batch []pendingEntry) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	j, err := h.joinLocked(batch)
-	h.calls.reopen(j.answered)
-	return err
+	return h.view.check(&h.setup, batch, h.hasFailed())
 }
 
 // appendLocked appends a batch, or returns an error and changes nothing.
 func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
-	j, err := h.joinLocked(batch)
-	if err != nil {
+	if err := h.view.extend(&h.setup, batch, h.hasFailed()); err != nil {
 		return 0, err
 	}
-	h.newVersion()
-	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
-		h.plain++
+	for _, a := range batch {
+		if a.original != nil {
+			h.recorder.left(nil, departed{was: a.entry, original: a.original})
+		}
 	}
-	h.bindLocked(batch)
+	if e := h.newestMessage(); e == nil || e.id != h.talk.failed {
+		h.talk.failed = 0
+	}
+	h.updateChargeLocked()
+	return h.last, nil
+}
+
+// check returns an error if a batch cannot be appended. Otherwise it pairs the results of
+// the batch with calls. failed says that the request of the newest message has failed.
+func (v *view) check(s *setup, batch []pendingEntry, failed bool) error {
+	j, err := v.join(s, batch, failed)
+	v.calls.reopen(j.answered)
+	return err
+}
+
+// extend appends a batch, or returns an error and changes nothing. failed is as for check.
+func (v *view) extend(s *setup, batch []pendingEntry, failed bool) error {
+	j, err := v.join(s, batch, failed)
+	if err != nil {
+		return err
+	}
+	v.newVersion()
+	if !slices.ContainsFunc(batch, pendingEntry.isDecision) {
+		v.plain++
+	}
+	v.bind(batch)
 	for i := range batch {
 		a := &batch[i]
 		for _, e := range a.before {
-			h.pushLocked(e, nil)
+			v.push(e, nil)
 		}
 		switch {
 		case a.original == nil:
@@ -357,78 +219,99 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		default:
 			a.original.paired(a.entry)
 		}
-		h.pushLocked(a.entry, a.original)
+		v.push(a.entry, a.original)
 		if a.pin && !a.isSystem() {
-			h.pin(a.head)
+			v.pin(a.head)
 		}
 	}
-	h.calls, h.last = j.open, j.last
-	h.lastAppend = j.at
-	if e := h.newestMessage(); e == nil || e.id != h.talk.failed {
-		h.talk.failed = 0
-	}
-	h.updateChargeLocked()
-	return j.last, nil
+	v.calls, v.last, v.lastAppend = j.open, j.last, batch[len(batch)-1].at
+	return nil
 }
 
-// bindLocked sets what the entries of a batch are bound to, right before they are appended.
-func (h *History) bindLocked(batch []pendingEntry) {
-	sent, first, alone := h.answers, h.answers.known, true // the first answer is for what was sent, which had nothing of the batch
+// push appends an entry that was checked.
+func (v *view) push(e *entry, o *original) {
+	v.state.append(e, o)
+	v.appendedEver = min(v.appendedEver+e.tokens, maxTotal)
+}
+
+// bind sets what the entries of a batch are bound to, right before they are appended.
+func (v *view) bind(batch []pendingEntry) {
+	sent := v.answers
+	isNext, alone := sent.known, true // the first answer is for what was sent, which had nothing of the batch
 	for i := range batch {
-		e := batch[i].entry
-		if e.isSystem() {
+		a := &batch[i]
+		if a.isSystem() {
 			continue
 		}
-		e.setContent()
-		for _, r := range batch[i].before {
-			if r.setContent(); sent.known && !first {
+		a.setContent()
+		for _, r := range a.before {
+			r.setContent()
+			if sent.known && !isNext {
 				sent.prefix.add(r)
 			}
 		}
-		if e.msg.Role == RoleAssistant {
-			if h.asked != nil { // what Prepare returned
-				h.setAnswered(h.asked)
-			}
-			h.answers = sentView{}
-		}
-		if e.msg.Role == RoleAssistant && !batch[i].bound {
-			if !sent.known {
-				sent = sentView{known: true, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
-				f := h.frame()
-				for _, a := range batch[:i] {
-					for _, r := range a.before {
-						sent.prefix.add(r)
-					}
-					if a.isSystem() {
-						a.setContent()
-						f.sys = f.sys.Add(a.content)
-					} else {
-						sent.prefix.add(a.entry)
-					}
+		if a.msg.Role == RoleAssistant {
+			v.answerComes()
+			if !a.bound {
+				if !sent.known {
+					sent = v.sentAfter(batch[:i])
 				}
-				sent.prefix.heads = h.headsIn(f)
+				v.bindTo(a, sent)
+				if isNext && !alone {
+					sent = sentView{} // what the next one was made of is not known
+				}
+				isNext = false
 			}
-			if !batch[i].again && e.msg.isSigned() && h.binds(sent) {
-				own := e.own()
-				own.made, own.during = sent.prefix.sum(), sent.edit
-				e.setOwn(own)
-			}
-			if first && !alone {
-				sent = sentView{} // what the next one was made of is not known
-			}
-			first = false
 		}
-		if alone = false; sent.known && !first {
-			sent.prefix.add(e)
+		alone = false
+		if sent.known && !isNext {
+			sent.prefix.add(a.entry)
 		}
 	}
 }
 
-// joinLocked checks whether a batch can be appended. It gives the entries their IDs
+// answerComes says that an answer is being appended: the next one is for another view.
+func (v *view) answerComes() {
+	if v.asked != nil { // what Prepare returned
+		v.setAnswered(v.asked)
+	}
+	v.answers = sentView{}
+}
+
+// sentAfter returns the view with the first entries of a batch as one that a request is made of.
+func (v *view) sentAfter(batch []pendingEntry) sentView {
+	sent, f := v.sentView(), v.frame()
+	sent.open = false
+	for _, a := range batch {
+		for _, r := range a.before {
+			sent.prefix.add(r)
+		}
+		if a.isSystem() {
+			a.setContent()
+			f.sys = f.sys.Add(a.content)
+		} else {
+			sent.prefix.add(a.entry)
+		}
+	}
+	sent.prefix.heads = v.headsIn(f)
+	return sent
+}
+
+// bindTo binds an answer to the view that it was made of, if it is signed and may be bound.
+func (v *view) bindTo(a *pendingEntry, sent sentView) {
+	if a.again || !a.msg.isSigned() || !v.binds(sent) {
+		return
+	}
+	own := a.own()
+	own.made, own.during = sent.prefix.sum(), sent.edit
+	a.setOwn(own)
+}
+
+// join checks whether a batch can be appended. It gives the entries their IDs
 // and turns, pairs their results with calls and marks these as answered. After an
-// error, no call is marked.
-func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
-	j := h.joiningLocked()
+// error, no call is marked. failed is as for check.
+func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) {
+	j := v.joining(s, failed)
 	now := time.Now().UnixNano()
 	var at int
 	var err error
@@ -446,10 +329,9 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 		err = inRange(j.last, j.turn)
 	}
 	if err != nil {
-		h.calls.reopen(j.answered)
+		v.calls.reopen(j.answered)
 		return joint{}, err
 	}
-	j.at = batch[len(batch)-1].at
 	return j.joint, nil
 }
 
@@ -457,7 +339,9 @@ func (h *History) joinLocked(batch []pendingEntry) (joint, error) {
 // that were checked so far.
 type joining struct {
 	joint
-	h            *History
+	by           *setup
+	calls        *calls // of the newest exchange before the batch
+	touched      int    // see state
 	newest       Role
 	turn         int
 	exchangeTurn int  // of the newest exchange
@@ -467,26 +351,28 @@ type joining struct {
 	failed       bool // the request of the newest message has failed
 }
 
-// joiningLocked returns the conversation before a batch.
-func (h *History) joiningLocked() joining {
+// joining returns the conversation before a batch.
+func (v *view) joining(s *setup, failed bool) joining {
 	j := joining{
-		joint:        joint{open: h.calls, last: h.last},
-		h:            h,
-		newest:       h.newestRole(),
-		turn:         h.turn,
-		exchangeTurn: newestTurn(h.list),
-		hasList:      len(h.list) > 0,
+		joint:        joint{open: v.calls, last: v.last},
+		by:           s,
+		calls:        v.calls,
+		touched:      v.touched,
+		newest:       v.newestRole(),
+		turn:         v.turn,
+		exchangeTurn: newestTurn(v.list),
+		hasList:      len(v.list) > 0,
 		run:          -1,
-		failed:       h.hasFailed(),
+		failed:       failed,
 	}
-	j.tools = j.hasList && h.list[len(h.list)-1].tools
+	j.tools = j.hasList && v.list[len(v.list)-1].tools
 	return j
 }
 
 // interrupt answers the open calls for the user message with index i of a batch.
 func (j *joining) interrupt(batch []pendingEntry, i int) {
-	results, answered := j.h.answerOpen(j.open, j.last, j.exchangeTurn, interruptReason, j.h.interruptTokens)
-	if j.open == j.h.calls { // and not those of the batch, which a refusal drops
+	results, answered := j.by.answerOpen(j.open, j.last, j.exchangeTurn, interruptReason, j.by.interruptTokens)
+	if j.open == j.calls { // and not those of the batch, which a refusal drops
 		j.answered = append(j.answered, answered...)
 	}
 	j.last += ID(len(results))
@@ -498,18 +384,18 @@ func (j *joining) interrupt(batch []pendingEntry, i int) {
 func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	a := &batch[i]
 	role := a.msg.Role
-	if a.before = nil; role == RoleUser && j.h.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.openCalls() > 0 {
+	a.before = nil
+	if role == RoleUser && j.by.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.openCalls() > 0 {
 		j.interrupt(batch, i)
 	}
-	allowed := a.again || a.goesOn || j.h.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
+	allowed := a.again || a.goesOn || j.by.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
 	j.last++
 	a.id, a.head = j.last, j.last
 	switch {
 	case role == RoleTool:
 		return j.pair(batch, i)
 	case j.open.openCalls() > 0:
-		k := j.open.firstOpen()
-		return i, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+		return i, j.open.openError()
 	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
 		!allowed:
 		return i, &RoleError{Attempted: role, Previous: j.newest}
@@ -521,7 +407,7 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 // wait for the end of the run of tool messages.
 func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	answered := &j.answered
-	if j.open != j.h.calls {
+	if j.open != j.calls {
 		answered = new([]int) // calls of the batch, which a refusal drops
 	}
 	all, err := j.open.pairByID(batch[i].entry, answered)
@@ -545,16 +431,16 @@ func (j *joining) place(a *pendingEntry) {
 	role := a.msg.Role
 	// An edit may have removed what followed the previous user message. Undo
 	// would put it back between the two.
-	if role == RoleUser && (j.newest != RoleUser || j.exchangeTurn <= j.h.touched) {
+	if role == RoleUser && (j.newest != RoleUser || j.exchangeTurn <= j.touched) {
 		j.turn++
-		a.pin = a.pin || j.turn == 1 && j.h.opts.PinFirstUser
+		a.pin = a.pin || j.turn == 1 && j.by.opts.PinFirstUser
 	}
 	if role != RoleTool {
 		j.open = a.begin()
 	}
 	switch role {
 	case RoleSystem:
-		if a.setNote(j.hasList || a.row, j.h.noteTokens); a.note {
+		if a.setNote(j.hasList || a.row, j.by.noteTokens); a.note {
 			j.tools = j.tools && j.turn == j.exchangeTurn
 			a.setTools(j.tools)
 			a.turn, j.exchangeTurn = j.turn, j.turn
@@ -579,46 +465,6 @@ func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
 	}
 }
 
-// pushLocked appends an entry that was checked.
-func (h *History) pushLocked(e *entry, o *original) {
-	if o != nil {
-		h.recorder.left(nil, departed{was: e, original: o})
-	}
-	h.state.append(e, o)
-	h.appendedEver = min(h.appendedEver+e.tokens, maxTotal)
-}
-
-// answerOpen marks the open calls of c as answered. It returns an error result for each,
-// with IDs that follow last, and the indices of the calls. turn is the turn of the calls,
-// reason the text of the results and tokens its count.
-func (h *History) answerOpen(c *calls, last ID, turn int, reason string, tokens int64) (results []*entry, answered []int) {
-	if c.openCalls() == 0 {
-		return nil, nil
-	}
-	now := time.Now().UnixNano()
-	for i := range c.list {
-		k := &c.list[i]
-		if k.answered {
-			continue
-		}
-		e := &entry{
-			id:     last + ID(len(results)+1),
-			head:   c.head,
-			at:     now,
-			turn:   turn,
-			tools:  true,
-			tokens: int64(h.ident.over.Message+h.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
-		}
-		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
-		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
-		results, answered = append(results, e), append(answered, i)
-	}
-	for _, i := range answered {
-		c.answer(i)
-	}
-	return results, answered
-}
-
 // AnswerOpenCalls appends an error result with the given reason for every open tool call,
 // and returns how many there were. An empty reason means "no result". Use it when the
 // tools will not be run, since a message other than a result is refused while calls are
@@ -639,27 +485,27 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.endedLocked() {
 		return 0, ErrClosed
 	}
-	if err := inRange(h.last+ID(h.calls.openCalls()), h.turn); err != nil {
+	n := h.openCount()
+	if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
 		return 0, err
 	}
-	results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, tokens)
-	if len(results) == 0 {
-		return 0, nil
-	}
-	h.newVersion()
-	for _, e := range results {
-		h.pushLocked(e, nil)
-		h.last, h.lastAppend = e.id, e.at
-	}
+	h.closeCalls(&h.setup, reason, tokens)
 	h.updateChargeLocked()
 	h.deliverLocked()
-	return len(results), nil
+	return n, nil
 }
 
-// countText counts a text. It runs the caller's code, so no lock may be held.
-func (h *History) countText(s string) (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return h.ident.text(s), nil
+// closeCalls appends an error result with the reason for each open call, and returns their
+// IDs. tokens is the count of the reason.
+func (v *view) closeCalls(s *setup, reason string, tokens int64) (ids []ID) {
+	v.newVersion()
+	results, _ := s.answerOpen(v.calls, v.last, newestTurn(v.list), reason, tokens)
+	for _, e := range results {
+		v.push(e, nil)
+		v.last, v.lastAppend = e.id, e.at
+		ids = append(ids, e.id)
+	}
+	return ids
 }
 
 // atIndex sets the index of the message in an error about it.

@@ -203,34 +203,6 @@ func (e *entry) unmade() *entry {
 	return &own
 }
 
-// A sentView is the view that the next answer is for.
-type sentView struct {
-	known   bool
-	open    bool // it has an open tool call, so no answer to it is bound
-	prefix  prefix
-	version uint64 // of the view
-	edit    uint64 // the version that the newest edit in it had made
-}
-
-// sentLocked records that the next answer is for the view of a snapshot, unless an answer
-// was appended since.
-func (h *History) sentLocked(at *Snapshot) {
-	if from, _ := index(h.list, at.newestID()+1); !slices.ContainsFunc(h.list[from:], func(e *entry) bool { return e.msg.Role == RoleAssistant }) {
-		h.answers = viewSent(at)
-	}
-}
-
-// viewSent returns the view that a request is made of.
-func viewSent(at *Snapshot) sentView {
-	open := callsOf(at.list).openCalls() > 0
-	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
-}
-
-// viewLocked returns the present view as one that a request is made of.
-func (h *History) viewLocked() sentView {
-	return sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.whole(), version: h.version, edit: h.state.lastEdit()}
-}
-
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {
@@ -268,35 +240,6 @@ func (s *state) releasedSince(before *state) (n int) {
 		}
 	}
 	return n
-}
-
-// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it, and package wire sends none of their signed reasoning to any model. It is
-// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
-// It returns how many entries were bound.
-func (h *History) Release() (released int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	released = h.bonds()
-	if !h.endedLocked() && h.released < h.last {
-		h.releaseLocked()
-	}
-	return released
-}
-
-// releaseLocked ends the bond of all entries.
-func (h *History) releaseLocked() { h.releaseUpToLocked(h.last) }
-
-// releaseUpToLocked ends the bonds of the entries up to last.
-func (h *History) releaseUpToLocked(last ID) {
-	for i, bound := range h.signed {
-		if bound && h.list[i].id <= last {
-			h.request = h.request.released(h.list, i)
-			break
-		}
-	}
-	h.newVersion()
-	h.released = last
 }
 
 // bonds returns how many entries are bound.

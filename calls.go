@@ -168,6 +168,13 @@ func (c *calls) firstOpen() *call {
 	return &c.list[i]
 }
 
+// openError returns the error of a message that may not come before the result of the first
+// open call. There must be one.
+func (c *calls) openError() *PairError {
+	k := c.firstOpen()
+	return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+}
+
 // pairByID finds the call that each result with an ID in e answers, marks it as
 // answered, and fills in the name. It appends the calls to answered, for reopen. It
 // reports whether all results of e have an ID. After an error, the calls of the

@@ -32,7 +32,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.ident == nil {
 		return h.snapshotLocked(), nil
 	}
-	h.prepareLocked()
+	h.prepare()
 	if !r.Fits || h.fitsLocked() && !h.closed {
 		h.talk.failed = 0 // another request is made
 		return h.snapshotLocked(), nil

@@ -33,7 +33,7 @@ func (a *attempt) cutFloor() error {
 	a.see(a.at)
 	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
 		a.yields = true
-		a.see(&Snapshot{state: a.at.withEphemeral(own)})
+		a.see(&Snapshot{state: *a.at.withEphemeral(own)})
 	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3

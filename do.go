@@ -238,9 +238,8 @@ func (a *answer) check() error {
 
 // answerFaultLocked returns the error that an assistant message would get now.
 func (h *History) answerFaultLocked() error {
-	if h.calls.openCalls() > 0 {
-		k := h.calls.firstOpen()
-		return &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name}
+	if err := h.openFault(); err != nil {
+		return err
 	}
 	if prev := h.newestRole(); !h.isPaused() && !h.opts.Roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}

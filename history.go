@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -63,37 +62,6 @@ type History struct {
 	meter     meter
 	compactor compactor
 	closed    bool
-}
-
-// A setup is what does not change after a History was made, but for maxResult.
-type setup struct {
-	opts            Options
-	ident           *identity    // state.id, to be read without the lock
-	interruptTokens int64        // tokens of interruptReason
-	noteTokens      int64        // tokens of the tags of a note
-	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
-}
-
-// A view is the state of a conversation that a History changes, with what its next change
-// needs to know of earlier ones.
-type view struct {
-	state
-	seen         int        // snapshots may share list[:seen], so it must not be written
-	calls        *calls     // of the newest exchange
-	snap         *Snapshot  // of the current version; nil: not made yet
-	answers      sentView   // what the next answer is for, if it was prepared
-	prefix       keptPrefix // of the next request
-	plain        uint64     // versions that are no decisions; see Status.Decisions
-	requeued     uint64     // decisions that made no version
-	reversals    []reversal // in ascending order
-	rewritten    uint64     // version of the last edit, or of undoing one
-	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
-	appendedEver int64      // raw tokens ever appended, including those taken back
-	lastAppend   int64      // Unix nanoseconds; 0: never
-	lastEdit     int64      // Unix nanoseconds; 0: never
-	lastFocus    string     // focus of the compaction that made the last edit; empty: none
-	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt       int64      // appendedEver at that time
 }
 
 // A meter knows what the next request may weigh, from its raw tokens and from what providers
@@ -197,13 +165,6 @@ func (h *History) keepOriginalsLocked() {
 		h.keep = keep
 		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
-}
-
-// newVersion gives the view a new version, so that the next snapshot is a
-// new one. Each change calls it once.
-func (v *view) newVersion() {
-	v.version++
-	v.snap = nil
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

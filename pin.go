@@ -10,39 +10,47 @@ import (
 // exchange later are also pinned. System entries need no pin and are ignored. If an ID is
 // not in the view, Pin pins nothing, and its error matches [ErrNotFound].
 func (h *History) Pin(ids ...ID) error {
-	return h.changePins(ids, func(heads []ID) { h.addPinsLocked(heads...) })
+	return h.addPins(func() ([]ID, error) { return h.headsOf(ids) })
+}
+
+// PinLast pins the newest exchange. Its error matches [ErrNotFound] if there are only
+// system entries, or none.
+func (h *History) PinLast() error { return h.addPins(h.newestHead) }
+
+// addPins pins the exchanges with the heads that heads returns. If the current version comes
+// from the last compaction, the new version counts as compacted, since a pin leaves nothing
+// more to compact.
+func (h *History) addPins(heads func() ([]ID, error)) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.endedLocked() {
+		return ErrClosed
+	}
+	list, err := heads()
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	h.newVersion()
+	h.pin(list...)
+	h.compactor.settled(h.version, false)
+	return nil
 }
 
 // Unpin removes the pins of the exchanges of the given entries. Exchanges that are not
 // pinned are ignored. If an ID is not in the view, nothing changes, and the error matches
 // [ErrNotFound].
 func (h *History) Unpin(ids ...ID) error {
-	return h.changePins(ids, func(heads []ID) {
-		h.newVersion()
-		slices.Sort(heads)
-		for _, head := range slices.Compact(heads) {
-			if h.isPinned(head) {
-				raw, measured := h.exchangeRaw(head)
-				h.pinRaw, h.pinMeasured = h.pinRaw-raw, h.pinMeasured-measured
-			}
-		}
-		h.pins = withoutPin(h.pins, heads...)
-	})
-}
-
-// PinLast pins the newest exchange. Its error matches [ErrNotFound] if there are only
-// system entries, or none.
-func (h *History) PinLast() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	if len(h.list) == 0 {
-		return fmt.Errorf("%w: there is no exchange to pin; append a message other than a system message first", ErrNotFound)
+	heads, err := h.headsOf(ids)
+	if err == nil && len(heads) > 0 {
+		h.newVersion()
+		h.unpin(heads)
 	}
-	h.addPinsLocked(h.list[len(h.list)-1].head)
-	return nil
+	return err
 }
 
 // Pinned returns the IDs of all entries in pinned exchanges, ascending.
@@ -52,35 +60,38 @@ func (h *History) Pinned() []ID {
 	return h.pinned()
 }
 
-// changePins calls change with the heads of the exchanges of the given entries, if
-// there are any. The error matches ErrNotFound if an ID is not in the view.
-func (h *History) changePins(ids []ID, change func(heads []ID)) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
+// headsOf returns the heads of the exchanges of entries, without system entries. The error
+// matches ErrNotFound if an ID is not in the view.
+func (s *state) headsOf(ids []ID) ([]ID, error) {
 	heads := make([]ID, 0, len(ids))
 	for _, id := range ids {
-		e := h.find(id)
+		e := s.find(id)
 		if e == nil {
-			return notInView(id)
+			return nil, notInView(id)
 		}
 		if !e.isSystem() {
 			heads = append(heads, e.head)
 		}
 	}
-	if len(heads) == 0 {
-		return nil
-	}
-	change(heads)
-	return nil
+	return heads, nil
 }
 
-// addPinsLocked pins exchanges. If the current version comes from the last compaction,
-// the new version counts as compacted, since a pin leaves nothing more to compact.
-func (h *History) addPinsLocked(heads ...ID) {
-	h.newVersion()
-	h.pin(heads...)
-	h.compactor.settled(h.version, false)
+// newestHead returns the head of the newest exchange.
+func (s *state) newestHead() ([]ID, error) {
+	if len(s.list) == 0 {
+		return nil, fmt.Errorf("%w: there is no exchange to pin; append a message other than a system message first", ErrNotFound)
+	}
+	return []ID{s.list[len(s.list)-1].head}, nil
+}
+
+// unpin removes the pins of the exchanges with these heads. It sorts heads.
+func (s *state) unpin(heads []ID) {
+	slices.Sort(heads)
+	for _, head := range slices.Compact(heads) {
+		if s.isPinned(head) {
+			raw, measured := s.exchangeRaw(head)
+			s.pinRaw, s.pinMeasured = s.pinRaw-raw, s.pinMeasured-measured
+		}
+	}
+	s.pins = withoutPin(s.pins, heads...)
 }

@@ -59,25 +59,6 @@ func (h *History) Unqueue() []Message {
 	return msgs
 }
 
-// newQueued copies, checks and counts messages for the queue. It runs caller-supplied
-// code, so no lock may be held.
-func (h *History) newQueued(msgs []Message) ([]*queued, error) {
-	batch, err := h.newEntriesOf(RoleUser, msgs, "Queue takes user messages only; see Append")
-	if err != nil {
-		return nil, err
-	}
-	list := make([]*queued, len(batch))
-	for i, a := range batch {
-		if h.opts.Key != nil && a.msg.Key == "" {
-			if err := h.name(&a.msg); err != nil {
-				return nil, atIndex(err, i)
-			}
-		}
-		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
-	}
-	return list, nil
-}
-
 // awaitsAnswer reports whether the newest message awaits an answer of the model.
 func (s *state) awaitsAnswer() bool {
 	newest := s.newestRole()
@@ -109,13 +90,16 @@ func (h *History) deliverLocked() int {
 
 // takesUser reports whether a user message may follow.
 func (h *History) takesUser() bool {
-	return h.calls.openCalls() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
+	return h.openCount() == 0 && (h.opts.Roles.allows(h.newestRole(), RoleUser) || h.hasFailed())
 }
 
 // hasFailed reports whether the newest message is a user message or a result whose request has
 // failed, so that a user message may follow it under every policy.
-func (h *History) hasFailed() bool {
-	e := h.newestMessage()
+func (h *History) hasFailed() bool { return h.failedIn(&h.state) }
+
+// failedIn is hasFailed for a view.
+func (h *History) failedIn(s *state) bool {
+	e := s.newestMessage()
 	return e != nil && e.id == h.talk.failed && e.msg.Role != RoleAssistant && h.talk.sending == nil
 }
 

@@ -88,7 +88,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	})
 	h.mu.Lock()
 	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
-		h.prepareLocked()
+		h.prepare()
 	}
 	now := h.scaleLocked()
 	weight, refused := now.Upper(), now.Weigh(at.raw())

@@ -208,12 +208,12 @@ func (h *History) applyCure(at *Snapshot, c *cure) error {
 	c.released = h.released
 	if c.release > h.released {
 		c.report.Released += h.signedIn(h.released, c.release)
-		h.releaseUpToLocked(c.release)
+		h.release(c.release)
 	}
-	c.report.PrefixKept, c.report.PrefixEnd, _ = h.prefixLocked()
+	c.report.PrefixKept, c.report.PrefixEnd, _ = h.keptPrefix()
 	c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
 	c.report.Fits = h.fitsLocked()
-	h.prepareLocked()
+	h.prepare()
 	c.version, h.refusals.cure = h.version, c
 	return nil
 }
@@ -238,7 +238,7 @@ func (h *History) giveUp(c *cure) Report {
 			h.refusals.toldCures = append(h.refusals.toldCures, c.report)
 		}
 	}
-	h.prepareLocked()
+	h.prepare()
 	h.refusals.toldCures = append(h.refusals.toldCures, r)
 	return r
 }

@@ -273,7 +273,7 @@ func (h *History) faultOf(ctx context.Context, r *Reply) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: h.newestRole() == RoleAssistant && !h.isPaused(), open: h.calls.openCalls() > 0}
+	e := &AnswerError{CutOff: r.CutOff, Stop: r.Stop, appended: h.newestRole() == RoleAssistant && !h.isPaused(), open: h.openCount() > 0}
 	if ctx.Err() != nil {
 		e.cause = causeOf(ctx)
 	}

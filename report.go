@@ -145,14 +145,14 @@ func (r Report) clone() Report {
 
 // deliver passes a report to Options.OnCompaction and logs it. No lock may be held.
 // Panics are ignored.
-func (h *History) deliver(r Report) {
-	if r.Outcome == OutcomeNotNeeded || h.ident == nil {
+func (s *setup) deliver(r Report) {
+	if r.Outcome == OutcomeNotNeeded || s.ident == nil {
 		return
 	}
-	if h.opts.OnCompaction != nil {
+	if s.opts.OnCompaction != nil {
 		func() {
 			defer func() { _ = recover() }()
-			h.opts.OnCompaction(r.clone())
+			s.opts.OnCompaction(r.clone())
 		}()
 	}
 	level := slog.LevelDebug
@@ -166,7 +166,7 @@ func (h *History) deliver(r Report) {
 		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
-	h.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
+	s.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
 }
 
 // trouble returns Cause, and for an edit that was applied also why links of a Chain
@@ -445,9 +445,9 @@ func printError(err error) string {
 
 // warn logs a warning with keys and values. No lock may be held. A panic is
 // ignored.
-func (h *History) warn(text string, args ...any) {
+func (s *setup) warn(text string, args ...any) {
 	defer func() { _ = recover() }()
-	h.opts.Logger.Warn(text, args...)
+	s.opts.Logger.Warn(text, args...)
 }
 
 // measureBeforeLocked sets all sizes in a report, including those after the edit, to
@@ -464,7 +464,7 @@ func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
 	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits.Window)
-	r.PrefixKept, r.PrefixEnd, again = h.prefixLocked()
+	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
 

@@ -86,13 +86,6 @@ func (s *state) setAnswered(r *request) {
 	s.request, s.asked = r, nil
 }
 
-// prepareLocked records that the next answer is for the present view.
-func (h *History) prepareLocked() {
-	if !h.answers.known || h.answers.version != h.version {
-		h.answers, h.asked = h.viewLocked(), h.asRequest(h.version)
-	}
-}
-
 // sumSent returns the fingerprint of what is sent of e.
 func (e *entry) sumSent() fingerprint.Sum {
 	sum := e.content
@@ -218,24 +211,6 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 		return 1, "", 0
 	}
 	return float64(same) / float64(total), end, max(min(total, s.raw())-same, 0)
-}
-
-// A keptPrefix is what prefixKept has returned.
-type keptPrefix struct {
-	of      *request
-	version uint64 // 1 more than that of the view
-	kept    float64
-	end     string
-	again   int64
-}
-
-// prefixLocked is prefixKept, computed once after each change.
-func (h *History) prefixLocked() (kept float64, end string, again int64) {
-	if h.prefix.of != h.request || h.prefix.version != h.version+1 {
-		h.prefix = keptPrefix{of: h.request, version: h.version + 1}
-		h.prefix.kept, h.prefix.end, h.prefix.again = h.prefixKept()
-	}
-	return h.prefix.kept, h.prefix.end, h.prefix.again
 }
 
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what

@@ -145,7 +145,7 @@ func (l *loader) counts() (n int64, err error) {
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
 	h := l.h
-	switch open := h.calls.openCalls() > 0; h.opts.OnLoad {
+	switch open := h.openCount() > 0; h.opts.OnLoad {
 	case OnLoadKeep:
 		return false
 	case OnLoadDropTurn:
@@ -164,14 +164,9 @@ func (l *loader) settle() (err error) {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
 		const reason = "no result"
-		h.newVersion()
-		results, _ := h.answerOpen(h.calls, h.last, newestTurn(h.list), reason, h.ident.text(reason))
-		for _, e := range results {
-			h.pushLocked(e, nil)
-			h.last = e.id
-			if h.recorder.log != nil {
-				h.recorder.log.made = append(h.recorder.log.made, e.id)
-			}
+		ids := h.closeCalls(&h.setup, reason, h.ident.text(reason))
+		if h.recorder.log != nil {
+			h.recorder.log.made = append(h.recorder.log.made, ids...)
 		}
 	default:
 		if err := l.dropTurn(); err != nil {

@@ -306,7 +306,7 @@ func (r *resumer) build(opts *Options) error {
 		wholes[e.id] = e
 	}
 	r.ids = make(map[ID]string)
-	changes, namer := r.rows.changes, &History{setup: setup{opts: Options{Time: opts.Time}}}
+	changes, namer := r.rows.changes, &setup{opts: Options{Time: opts.Time}}
 	var signed []*entry
 	var changed []changedRow
 	place := 0
@@ -598,7 +598,7 @@ func (r *resumer) appendTail(h *History) error {
 	add := func(msgs ...Message) error {
 		m := msgs[0]
 		if m.Role == RoleAssistant {
-			h.answers = sentView{known: true, open: h.calls.openCalls() > 0, prefix: h.wholeIn(r.rows.frame)}
+			h.answers = sentView{known: true, open: h.openCount() > 0, prefix: h.wholeIn(r.rows.frame)}
 			if sent != nil {
 				h.answers, sent = *sent, nil
 			}

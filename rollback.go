@@ -254,8 +254,11 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 	h.mu.Lock()
 	rest, err := h.withoutLocked(id)
 	h.mu.Unlock()
+	if err == nil && h.spillsOf(batch) {
+		err = rest.check(&h.setup, batch, h.failedIn(&rest.state))
+	}
 	if err == nil {
-		err = rest.cutLong(batch)
+		err = h.cutResults(batch)
 	}
 	if err != nil {
 		return 0, err
@@ -271,8 +274,8 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rest, err := h.withoutLocked(id)
-	if err == nil && len(batch) > 0 {
-		_, err = rest.joinLocked(batch)
+	if err == nil {
+		err = rest.check(&h.setup, batch, h.failedIn(&rest.state))
 	}
 	if err != nil {
 		return 0, nil, err
@@ -322,9 +325,9 @@ func (v *view) inherit(rows []pendingEntry, n int, all bool) {
 	}
 }
 
-// withoutLocked returns a History that stands for h without the entry with the ID and every
+// withoutLocked returns the view without the entry with the ID and every
 // newer one, and with ID 0 without all entries and the summary. It is for checks only.
-func (h *History) withoutLocked(id ID) (*History, error) {
+func (h *History) withoutLocked(id ID) (*view, error) {
 	if id != 0 {
 		if err := h.mayRewindLocked(id, id-1); err != nil {
 			return nil, err
@@ -339,8 +342,7 @@ func (h *History) withoutLocked(id ID) (*History, error) {
 	if id > 0 {
 		n = firstAfter(h.list, id-1)
 	}
-	rest := &History{setup: setup{ident: h.ident, opts: h.opts, noteTokens: h.noteTokens, interruptTokens: h.interruptTokens}, view: view{state: h.state}, talk: talk{failed: h.talk.failed}}
-	rest.maxResult.Store(h.maxResult.Load())
+	rest := &view{state: h.state}
 	rest.cutTail(n, true)
 	rest.calls = callsOf(rest.list)
 	return rest, nil

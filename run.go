@@ -189,7 +189,7 @@ func (h *History) newRunner(ctx context.Context, send Send, o RunOptions) (*runn
 func (r *runner) isDue() bool {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	return r.h.calls.openCalls() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPaused())
+	return r.h.openCount() == 0 && (r.h.awaitsAnswer() || r.paused && r.h.isPaused())
 }
 
 // step makes a request and runs the calls of the answer. The first step first runs the
@@ -277,13 +277,12 @@ func (r *runner) do(ctx context.Context) (Reply, error) {
 func (h *History) openCalls(reply *Reply) (head ID, open []ToolCall) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calls.openCalls() == 0 {
+	if head, open = h.view.openCalls(); len(open) == 0 {
 		return 0, nil
 	}
-	head = h.calls.head
 	reply.Messages, reply.IDs = []Message{h.find(head).msg.clone()}, []ID{head}
 	h.addResultsLocked(reply, nil)
-	return head, h.state.openCalls(h.calls)
+	return head, open
 }
 
 // addResultsLocked adds the results that follow the newest entry of reply, which belongs
@@ -325,7 +324,7 @@ func (h *History) appendResults(head ID, msgs []Message, reply *Reply) (cut *Rep
 	if batch, err = h.stillOpen(head, batch); err != nil {
 		return nil, err
 	}
-	if err := h.cutPaired(batch, true); err != nil {
+	if err := h.cutResults(batch); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -358,12 +357,11 @@ func (h *History) stillOpenLocked(head ID, batch []pendingEntry) ([]pendingEntry
 	switch {
 	case h.endedLocked():
 		return nil, ErrClosed
-	case h.calls == nil || h.calls.head != head:
+	case !h.isNewest(head):
 		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
 	}
 	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
-		_, err := h.calls.find(a.msg.Parts[0].(ToolResult).CallID, "")
-		return err != nil
+		return !h.isOpenCall(head, a.msg.Parts[0].(ToolResult).CallID)
 	}), nil
 }
 
@@ -371,11 +369,7 @@ func (h *History) stillOpenLocked(head ID, batch []pendingEntry) ([]pendingEntry
 func (h *History) isOpen(head ID, callID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.calls == nil || h.calls.head != head {
-		return false
-	}
-	_, err := h.calls.find(callID, "")
-	return err == nil
+	return h.isOpenCall(head, callID)
 }
 
 // results runs calls of the entry head, and returns their results in order. There is none

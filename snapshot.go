@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -279,31 +278,6 @@ func (m meta) check() error {
 	case len(m.data) > maxMeta:
 		return &ValueError{Name: "data", Value: fmt.Sprintf("%s bytes long", grouped(len(m.data))), Want: fmt.Sprintf("at most %s bytes", grouped(maxMeta))}
 	}
-	return nil
-}
-
-// SetMeta replaces the title of the conversation and the data that the application keeps
-// with it, such as the id of its user; empty strings remove them. Both are saved,
-// restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]
-// returns them. Rollback, Rewind and Undo do not change them.
-//
-// For a title above 256 bytes or data above 64 KiB, SetMeta returns a [*ValueError] and
-// changes neither. Invalid UTF-8 is first replaced by U+FFFD.
-func (h *History) SetMeta(title, data string) error {
-	next := meta{text.Valid(title), text.Valid(data)}
-	if err := next.check(); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return ErrClosed
-	case next == h.meta:
-		return nil
-	}
-	h.meta, h.snap = next, nil
-	h.requeued++
 	return nil
 }
 

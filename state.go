@@ -324,6 +324,15 @@ func (s *state) clipped() state {
 	return c
 }
 
+// withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
+func (s *state) withEphemeral(eph *ephemeral) *state {
+	c := *s
+	c.eph = eph
+	c.version++
+	c.sumMeasured(true)
+	return &c
+}
+
 // at returns the i-th entry; i must be in range.
 func (s *state) at(i int) *entry {
 	if i < len(s.sys) {

@@ -3,6 +3,8 @@ package convo
 import (
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // SetSystem replaces all system entries with the given system messages, which get new
@@ -28,30 +30,41 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	if slices.EqualFunc(h.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
-		return nil
-	}
-	if err := inRange(h.last+ID(len(batch)), h.turn); err != nil {
+	was := h.sys
+	changed, err := h.setSystem(batch)
+	if err != nil || !changed {
 		return err
 	}
-	h.newVersion()
-	now := time.Now().UnixNano()
-	sys := make([]*entry, len(batch))
-	for i, a := range batch {
-		h.last++
-		a.id, a.head, a.at = h.last, h.last, now
-		sys[i] = a.entry
-	}
-	if h.known().cal != nil {
-		h.measured -= h.sysShared(h.known().cal.at)
-	}
-	for _, e := range h.sys {
+	for _, e := range was {
 		h.recorder.left(nil, departed{was: e})
 	}
-	h.replace(sys, h.list, h.originals, h.turn)
 	h.seenAgainLocked()
 	h.updateChargeLocked()
 	return nil
+}
+
+// setSystem replaces the system entries, unless the messages are the same. It reports whether
+// it did.
+func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
+	if slices.EqualFunc(v.sys, batch, func(e *entry, a pendingEntry) bool { return e.msg.sameAs(&a.msg) }) {
+		return false, nil
+	}
+	if err := inRange(v.last+ID(len(batch)), v.turn); err != nil {
+		return false, err
+	}
+	v.newVersion()
+	now := time.Now().UnixNano()
+	sys := make([]*entry, len(batch))
+	for i, a := range batch {
+		v.last++
+		a.id, a.head, a.at = v.last, v.last, now
+		sys[i] = a.entry
+	}
+	if v.known().cal != nil {
+		v.measured -= v.sysShared(v.known().cal.at)
+	}
+	v.replace(sys, v.list, v.originals, v.turn)
+	return true, nil
 }
 
 // SetEphemeral replaces the ephemeral messages that it has set before with the given
@@ -75,11 +88,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	batch, err := h.newEntries(nil, msgs)
-	if err != nil {
-		return err
-	}
-	eph, err := h.newEphemeral(batch)
+	eph, err := h.newEphemeral(msgs)
 	if err != nil {
 		return err
 	}
@@ -97,22 +106,18 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 }
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
-	h.newVersion()
-	if h.known().cal != nil && h.known().cal.at.eph == h.eph {
-		h.measured -= h.eph.tokens()
-	}
-	h.eph = eph
+	h.setEphemeral(eph)
 	h.seenAgainLocked()
 	h.updateChargeLocked()
 }
 
-// withEphemeral returns the next version of s, with other ephemeral messages.
-func (s *state) withEphemeral(eph *ephemeral) state {
-	next := s.clipped()
-	next.eph = eph
-	next.version++
-	next.sumMeasured(true)
-	return next
+// setEphemeral replaces the ephemeral messages.
+func (v *view) setEphemeral(eph *ephemeral) {
+	v.newVersion()
+	if v.known().cal != nil && v.known().cal.at.eph == v.eph {
+		v.measured -= v.eph.tokens()
+	}
+	v.eph = eph
 }
 
 // bringBack asks Options.AfterCompaction for messages, and adds them to the view. r is the
@@ -128,11 +133,7 @@ func (h *History) bringBack(r *Report) {
 
 func (h *History) takeBack(r *Report) (err error) {
 	defer catch(&err, "Options.AfterCompaction")
-	batch, err := h.newEntries(nil, h.opts.AfterCompaction(r.clone()))
-	if err != nil {
-		return err
-	}
-	back, err := h.newEphemeral(batch)
+	back, err := h.newEphemeral(h.opts.AfterCompaction(r.clone()))
 	if err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ func (h *History) takeBack(r *Report) (err error) {
 	case back.sameAs(was):
 		return nil
 	case back != nil:
-		next := h.state.withEphemeral(joinEphemeral(back, own))
-		if need, most := h.scaleOfLocked(&next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
+		next := h.withEphemeral(joinEphemeral(back, own))
+		if need, most := h.scaleOfLocked(next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
@@ -155,49 +156,45 @@ func (h *History) takeBack(r *Report) (err error) {
 	h.compactor.settled(h.version, false)
 	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
 	if h.request != nil {
-		r.PrefixKept, r.PrefixEnd, _ = h.prefixLocked()
+		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	}
 	return nil
 }
 
-// newEphemeral returns a set of ephemeral messages, or nil for an empty batch. Their
-// calls and results must pair among themselves.
-func (h *History) newEphemeral(batch []pendingEntry) (*ephemeral, error) {
-	if len(batch) == 0 {
-		return nil, nil
+// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
+// load restores it, and package wire sends none of their signed reasoning to any model. It is
+// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
+// It returns how many entries were bound.
+func (h *History) Release() (released int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	released = h.bonds()
+	if !h.endedLocked() && h.released < h.last {
+		h.release(h.last)
 	}
-	alone := &History{setup: setup{ident: h.ident, noteTokens: h.noteTokens, opts: Options{Roles: Relaxed()}}}
-	alone.opts.Roles.Interrupt = false
-	alone.mu.Lock()
-	defer alone.mu.Unlock()
-	j, err := alone.joinLocked(batch)
-	if err != nil {
-		return nil, err
-	}
-	if j.open.openCalls() > 0 {
-		k := j.open.firstOpen()
-		return nil, &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: len(batch)}
-	}
-	eph := new(ephemeral)
-	for _, a := range batch {
-		if a.msg.Role == RoleSystem {
-			a.setNote(true, h.noteTokens)
-		}
-		eph.add(a.msg, a.tokens)
-	}
-	return eph, nil
+	return released
 }
 
-// newEntriesOf is newEntries for messages that must all have one role. reason is the text
-// of the error for another role.
-func (h *History) newEntriesOf(role Role, msgs []Message, reason string) ([]pendingEntry, error) {
-	if h.ident == nil {
-		return nil, ErrClosed
+// SetMeta replaces the title of the conversation and the data that the application keeps
+// with it, such as the id of its user; empty strings remove them. Both are saved,
+// restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]
+// returns them. Rollback, Rewind and Undo do not change them.
+//
+// For a title above 256 bytes or data above 64 KiB, SetMeta returns a [*ValueError] and
+// changes neither. Invalid UTF-8 is first replaced by U+FFFD.
+func (h *History) SetMeta(title, data string) error {
+	next := meta{text.Valid(title), text.Valid(data)}
+	if err := next.check(); err != nil {
+		return err
 	}
-	for i, m := range msgs {
-		if m.Role != role {
-			return nil, &MessageError{Index: i, Role: m.Role, Part: -1, Reason: reason}
-		}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.endedLocked():
+		return ErrClosed
+	case next == h.meta:
+		return nil
 	}
-	return h.newEntries(nil, msgs)
+	h.setMeta(next)
+	return nil
 }

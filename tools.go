@@ -82,12 +82,17 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	if h.tools.sameAs(next) {
 		return nil
 	}
-	h.newVersion()
-	h.tools = next
-	h.sumMeasured(true)
+	h.view.setTools(next)
 	h.seenAgainLocked()
 	h.updateChargeLocked()
 	return nil
+}
+
+// setTools replaces the tools, which may be nil.
+func (v *view) setTools(t *toolset) {
+	v.newVersion()
+	v.tools = t
+	v.sumMeasured(true)
 }
 
 // Tools returns the tools given to [History.SetTools], in their order.

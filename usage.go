@@ -76,7 +76,7 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := h.ownsLocked(at); err != nil {
 		return nil, err
 	}
-	h.sentLocked(at)
+	h.setSent(at)
 	h.answered(at)
 	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
 		return nil, nil

@@ -1,0 +1,134 @@
+package convo
+
+import "slices"
+
+// A view is the state of a conversation that a History changes, with what its next change
+// needs to know of earlier ones.
+type view struct {
+	state
+	seen         int        // snapshots may share list[:seen], so it must not be written
+	calls        *calls     // of the newest exchange
+	snap         *Snapshot  // of the current version; nil: not made yet
+	answers      sentView   // what the next answer is for, if it was prepared
+	prefix       keptPrefix // of the next request
+	plain        uint64     // versions that are no decisions; see Status.Decisions
+	requeued     uint64     // decisions that made no version
+	reversals    []reversal // in ascending order
+	rewritten    uint64     // version of the last edit, or of undoing one
+	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
+	appendedEver int64      // raw tokens ever appended, including those taken back
+	lastAppend   int64      // Unix nanoseconds; 0: never
+	lastEdit     int64      // Unix nanoseconds; 0: never
+	lastFocus    string     // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64      // appendedEver at that time
+}
+
+// newVersion gives the view a new version, so that the next snapshot is a
+// new one. Each change calls it once.
+func (v *view) newVersion() {
+	v.version++
+	v.snap = nil
+}
+
+// A sentView is the view that the next answer is for.
+type sentView struct {
+	known   bool
+	open    bool // it has an open tool call, so no answer to it is bound
+	prefix  prefix
+	version uint64 // of the view
+	edit    uint64 // the version that the newest edit in it had made
+}
+
+// setSent records that the next answer is for the view of a snapshot, unless an answer
+// was appended since.
+func (v *view) setSent(at *Snapshot) {
+	if from, _ := index(v.list, at.newestID()+1); !slices.ContainsFunc(v.list[from:], func(e *entry) bool { return e.msg.Role == RoleAssistant }) {
+		v.answers = viewSent(at)
+	}
+}
+
+// viewSent returns the view that a request is made of.
+func viewSent(at *Snapshot) sentView {
+	open := callsOf(at.list).openCalls() > 0
+	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
+}
+
+// sentView returns the present view as one that a request is made of.
+func (v *view) sentView() sentView {
+	return sentView{known: true, open: v.calls.openCalls() > 0, prefix: v.whole(), version: v.version, edit: v.state.lastEdit()}
+}
+
+// release ends the bonds of the entries up to last.
+func (v *view) release(last ID) {
+	for i, bound := range v.signed {
+		if bound && v.list[i].id <= last {
+			v.request = v.request.released(v.list, i)
+			break
+		}
+	}
+	v.newVersion()
+	v.released = last
+}
+
+// setMeta sets the title and the data of the application.
+func (v *view) setMeta(m meta) {
+	v.meta, v.snap = m, nil
+	v.requeued++
+}
+
+// prepare records that the next answer is for the present view.
+func (v *view) prepare() {
+	if !v.answers.known || v.answers.version != v.version {
+		v.answers, v.asked = v.sentView(), v.asRequest(v.version)
+	}
+}
+
+// A keptPrefix is what prefixKept has returned.
+type keptPrefix struct {
+	of      *request
+	version uint64 // 1 more than that of the view
+	kept    float64
+	end     string
+	again   int64
+}
+
+// keptPrefix is prefixKept, computed once after each change.
+func (v *view) keptPrefix() (kept float64, end string, again int64) {
+	if v.prefix.of != v.request || v.prefix.version != v.version+1 {
+		v.prefix = keptPrefix{of: v.request, version: v.version + 1}
+		v.prefix.kept, v.prefix.end, v.prefix.again = v.prefixKept()
+	}
+	return v.prefix.kept, v.prefix.end, v.prefix.again
+}
+
+// openCount returns how many calls have no result.
+func (v *view) openCount() int { return v.calls.openCalls() }
+
+// openCalls returns the calls that have no result, and the entry that holds them.
+func (v *view) openCalls() (head ID, open []ToolCall) {
+	if v.openCount() == 0 {
+		return 0, nil
+	}
+	return v.calls.head, v.state.openCalls(v.calls)
+}
+
+// openFault returns the error of a message other than a result, or nil if no call is open.
+func (v *view) openFault() error {
+	if v.openCount() == 0 {
+		return nil
+	}
+	return v.calls.openError()
+}
+
+// isNewest reports whether the newest exchange has calls and begins with the entry head.
+func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.head == head }
+
+// isOpenCall reports whether a call of the entry head has no result.
+func (v *view) isOpenCall(head ID, callID string) bool {
+	if !v.isNewest(head) {
+		return false
+	}
+	_, err := v.calls.find(callID, "")
+	return err == nil
+}
