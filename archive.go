@@ -51,13 +51,20 @@ func (a Archived) String() string {
 func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived, error] {
 	ids = slices.Clone(ids)
 	return func(yield func(Archived, error) bool) {
-		l, err := h.openLog()
+		b, err := h.openLog()
 		if err != nil {
 			yield(Archived{}, err)
 			return
 		}
+		readArchive(ctx, b.store, b.key, ids...)(yield)
+	}
+}
+
+// readArchive is Archive for the log of a key.
+func readArchive(ctx context.Context, s Store, key string, ids ...Range) iter.Seq2[Archived, error] {
+	return func(yield func(Archived, error) bool) {
 		a := archive{yield: yield, ids: ids}
-		a.read(records(ctx, l.store, l.key, 1))
+		a.read(records(ctx, s, key, 1))
 	}
 }
 
@@ -74,12 +81,11 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 	if n < 1 {
 		return nil, &ValueError{Name: "n", Value: n, Want: "at least 1"}
 	}
-	l, err := h.openLog()
+	b, err := h.openLog()
 	if err != nil {
 		return nil, err
 	}
-	_, newest := h.Saved()
-	for from := range windows(newest) {
+	for from := range windows(b.seq) {
 		var page []Archived
 		var damage error
 		damaged := -1 // its index in page; -1: none
@@ -112,7 +118,7 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 			}
 			return true
 		}}
-		log := records(ctx, l.store, l.key, from)
+		log := records(ctx, b.store, b.key, from)
 		if from > 1 {
 			log = a.startAtFull(log)
 		}
@@ -395,13 +401,13 @@ func (h *History) Note(note string) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
+	if h.endedLocked() {
 		return ErrClosed
-	case h.recorder.log == nil:
+	}
+	if b := h.recorder.book(); b.store == nil {
 		return ErrNoStore
 	}
-	h.recorder.log.notes = append(h.recorder.log.notes, note)
+	h.recorder.add(note, nil)
 	return nil
 }
 
@@ -410,16 +416,19 @@ const maxNote = 64 << 10
 // An originals reads the entries of a snapshot as a summarizer should. It takes from the
 // archive what the History does not keep in memory.
 type originals struct {
-	h  *History
-	at *Snapshot
+	at    *Snapshot
+	ident *identity
+	book  logbook // without a Store: nothing is saved
 
-	mu    sync.Mutex
-	isSet bool // found was filled
+	once  sync.Once
 	found map[ID]*Entry
 }
 
 // newOriginals returns an originals for a snapshot of h.
-func (h *History) newOriginals(at *Snapshot) *originals { return &originals{h: h, at: at} }
+func (h *History) newOriginals(at *Snapshot) *originals {
+	b, _ := h.openLog()
+	return &originals{at: at, ident: h.ident, book: b}
+}
 
 // read returns an entry with the results that were cut or cleared, as far as they are
 // kept in memory or saved. It is a Goal.Original.
@@ -428,33 +437,28 @@ func (o *originals) read(ctx context.Context, id ID) (Entry, bool) {
 	if !ok || out.Missing == 0 || o.at.find(id).final {
 		return out, ok
 	}
-	if saved := o.saved(ctx)[id]; saved != nil && saved.Missing < out.Missing && saved.Time.Equal(out.Time) && saved.Message.Role == out.Message.Role {
+	o.once.Do(func() { o.readArchive(ctx) })
+	if saved := o.found[id]; saved != nil && saved.Missing < out.Missing && saved.Time.Equal(out.Time) && saved.Message.Role == out.Message.Role {
 		out.Message, out.Missing = saved.Message.clone(), saved.Missing
-		out.Tokens = clampInt(o.h.ident.message(&out.Message))
+		out.Tokens = clampInt(o.ident.message(&out.Message))
 	}
 	return out, true
 }
 
-// saved returns what the archive has of the entries that lack something. It reads the
-// archive once. After an error it returns what was found before.
-func (o *originals) saved(ctx context.Context) map[ID]*Entry {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isSet {
-		return o.found
+// readArchive finds what the archive has of the entries that lack something. After an
+// error, that is what was read before.
+func (o *originals) readArchive(ctx context.Context) {
+	o.found = make(map[ID]*Entry)
+	if o.book.store == nil {
+		return
 	}
-	o.isSet, o.found = true, make(map[ID]*Entry)
 	var ids []ID
 	for _, e := range o.at.list {
 		if e.missing() > 0 && !e.final {
 			ids = append(ids, e.id)
 		}
 	}
-	l, err := o.h.openLog()
-	if err != nil {
-		return nil
-	}
-	for x, err := range l.archive(ctx, rangesOf(ids)...) {
+	for x, err := range o.book.archive(ctx, o.book.store, o.book.key, rangesOf(ids)...) {
 		if _, isDamaged := errors.AsType[*DamageError](err); err != nil && !isDamaged {
 			break
 		}
@@ -462,5 +466,4 @@ func (o *originals) saved(ctx context.Context) map[ID]*Entry {
 			o.found[x.Entry.ID] = x.Entry
 		}
 	}
-	return o.found
 }

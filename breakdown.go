@@ -82,12 +82,8 @@ func (s *Snapshot) Breakdown() Breakdown {
 		raw.addEntry(e, counter)
 	}
 	scale := s.scale()
-	scale.Prior = s.setting.prior
 	if s.owner == nil && scale.Prior.Ratio == 0 { // no History has made the snapshot
 		scale.Prior.Ratio = 1
-	}
-	if scale.Known == nil {
-		scale.Overhead = s.setting.tools
 	}
 	var b Breakdown
 	whole := s.raw()

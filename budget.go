@@ -121,42 +121,45 @@ func (b *Budget) reserveLocked(n int) *Reservation {
 	}}
 }
 
-// rechargeAndReserve sets a charge, as recharge does, and reserves n tokens. If n
-// tokens are not free then, it returns an error and does neither.
-func (b *Budget) rechargeAndReserve(charge *int64, now int64, n int) (*Reservation, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	was := *charge
-	b.setChargeLocked(charge, now)
-	if free := b.freeLocked(); int64(n) > free {
-		b.setChargeLocked(charge, was)
+// An account is what a Budget charges one History.
+type account struct {
+	pool    *Budget
+	charged int64 // protected by pool.mu
+}
+
+// set sets the charge to the present size of the History, even if that overdraws the pool.
+func (a *account) set(now int64) {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	a.pool.setChargeLocked(a, now)
+}
+
+// setChargeLocked replaces a charge in the sum of all charges. A negative one counts as 0.
+func (b *Budget) setChargeLocked(a *account, now int64) {
+	now = max(now, 0)
+	b.charged.sub(a.charged)
+	b.charged.add(now)
+	a.charged = now
+}
+
+// reserve sets the charge, as set does, and reserves n tokens. If n tokens are not free then,
+// it returns an error and does neither.
+func (a *account) reserve(now int64, n int) (*Reservation, error) {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	was := a.charged
+	a.pool.setChargeLocked(a, now)
+	if free := a.pool.freeLocked(); int64(n) > free {
+		a.pool.setChargeLocked(a, was)
 		return nil, &BudgetError{Need: n, Free: clampInt(free)}
 	}
-	return b.reserveLocked(n), nil
+	return a.pool.reserveLocked(n), nil
 }
 
-// deficit returns how many tokens are missing to reserve n. It is negative if more
-// than n are free.
-func (b *Budget) deficit(n int) int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	charged := b.charged.int64()
-	return min(int64(n)-(b.total-b.reserved), math.MaxInt64-charged) + charged
-}
-
-// recharge sets a charge to the present size of its History, even if that
-// overdraws the pool.
-func (b *Budget) recharge(charge *int64, now int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.setChargeLocked(charge, now)
-}
-
-// setChargeLocked replaces a charge in the sum of all charges. A negative
-// charge counts as 0.
-func (b *Budget) setChargeLocked(charge *int64, now int64) {
-	now = max(now, 0)
-	b.charged.sub(*charge)
-	b.charged.add(now)
-	*charge = now
+// most returns the largest charge with which n tokens can be reserved. It may be negative.
+func (a *account) most(n int) int64 {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	charged := a.pool.charged.int64()
+	return a.charged - (min(int64(n)-(a.pool.total-a.pool.reserved), math.MaxInt64-charged) + charged)
 }

@@ -121,17 +121,16 @@ func (v shown) newerThan(last ID) shown {
 	return shown{traces: v.traces[n:]}
 }
 
-// scale returns the scale of s as far as usage reports determine it. The caller
-// sets Prior, and also Overhead if nothing was reported.
+// scale returns the scale for estimates of the request of s.
 func (s *state) scale() calibrate.Scale {
-	raw := s.raw()
-	c := s.known().cal
+	raw, k := s.raw(), s.known()
+	c := k.cal
 	if c == nil {
-		return calibrate.Scale{Fresh: raw}
+		return calibrate.Scale{Prior: k.prior, Overhead: k.assumed(), Fresh: raw}
 	}
 	old := min(s.measured, raw, c.Raw)
 	return calibrate.Scale{
-		Known: &c.Calibration, Overhead: c.Overhead(s.known().cap),
+		Known: &c.Calibration, Prior: k.prior, Overhead: c.Overhead(k.cap),
 		Old: old, Gone: c.Raw - old, Fresh: raw - old,
 	}
 }
@@ -181,6 +180,7 @@ func (s *state) sysShared(old *reported) int64 {
 // report measured, and pinMeasured. rewritten says whether more than the end of the
 // list has changed since that report.
 func (s *state) sumMeasured(rewritten bool) {
+	s.measured, s.pinMeasured = 0, 0
 	if s.known().cal != nil {
 		s.measured, s.pinMeasured = s.sharedWith(s.known().cal.at, rewritten)
 	}
@@ -222,16 +222,37 @@ func eachShared(list []*entry, old shown, f func(*entry)) {
 	}
 }
 
-// A knowledge holds what usage reports have shown about models. It is replaced,
-// never changed.
+// A knowledge holds what estimates follow from: what usage reports have shown about models,
+// and what is assumed of a model without any. It is replaced, never changed.
 type knowledge struct {
-	model   string       // the model of the next requests
-	cal     *calibration // of that model; nil before its first report
-	learned learned      // the calibrations of all models
-	cap     int64        // the largest overhead to assume; 0 means maxTotal
+	model    string          // the model of the next requests
+	prior    calibrate.Prior // of that model
+	cal      *calibration    // of that model; nil before its first report
+	learned  learned         // the calibrations of all models
+	cap      int64           // the largest overhead to assume; 0 means maxTotal
+	tools    int64           // Limits.Tools
+	toolsSet bool            // Limits.Tools was set after the last usage report
+	reported bool            // usage was reported since that model was set
+	resumed  *measuredFrame  // of the Decisions that it was made from, until usage is reported; nil: none
+}
+
+// A measuredFrame is a frame, and which parts of it the last usage report has measured.
+type measuredFrame struct {
+	frame
+	sysSeen, toolsSeen, ephemeralSeen bool
 }
 
 var noKnowledge knowledge
+
+// assumed returns the overhead to assume for a model until usage is reported for it. This is
+// the overhead of the model with the last report, since the tools belong to the conversation,
+// but not less than Limits.Tools. If Limits.Tools was set after that report, it is used alone.
+func (k *knowledge) assumed() int64 {
+	if l := k.learned; len(l) > 0 && !k.toolsSet {
+		return max(k.tools, l[len(l)-1].Overhead(k.cap))
+	}
+	return k.tools
+}
 
 // with returns k with what f returns for each calibration. The one in force may be nil.
 func (k *knowledge) with(f func(*calibration) *calibration) *knowledge {

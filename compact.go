@@ -41,7 +41,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.closed {
 		return h.snapshotLocked(), ErrClosed
 	}
-	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upperLocked()), Limit: clampInt(h.meter.marks.limit), Compacted: r.Outcome == OutcomeApplied}
+	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
 // CompactIfNeeded runs the strategy if the next request is larger than Limits.High, or if
@@ -133,13 +133,13 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 func (h *History) check(asked Reason, focus string, r *Report) (n need, due bool, err error) {
 	h.mu.Lock()
 	now := h.momentLocked()
-	again := h.measureLocked(r, now.upper, now.marks.limit)
+	again := h.measureBeforeLocked(r)
 	if h.endedLocked() {
 		h.mu.Unlock()
 		return n, false, ErrClosed
 	}
 	v := h.compactor.due(&now, asked, focus)
-	lost := v.alone && !v.due && h.isLostLocked(again, r.PrefixEnd)
+	lost := v.alone && !v.due && h.isLost(again, now.marks.minFree, r.PrefixEnd)
 	h.mu.Unlock()
 	n = need{reason: v.reason, focus: focus, target: v.target, requested: v.reason == ReasonManual}
 	if v.ask != nil {

@@ -76,7 +76,7 @@ func (h *History) begin(r *Report) (b beginning, err error) {
 	h.measureBeforeLocked(r)
 	now := h.momentLocked()
 	b = beginning{at: h.snapshotLocked(), now: now.scale, marks: now.marks, window: now.limits.Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
-	b.sent, b.sentTokens = h.lastSentLocked()
+	b.sent, b.sentTokens = h.lastSent()
 	b.undone, b.noModel = h.compactor.restraints(&now)
 	return b, nil
 }
@@ -268,21 +268,11 @@ func (a *attempt) start() error {
 // see sets the view that the strategy sees.
 func (a *attempt) see(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
-	a.scale = a.scaleOf(&view.state)
+	a.scale = view.scale()
 	if a.scale.Known != nil {
 		a.scale.KeptOld = min(a.floor.measured, a.floor.total(), a.scale.Known.Raw)
 	}
 	a.scale.KeptFresh = a.floor.total() - a.scale.KeptOld
-}
-
-// scaleOf returns the scale of a view made from a.at.
-func (a *attempt) scaleOf(s *state) calibrate.Scale {
-	scale := s.scale()
-	scale.Prior = a.scale.Prior
-	if scale.Known == nil {
-		scale.Overhead = a.scale.Overhead
-	}
-	return scale
 }
 
 // checkFloor returns an error if the floor alone is over the limit, so that no
@@ -299,7 +289,7 @@ func (a *attempt) checkFloor() error {
 		Tools: clampInt(a.scale.Weigh(0)),
 
 		NewestRole:    w.newestRole,
-		ToolsReported: a.scale.Known != nil && a.at.setting.tools < a.scale.Overhead,
+		ToolsReported: a.scale.Known != nil && a.at.known().assumed() < a.scale.Overhead,
 		Queued:        len(a.at.queue),
 	}
 	calls := a.takeCalls(&w)
@@ -407,7 +397,7 @@ type outlook struct {
 func (h *History) afterLocked(next *state) outlook {
 	now := h.momentLocked()
 	undone, _ := h.compactor.restraints(&now)
-	return outlook{h.scaleOfLocked(next), now.marks.limit, undone}
+	return outlook{next.scale(), now.marks.limit, undone}
 }
 
 // acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.

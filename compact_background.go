@@ -121,7 +121,7 @@ func (a *attempt) mayWait(e *Edit) bool {
 func (h *History) keepReady(ready *readyEdit, r *Report) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() || h.upperLocked() > h.meter.marks.high || !h.mustWait(h.opts.CacheTTL) {
+	if h.endedLocked() || h.upper() > h.meter.marks().high || !h.mustWait(h.opts.CacheTTL) {
 		return false
 	}
 	h.compactor.swapReady(ready)

@@ -82,7 +82,7 @@ func (a *attempt) cutRest(e Edit) bool {
 	if err != nil {
 		return false // carryOut will say so
 	}
-	rest := a.scaleOf(&after.state)
+	rest := after.scale()
 	if rest.Upper() <= a.target {
 		return false
 	}

@@ -39,7 +39,7 @@ type moment struct {
 	upper     int64           // upper bound of the next request
 	scale     calibrate.Scale // of the view
 	marks     marks
-	limits    *Limits
+	limits    Limits
 }
 
 // fits reports whether the next request is within the limit.
@@ -59,7 +59,7 @@ func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
 // momentLocked returns what the compactor and the spills are told about h.
 func (h *History) momentLocked() moment {
 	m := h.view.moment()
-	m.upper, m.scale, m.marks, m.limits = h.upperLocked(), h.scaleLocked(), h.meter.marks, &h.meter.limits
+	m.upper, m.scale, m.marks, m.limits = h.upper(), h.scale(), h.meter.marks(), h.meter.limits()
 	return m
 }
 
@@ -187,8 +187,8 @@ const (
 // whether a decline was reported before, and nothing has changed since.
 func (c *compactor) ended(now *moment, e *ending) (told bool) {
 	if e.declined {
-		told = c.declined > now.rewritten && c.declinedAt == *now.limits
-		c.declined, c.declinedAt = e.at+1, *now.limits
+		told = c.declined > now.rewritten && c.declinedAt == now.limits
+		c.declined, c.declinedAt = e.at+1, now.limits
 	}
 	switch {
 	case e.call == calledWell:

@@ -15,7 +15,7 @@ func aMoment(change func(m *moment)) *moment {
 	m := &moment{
 		at: &state{version: 9}, rewritten: 5, edited: true, upper: 500,
 		marks:  marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50},
-		limits: &Limits{High: 800, Low: 400, MinFree: 50},
+		limits: Limits{High: 800, Low: 400, MinFree: 50},
 	}
 	m.scale.Prior.Ratio = 1
 	if change != nil {
@@ -157,7 +157,7 @@ func TestCompactor_Adopt(t *testing.T) {
 func TestCompactor_Declines(t *testing.T) {
 	var c compactor
 	decline := func(version, rewritten uint64, limits Limits) (told bool) {
-		now := aMoment(func(m *moment) { m.at.version, m.rewritten, m.limits = version, rewritten, &limits })
+		now := aMoment(func(m *moment) { m.at.version, m.rewritten, m.limits = version, rewritten, limits })
 		return c.ended(now, &ending{declined: true, at: version})
 	}
 	assert.False(t, decline(9, 5, Limits{High: 800}))

@@ -1,6 +1,6 @@
 package convo
 
-// A cut is a place in the list of entries, with the exchanges to drop there: all those
+// A cut is a place in the list of entries, with the exchanges to drop there. These are all those
 // before the place, except the floor, the user messages of the turn that contains the
 // place, and the user messages in words.
 type cut struct {

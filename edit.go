@@ -87,15 +87,15 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // why. The error is nil if anything changed. If nothing did, it matches [ErrNoGain], or
 // is that of Options.Spill.
 //
-// Apply returns an [*EditError] for an edit that names an entry that the snapshot does
-// not hold, part of an exchange or something in the floor, and a [*RefusedError] for a
-// summary whose Stop is not StopDone; repetition is not checked. The edit may rewrite the
+// Apply returns an [*EditError] for an edit that names an entry that the snapshot does not
+// hold, part of an exchange or something in the floor. For a summary whose Stop is not
+// StopDone it returns a [*RefusedError]; repetition is not checked. The edit may rewrite the
 // floor, except pinned exchanges; see [Rewrite].
 //
 // The error is a [*StaleError] if an entry that the edit names has since left the view or
 // become part of the floor, or an entry to rewrite was changed. An edit with a summary is
-// also stale if another summary was put in place since, or if an entry that it stands for
-// was rewritten, or a result in that entry was forgotten or cleared with a text. Append,
+// also stale if another summary was put in place since. So it is if an entry that it stands
+// for was rewritten, or a result in that entry was forgotten or cleared with a text. Append,
 // SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An edit is applied in three steps: checkEdit checks it against the snapshot that
-// it was planned for, prepare makes and counts the texts that it puts in place,
-// and perform applies it to the current state, or finds that it no longer fits.
-// Only prepare runs the caller's code.
+// An edit is applied in three steps. checkEdit checks it against the snapshot that it was
+// planned for. prepare makes and counts the texts that it puts in place. edited applies it
+// to the current state, or finds that it no longer fits. Only prepare runs the caller's
+// code.
 
 // A checkedEdit is an edit that breaks no rule for its snapshot.
 type checkedEdit struct {
@@ -709,11 +709,10 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 		h.compactor.settled(h.version, true)
 	}
 	h.recorder.edited(&done.report, was, h.summary)
-	h.meter.release(0)
 	h.updateChargeLocked()
 	*r = done.report
 	r.Outcome = OutcomeApplied
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	return false, nil
 }
 
@@ -744,5 +743,5 @@ func (v *view) commit(done *editEffect, focus string) {
 	v.recordEdit(done.newest)
 	v.rewritten, v.heldSince = v.version, 0
 	v.appended, v.lastEdit, v.lastFocus = 0, time.Now().UnixNano(), focus
-	v.releaseTraces(0)
+	v.releaseViews(0)
 }

@@ -48,9 +48,9 @@ var (
 // Errors of a compaction.
 var (
 	// ErrReentrant is returned when code that a [History] called calls back what waits
-	// for that code: a strategy or a summarizer that starts a compaction, waits for one
-	// or calls Do; the send of a Do that calls Do; a tool of Run that calls Run; a Store
-	// that saves or reloads the History. The call is recognised by its ctx: the ctx that
+	// for that code. A strategy or a summarizer must not start a compaction, wait for one
+	// or call Do. The send of a Do must not call Do, a tool of Run must not call Run, and a
+	// Store must not save or reload the History. The call is recognised by its ctx: the ctx that
 	// the code was given, or one derived from it, even after the compaction has ended.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
@@ -233,10 +233,10 @@ func notInView(id ID) error {
 	return fmt.Errorf("%w: entry %d is not in the view; Snapshot.All lists those that are", ErrNotFound, id)
 }
 
-// A StaleError says why a [Snapshot] does not match the [History] that it was given to:
-// it is nil, the History has not made it, a rollback has since taken back an entry or
-// undone an edit that it shows, Reload has brought in other entries, or an entry that an
-// edit names has changed. It matches [ErrStale].
+// A StaleError says why a [Snapshot] does not match the [History] that it was given to.
+// It is nil, the History has not made it, or Reload has brought in other entries. Or since
+// then, a rollback has taken back an entry or undone an edit that it shows, or an entry that
+// an edit names has changed. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -455,9 +455,9 @@ func (e *LimitError) Unwrap() error { return e.Err }
 
 // A RefusedError says why the result of a strategy or a summarizer was not used. A
 // summary is refused if it is empty, its Stop is not StopDone, it is more than four times
-// as long as requested, its edit frees too little, or a model wrote it and it repeats
-// itself: it ends in a loop of words or numbers, or loops of words, numbers or signs make
-// up at least four fifths of it. A loop is the same four or more times in a row, in at
+// as long as requested, or its edit frees too little. One that a model wrote is also refused
+// if it repeats itself: it ends in a loop of words or numbers, or loops of words, numbers or
+// signs make up at least four fifths of it. A loop is the same four or more times in a row, in at
 // least 200 bytes and a sixteenth of the text. White space is ignored. Lists of similar
 // lines, and equal rows of a table followed by other text, are not refused.
 type RefusedError struct {

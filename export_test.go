@@ -7,7 +7,7 @@ import (
 )
 
 // Drafts returns how many records of h may have been stored or not.
-func Drafts(h *History) int { return len(h.recorder.log.drafts) }
+func Drafts(h *History) int { return len(h.recorder.drafts) }
 
 // CutMiddle makes cutMiddle available to tests.
 var CutMiddle = cutMiddle
@@ -20,7 +20,7 @@ var CutRef = cutRef
 func Rates(h *History) (overhead, old, fresh float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.scaleLocked()
+	s := h.scale()
 	switch {
 	case s.Known == nil:
 		return float64(s.Overhead), s.Prior.Ratio, s.Prior.Ratio
@@ -31,7 +31,7 @@ func Rates(h *History) (overhead, old, fresh float64) {
 }
 
 // SetStore makes another Store that of h.
-func SetStore(h *History, s Store) { h.recorder.log.store = s }
+func SetStore(h *History, s Store) { h.recorder.store = s }
 
 // RecordFields returns the names of the fields that the Data of a record may have.
 func RecordFields() (names []string) {

@@ -2,10 +2,10 @@ package convo
 
 import "slices"
 
-// A floor says which entries of a state's list no compaction may drop or change: those
-// of pinned exchanges, the user messages of the newest turn, the newest exchange other
-// than a note, a round of tool calls that no assistant message has followed yet with
-// the user messages of its turn, and notes that neither an assistant message nor a
+// A floor says which entries of a state's list no compaction may drop or change. These are
+// pinned exchanges, the user messages of the newest turn, and the newest exchange other than
+// a note. A round of tool calls that no assistant message has followed yet belongs to it,
+// with the user messages of its turn. So do notes that neither an assistant message nor a
 // result has followed yet. System entries and ephemeral messages also belong to the
 // floor, but are not in the list.
 type floor struct {

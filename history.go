@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -55,45 +54,14 @@ type History struct {
 	refusals refusals // has a lock of its own, which is taken first
 	spills   spills
 	talk     talk
-	recorder recorder
+	saving   slot // taken while the log is written or compared with
 
 	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
 	view
 	meter     meter
 	compactor compactor
+	recorder  recorder
 	closed    bool
-}
-
-// A meter knows what the next request may weigh, from its raw tokens and from what providers
-// have reported, and what it must not be above.
-type meter struct {
-	limits Limits // with defaults
-	marks  marks  // limits less what MakeRoom has reserved
-	fitted sum128 // what MakeRoom has reserved in the window
-	named  int    // the limit that a provider's error named; 0: none
-	chosen bool   // SetLimits or SetModel has set the limits, so they are saved
-	charge int64  // what Options.Budget is charged
-
-	heard       bool            // usage was reported for the current model
-	sent        *Snapshot       // of the last report; nil: none, or an entry of it has left the view
-	prior       calibrate.Prior // of the current model
-	implausible *implausible    // the last report, if it was implausible and ignored
-	lowTold     bool            // a usage report that was too low was logged
-	toolsSet    bool            // Limits.Tools was set after the last usage report
-	rising      int             // usage reports in a row above the estimate
-	risingTold  bool            // many such reports were logged
-	guessTold   bool            // it was logged that the window is a guess
-	overQuota   refusedSize     // of the last request that exceeded a quota alone
-	resumed     *rowList        // of the Decisions that it was made from, until usage is reported; nil: none
-
-	weight  int64  // upper bound of the next request
-	weighed uint64 // the version that weight is of
-}
-
-// A recorder knows where a History is saved.
-type recorder struct {
-	saving slot     // taken while the log is written or compared with
-	log    *logbook // nil: it has no Store
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a
@@ -109,7 +77,7 @@ func New(opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
@@ -135,18 +103,19 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h = &History{
 		setup:     setup{opts: o},
 		done:      make(chan struct{}),
-		meter:     meter{limits: limits, weighed: noVersion},
+		meter:     newMeter(limits),
 		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
 		talk:      talk{answering: newSlot(), running: newSlot()},
-		recorder:  recorder{saving: newSlot()},
+		saving:    newSlot(),
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.id = h.ident
-	h.meter.prior = o.prior("").arithmetic()
-	h.updateMarksLocked()
 	h.keepOriginalsLocked()
-	h.knowledge = &knowledge{cap: overheadCap(limits)}
+	h.knowledge = knowledge{prior: o.prior("")}.within(limits, false)
+	if o.Budget != nil {
+		h.account = &account{pool: o.Budget}
+	}
 	defer catch(&err, "Options.Tokenizer")
 	h.interruptTokens = h.ident.text(interruptReason)
 	h.noteTokens = h.ident.noteTokens()
@@ -157,11 +126,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.meter.limits.Window > 0 {
-		bound = max(int64(h.meter.limits.limit())/4, minMaxResult)
+	if bound == 0 && h.meter.limits().Window > 0 {
+		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits.Window); keep != h.keep {
+	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window); keep != h.keep {
 		h.keep = keep
 		h.replace(h.sys, h.list, h.originals, h.turn)
 	}
@@ -170,8 +139,8 @@ func (h *History) keepOriginalsLocked() {
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
 // It is called at the end of each change.
 func (h *History) updateChargeLocked() {
-	if h.opts.Budget != nil && !h.closed {
-		h.opts.Budget.recharge(&h.meter.charge, h.upperLocked())
+	if h.account != nil && !h.closed {
+		h.account.set(h.upper())
 	}
 }
 
@@ -222,8 +191,7 @@ func (h *History) Snapshot() *Snapshot {
 
 func (h *History) snapshotLocked() *Snapshot {
 	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, setting: h.meter.limits.setting(h.assumedOverheadLocked()), state: h.state.clipped()}
-		h.snap.setting.prior = h.meter.prior
+		h.snap = &Snapshot{owner: h, setting: h.meter.limits().setting(), state: h.state.clipped()}
 		h.seen = len(h.list)
 	}
 	return h.snap
@@ -264,8 +232,8 @@ func (h *History) Close() error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
-		if h.opts.Budget != nil {
-			h.opts.Budget.recharge(&h.meter.charge, 0)
+		if h.account != nil {
+			h.account.set(0)
 		}
 		if h.done != nil {
 			close(h.done)

@@ -50,11 +50,11 @@ func ImportTagged(tags ...string) func(Message) ImportAs {
 // placeOf calls Options.OnImport, and returns an error for a place that the message
 // cannot have.
 func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
-	if l.h.opts.OnImport == nil {
+	if l.opts.OnImport == nil {
 		return ImportKeep, nil
 	}
 	defer catch(&err, "Options.OnImport")
-	p = l.h.opts.OnImport(e.msg.clone())
+	p = l.opts.OnImport(e.msg.clone())
 	want := ""
 	switch {
 	case p > ImportSummary:
@@ -77,7 +77,7 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 // after others, to which entry gives new ones; l.from becomes another snapshot.
 func (l *loader) place() error {
 	s := l.from
-	if !s.imported || l.h.opts.OnImport == nil && l.h.opts.Repair == nil {
+	if !s.imported || l.opts.OnImport == nil && l.opts.Repair == nil {
 		return nil
 	}
 	own := &Snapshot{state: s.state}
@@ -95,7 +95,7 @@ func (l *loader) place() error {
 			return err
 		}
 		role := e.msg.Role
-		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && l.h.opts.Repair != nil {
+		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && l.opts.Repair != nil {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
 			l.split[e.id] = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
@@ -122,11 +122,11 @@ func (l *loader) place() error {
 				held = append(held, &e)
 				continue
 			}
-		case e.note && hasCall && own.hasResultBehind(i) && l.h.opts.Repair != nil:
+		case e.note && hasCall && own.hasResultBehind(i) && l.opts.Repair != nil:
 			l.notes[e.id] = &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}
 			held = append(held, &e)
 			continue
-		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && l.h.opts.Repair != nil:
+		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && l.opts.Repair != nil:
 			l.notes[e.id] = &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}
 			e.msg = noteOfResults(e.msg)
 		}
@@ -175,21 +175,19 @@ func (s *state) hasResultBehind(i int) bool {
 // summarise adds a text to the summary, which stands for the entries with these IDs.
 func (l *loader) summarise(text string, ids []ID) {
 	var sum Summary
-	if hint := l.h.ident.summaryHint(); hint != "" {
+	if hint := l.ident.summaryHint(); hint != "" {
 		text = strings.ReplaceAll(text, hint, "")
 	}
 	text, names := splitNames(text)
-	if l.h.summary != nil {
-		sum = l.h.summary.sum
+	if l.to.summary != nil {
+		sum = l.to.summary.sum
 		text = sum.Text + "\n\n" + text
 		names = strings.TrimSpace(sum.Names + " " + names)
 	}
 	sum.Names, sum.Native = names, Native{} // the provider has not read the text
 	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
 	sum.Covers = l.from.covering(sum.Covers)
-	p := l.h.ident.place(sum)
-	p.sum.Tokens = clampInt(p.raw)
-	l.h.summary = p
+	l.to.summary = l.ident.placed(sum)
 }
 
 // noteOf returns a user message with the parts, in tags that name the author of m, or

@@ -301,10 +301,27 @@ func (l Limits) within(n int) Limits {
 	return l
 }
 
-// setting returns the setting of a History with these limits, whose requests carry a number
-// of tokens besides messages.
-func (l Limits) setting(tools int64) setting {
-	return setting{window: int64(l.Window), reserve: int64(l.Reserve), tools: tools, high: int64(l.High), low: int64(l.Low), soft: int64(l.Soft)}
+// setting returns the setting of a History with these limits.
+func (l Limits) setting() setting {
+	return setting{window: int64(l.Window), reserve: int64(l.Reserve), high: int64(l.High), low: int64(l.Low), soft: int64(l.Soft)}
+}
+
+// within returns k for requests with these limits. If tools is true, Limits.Tools was set
+// with them.
+func (k knowledge) within(l Limits, tools bool) *knowledge {
+	k.cap, k.tools = l.overheadCap(), min(int64(l.Tools), maxTotal)
+	k.toolsSet = k.toolsSet || tools
+	return &k
+}
+
+// overheadCap returns the largest overhead to learn. Without this bound, a document that
+// was counted as far too small would look like a large overhead, and still be counted
+// after it has left the view.
+func (l Limits) overheadCap() int64 {
+	if l.most() == 0 {
+		return maxTotal
+	}
+	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
 // marks are limits less what MakeRoom has reserved, in tokens of the whole request. A
@@ -318,26 +335,6 @@ const (
 	noMark    = math.MaxInt64
 	noVersion = math.MaxUint64
 )
-
-// updateMarksLocked computes the marks again after a change of the limits, of
-// the reservations of MakeRoom or of the limit that Recover has learned.
-func (h *History) updateMarksLocked() {
-	limits := h.meter.limits
-	if h.meter.named > 0 {
-		limits = limits.within(h.meter.named)
-	}
-	m := marks{limit: noMark, minFree: int64(limits.MinFree)}
-	if limits.Window > 0 {
-		m.limit = max(int64(limits.limit())-h.meter.fitted.int64(), 0)
-	}
-	m.high, m.soft, m.low = m.limit, m.limit, m.limit
-	if limits.High > 0 {
-		m.high = min(m.limit, int64(limits.High))
-		m.soft = min(m.limit, int64(limits.Soft))
-		m.low = min(m.limit, int64(limits.Low))
-	}
-	h.meter.marks = m
-}
 
 // orZero returns a mark for a Status, where 0 says that there is none. given is the
 // limit that it follows from; 0: none.

@@ -9,14 +9,18 @@ import (
 	"time"
 )
 
-// A logbook describes the log of a History: the record last saved, records that
-// may or may not have been stored, and what the next record holds for the
-// archive.
-//
-// All fields are written with History.mu held. Those above keepsake are written only
-// while History.saving is also held, and may then be read without the lock.
+// A recorder knows where a History is saved, and what its next record holds.
+type recorder struct {
+	logbook
+	keepsake
+	kept ID // the last ID that may be in the log and that no rollback took back
+}
+
+// A logbook describes the log of a History: the record last saved, and records that may
+// or may not have been stored. A copy of it does not change, so a Save reads it without
+// the lock. It is changed only while History.saving is held, but for the notes.
 type logbook struct {
-	store   Store
+	store   Store // nil: there is none
 	key     string
 	name    string // of the log, in each full record of it
 	id      string // of the record last saved; empty: there is none
@@ -25,25 +29,22 @@ type logbook struct {
 	recent  []string // IDs of the newest records up to id, the newest last
 	saved   *picture // what the record with that ID holds; nil: there is none
 	loaded  ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
-	made    []ID     // results that Options.OnLoad made after these
 
-	// archive is History.Archive. What compacts calls it here, so that programs without
-	// a Store do not contain the code that reads records.
-	archive func(context.Context, ...Range) iter.Seq2[Archived, error]
+	// archive is readArchive. What compacts calls it here, so that programs without a Store
+	// do not contain the code that reads records.
+	archive func(context.Context, Store, string, ...Range) iter.Seq2[Archived, error]
 
-	delivered map[ID]*queued // entries that came out of the queue, and that no record holds
-	read      int64          // bytes of Data that Open reads
-	retry     int64          // no full record is tried before read is above this
-	count     int            // records that Open reads
-	torn      int64          // bytes after the newest record that are not a record
-	excess    bool           // records before the newest full one are to be removed; see Options.NoArchive
+	read   int64 // bytes of Data that Open reads
+	retry  int64 // no full record is tried before read is above this
+	count  int   // records that Open reads
+	torn   int64 // bytes after the newest record that are not a record
+	excess bool  // records before the newest full one are to be removed; see Options.NoArchive
 
 	perToken float64 // bytes of a full record for each raw token of the view
 
 	marks  []summaryMark // oldest first
 	drafts []*draft      // records that may have been stored, all of them after id
-	keepsake
-	kept ID // the last ID that may be in the log and that no rollback took back
+	notes  []string      // that no record holds
 }
 
 // A summaryMark is the newest record before one whose summary stands for newer entries.
@@ -56,26 +57,30 @@ type summaryMark struct {
 // withMark returns the marks with another. Only the newest of them are needed often.
 func withMark(marks []summaryMark, m summaryMark) []summaryMark {
 	const most = 100
-	marks = append(marks, m)
+	marks = append(slices.Clip(marks), m)
 	return marks[max(len(marks)-most, 0):]
 }
 
-// A keepsake is what a record holds for the archive, in addition to the state.
+// A keepsake is what a record holds for the archive, in addition to the state, and what
+// only a Reload needs.
 type keepsake struct {
 	past      map[ID]departed  // entries that no record holds as they were appended
 	summaries []*placedSummary // that were replaced, and that no record holds
 	undone    []Range          // IDs that rollbacks took back
-	notes     []string
+	made      map[ID]*queued   // entries that no record holds and that came out of the queue; nil: results that Options.OnLoad made
 }
 
 // A draft is a record that Append of the Store was called with.
 type draft struct {
-	id      string
-	picture *picture
-	full    bool
-	size    int64 // of its Data
-	name    string
-	created time.Time
+	id       string
+	picture  *picture
+	full     bool
+	size     int64 // of its Data
+	name     string
+	created  time.Time
+	notes    []string
+	retry    int64   // logbook.retry; 0: as before
+	perToken float64 // logbook.perToken; 0: not measured
 	keepsake
 }
 
@@ -84,7 +89,6 @@ type draft struct {
 type picture struct {
 	view *Snapshot
 	scalars
-	heard              bool
 	rewritten          uint64
 	entries, estimated int  // as LogInfo shows them
 	recounted          bool // what was learned is converted; the log holds it as another counter has it
@@ -93,101 +97,119 @@ type picture struct {
 // pictureLocked returns the picture that a record of h would hold now.
 func (h *History) pictureLocked() *picture {
 	at := h.snapshotLocked()
-	p := &picture{
+	return &picture{
 		view: at,
 		scalars: scalars{
 			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
 			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.saved(),
-			chosen: h.meter.chosen, toolsSet: h.meter.toolsSet, counted: at.raw() - at.eph.tokens(),
+			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
 		},
-		heard: h.meter.heard, rewritten: h.rewritten,
-		entries: h.state.len(), estimated: h.estimateLocked().Tokens,
+		rewritten: h.rewritten,
+		entries:   h.state.len(), estimated: h.estimate().Tokens,
 	}
-	if h.meter.chosen {
-		p.limits = h.meter.limits
-	}
-	if h.meter.named > 0 {
-		p.named = bound{h.meter.named, clampInt(h.meter.limits.most())}
-	}
-	return p
 }
 
-// unsavedLocked returns how many changes were made since h was last saved, or 0 if
-// it has no Store. Save does nothing when it returns 0.
-func (h *History) unsavedLocked() int {
-	l := h.recorder.log
-	if l == nil {
+// unsaved returns how many changes a view has since the record last saved, or 0 if there
+// is no Store. Save does nothing when it returns 0.
+func (b *logbook) unsaved(now *state, failures breaker) int {
+	if b.store == nil {
 		return 0
 	}
-	n := len(l.notes)
-	if p := l.saved; p == nil {
-		n += clampInt(int64(h.version)) + h.state.len() + len(h.queue)
-		if h.meta != (meta{}) {
-			n++
-		}
-	} else {
-		n += clampInt(int64(h.version - p.view.version))
-		if !slices.Equal(h.queue, p.view.queue) {
-			n++
-		}
-		if h.meta != p.view.meta {
-			n++
-		}
-		if h.compactor.saved() != p.breaker {
-			n++
-		}
+	n, p := len(b.notes), b.saved
+	if p == nil {
+		p = noPicture
+		n += now.len()
 	}
-	if n == 0 && len(l.drafts) > 0 {
+	n += clampInt(int64(now.version - p.view.version))
+	if b.saved == nil {
+		n += len(now.queue)
+	} else if !slices.Equal(now.queue, p.view.queue) {
+		n++
+	}
+	if now.meta != p.view.meta {
+		n++
+	}
+	if b.saved != nil && failures != p.breaker {
+		n++
+	}
+	if n == 0 && len(b.drafts) > 0 {
 		return 1 // Save must find out whether they were stored
 	}
 	return n
 }
 
-// tornLocked returns how many bytes after the newest record are not a record.
-func (h *History) tornLocked() int {
-	if h.recorder.log == nil {
-		return 0
-	}
-	return clampInt(h.recorder.log.torn)
-}
-
-// newLogbookLocked returns a logbook for a log without records.
-func (h *History) newLogbookLocked(s Store, key string) *logbook {
-	l := &logbook{store: s, key: key, archive: h.Archive, perToken: defaultPerToken, delivered: make(map[ID]*queued), keepsake: keepsake{past: make(map[ID]departed)}}
-	for _, o := range h.originals {
-		if e := h.find(o.id); e != nil {
-			l.past[o.id] = departed{was: e, original: o}
-		}
-	}
-	return l
+// newLogbook returns a logbook for a log without records.
+func newLogbook(s Store, key string) logbook {
+	return logbook{store: s, key: key, archive: readArchive, perToken: defaultPerToken}
 }
 
 // last returns the last ID in the record last saved.
-func (l *logbook) last() ID {
-	if l.saved == nil {
+func (b *logbook) last() ID {
+	if b.saved == nil {
 		return 0
 	}
-	return l.saved.last
+	return b.saved.last
 }
 
 // isOwn reports whether the record that at was loaded from is in the log, as far as the
 // IDs of the newest records show.
-func (l *logbook) isOwn(at *Snapshot) bool {
-	k := len(l.recent) - 1 - int(l.seq-at.loaded.seq) // of the record with its Seq
-	return k < 0 || k >= len(l.recent) || l.recent[k] == at.loaded.id
+func (b *logbook) isOwn(at *Snapshot) bool {
+	k := len(b.recent) - 1 - int(b.seq-at.loaded.seq) // of the record with its Seq
+	return k < 0 || k >= len(b.recent) || b.recent[k] == at.loaded.id
+}
+
+// wayBack says how to take back what is newer than last, although the summary stands for some
+// of it. The caller has named id.
+func (b *logbook) wayBack(id, last ID, noArchive bool) string {
+	const steps = "Save, Load %s, Rollback to it, and try again"
+	if id > b.last() || noArchive {
+		return "Rollback to a snapshot from before that compaction, or Undo it first"
+	}
+	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestCovered()}
+	for _, m := range slices.Backward(withMark(b.marks, saved)) {
+		if m.covered <= last && id <= m.last {
+			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
+		}
+	}
+	return fmt.Sprintf(steps, "the record that Archive names for this entry")
+}
+
+// savedBeside returns the view that was saved last, for a rollback to a snapshot that was
+// loaded from the same log. Its error says that it was not.
+func (b *logbook) savedBeside(at *Snapshot) (*state, error) {
+	switch {
+	case b.store == nil || b.name != at.loaded.log || b.key != at.loaded.key:
+		return nil, &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+	case at.loaded.seq > b.seq:
+		return nil, &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+	case !b.isOwn(at):
+		return nil, errOtherCopy
+	}
+	return &b.saved.view.state, nil
+}
+
+// book returns what is known of the log.
+func (r *recorder) book() logbook { return r.logbook }
+
+// adopt makes b the logbook. The next record holds k for the archive.
+func (r *recorder) adopt(b logbook, k keepsake) {
+	if k.past == nil {
+		k.past = make(map[ID]departed)
+	}
+	k.made = make(map[ID]*queued)
+	*r = recorder{logbook: b, keepsake: k, kept: b.last()}
 }
 
 // left notes for the archive that entries have left the view or were replaced. The originals
 // of those that were forgotten are not to be written.
 func (r *recorder) left(forgotten []ID, gone ...departed) {
-	l := r.log
-	if l == nil {
+	if r.store == nil {
 		return
 	}
 	for _, d := range gone {
-		_, again := l.past[d.was.id]
-		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > l.last() && (ok || !again) {
-			l.past[d.was.id] = departed{was: d.was, original: d.original}
+		_, known := r.past[d.was.id]
+		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > r.last() && (ok || !known) {
+			r.past[d.was.id] = departed{was: d.was, original: d.original}
 		}
 	}
 }
@@ -196,102 +218,120 @@ func (r *recorder) left(forgotten []ID, gone ...departed) {
 // the place of the one that was.
 func (r *recorder) edited(by *Report, was, now *placedSummary) {
 	r.left(by.Forgotten, by.left.gone...)
-	if l := r.log; l != nil && was != nil && was != now && (l.saved == nil || was != l.saved.view.summary) {
-		l.summaries = append(l.summaries, was)
+	if r.store != nil && was != nil && was != now && (r.saved == nil || was != r.saved.view.summary) {
+		r.summaries = append(r.summaries, was)
 	}
 }
 
 // wentBack notes that all entries newer than last were taken back, and that the summary now is
 // in the place of the one that was. What was never saved of both is not written anywhere.
 func (r *recorder) wentBack(last ID, was, now *placedSummary) {
-	l := r.log
-	if l == nil {
+	if r.store == nil {
 		return
 	}
-	maps.DeleteFunc(l.past, func(id ID, d departed) bool { return id > last && !d.was.isSystem() })
-	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id > last })
-	if last < l.kept {
-		l.undone = append(l.undone, Range{last + 1, l.kept})
-		l.kept = last
+	maps.DeleteFunc(r.past, func(id ID, d departed) bool { return id > last && !d.was.isSystem() })
+	maps.DeleteFunc(r.made, func(id ID, _ *queued) bool { return id > last })
+	if last < r.kept {
+		r.undone = append(r.undone, Range{last + 1, r.kept})
+		r.kept = last
 	}
 	if was != now {
-		l.summaries = slices.Clip(l.summaries[:max(slices.Index(l.summaries, now), 0)])
+		r.summaries = slices.Clip(r.summaries[:max(slices.Index(r.summaries, now), 0)])
 	}
 }
 
-// savedBeside returns the view that was saved last, for a rollback to a snapshot that was
-// loaded from the same log. Its error says that it was not.
-func (r *recorder) savedBeside(at *Snapshot) (*state, error) {
-	l := r.log
-	switch {
-	case l == nil || l.name != at.loaded.log || l.key != at.loaded.key:
-		return nil, &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
-	case at.loaded.seq > l.seq:
-		return nil, &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
-	case !l.isOwn(at):
-		return nil, errOtherCopy
+// add adds a note to the next record, unless it is empty, and notes entries that no caller
+// has appended. See keepsake.made.
+func (r *recorder) add(note string, made map[ID]*queued) {
+	if r.store == nil {
+		return
 	}
-	return &l.saved.view.state, nil
+	if note != "" {
+		r.notes = append(r.notes, note)
+	}
+	maps.Copy(r.made, made)
 }
 
-// wayBack says how to take back what is newer than last, although the summary stands for some
-// of it. The caller has named id.
-func (r *recorder) wayBack(id, last ID, noArchive bool) string {
-	const steps = "Save, Load %s, Rollback to it, and try again"
-	l := r.log
-	if l == nil || id > l.last() || noArchive {
-		return "Rollback to a snapshot from before that compaction, or Undo it first"
-	}
-	saved := summaryMark{l.seq, l.saved.last, l.saved.view.summary.newestCovered()}
-	for _, m := range slices.Backward(withMark(l.marks, saved)) {
-		if m.covered <= last && id <= m.last {
-			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
-		}
-	}
-	return fmt.Sprintf(steps, "the record that Archive names for this entry")
-}
-
-// draftLocked returns a draft of the state as it is.
-func (h *History) draftLocked(l *logbook) *draft {
-	d := &draft{picture: h.pictureLocked(), keepsake: l.keepsake}
-	d.past = maps.Clone(l.past)
-	d.summaries, d.undone, d.notes = slices.Clip(l.summaries), slices.Clip(l.undone), slices.Clip(l.notes)
-	l.kept = h.last
+// draft returns a draft of the state p. It is a full record if full is set.
+func (r *recorder) draft(p *picture, full bool) *draft {
+	d := &draft{picture: p, full: full || r.saved == nil, notes: slices.Clip(r.notes), keepsake: r.keepsake}
+	d.past, d.made = maps.Clone(r.past), maps.Clone(r.made)
+	d.summaries, d.undone = slices.Clip(r.summaries), slices.Clip(r.undone)
+	r.kept = p.last
 	return d
 }
 
-// storedLocked notes that a draft was stored after the record last saved.
-func (l *logbook) storedLocked(d *draft) {
-	if l.id == "" {
-		l.name, l.created = d.name, d.created
-	}
-	if p := l.saved; p != nil && d.picture.view.summary.newestCovered() > p.view.summary.newestCovered() {
-		l.marks = withMark(l.marks, summaryMark{l.seq, p.last, p.view.summary.newestCovered()})
-	}
-	l.id, l.seq, l.drafts = d.id, l.seq+1, nil
-	l.recent = append(slices.Clone(l.recent[max(len(l.recent)-maxRecent+1, 0):]), d.id)
-	if d.full {
-		l.read, l.retry, l.count, l.excess = 0, 0, 0, l.seq > 1
-		l.weighed(d, d.size)
-	}
-	l.read += d.size
-	l.count++
-	l.torn = 0 // the Append has cut it off
-	l.settledLocked(d)
+// An outcome is what came of writing a draft, or of removing records.
+type outcome struct {
+	stored  *draft // is in the log, after the record last saved; nil: none was found there
+	settled *draft // holds nothing that is not in the log; nil: none
+	doubted *draft // may have been stored; nil: none
+	isOlder bool   // stored is an older draft than the one to be written
+	pruned  uint64 // no record before it is in the log; 0: none was removed
+	excess  bool   // records before it could not be removed
+	err     error
 }
 
-// settledLocked notes that the log holds the content of the draft.
-func (l *logbook) settledLocked(d *draft) {
-	l.saved = d.picture
-	maps.DeleteFunc(l.past, func(id ID, _ departed) bool { return id <= d.picture.last })
-	if len(l.past) == 0 {
-		l.past = make(map[ID]departed) // a clone of a map that was large is large
+// wrote takes note of what has come of a draft.
+func (r *recorder) wrote(o outcome) {
+	switch {
+	case o.stored != nil:
+		r.stored(o.stored)
+	case o.settled != nil:
+		r.settle(o.settled)
+	case o.doubted != nil:
+		r.drafts = append(slices.Clip(r.drafts[max(len(r.drafts)-maxDrafts+1, 0):]), o.doubted)
+		r.measured(o.doubted)
+	case o.excess:
+		r.excess = true
+	case o.pruned > 0:
+		r.excess = false
+		r.marks = slices.DeleteFunc(slices.Clone(r.marks), func(m summaryMark) bool { return m.seq < o.pruned })
 	}
-	maps.DeleteFunc(l.delivered, func(id ID, _ *queued) bool { return id <= d.picture.last })
-	l.summaries = slices.DeleteFunc(slices.Clone(l.summaries), func(s *placedSummary) bool {
+}
+
+// stored notes that a draft was stored after the record last saved.
+func (r *recorder) stored(d *draft) {
+	if r.id == "" {
+		r.name, r.created = d.name, d.created
+	}
+	if p := r.saved; p != nil && d.picture.view.summary.newestCovered() > p.view.summary.newestCovered() {
+		r.marks = withMark(r.marks, summaryMark{r.seq, p.last, p.view.summary.newestCovered()})
+	}
+	r.id, r.seq, r.drafts = d.id, r.seq+1, nil
+	r.recent = append(slices.Clone(r.recent[max(len(r.recent)-maxRecent+1, 0):]), d.id)
+	r.measured(d)
+	if d.full {
+		r.read, r.retry, r.count, r.excess = 0, 0, 0, r.seq > 1
+	}
+	r.read += d.size
+	r.count++
+	r.torn = 0 // the Append has cut it off
+	r.settle(d)
+}
+
+// measured takes note of how long the state is as a full record.
+func (r *recorder) measured(d *draft) {
+	if d.perToken > 0 {
+		r.perToken = d.perToken
+	}
+	if d.retry > 0 {
+		r.retry = d.retry
+	}
+}
+
+// settle notes that the log holds the content of the draft.
+func (r *recorder) settle(d *draft) {
+	r.saved = d.picture
+	maps.DeleteFunc(r.past, func(id ID, _ departed) bool { return id <= d.picture.last })
+	if len(r.past) == 0 {
+		r.past = make(map[ID]departed) // a clone of a map that was large is large
+	}
+	maps.DeleteFunc(r.made, func(id ID, q *queued) bool { return q != nil && id <= d.picture.last })
+	r.summaries = slices.DeleteFunc(slices.Clone(r.summaries), func(s *placedSummary) bool {
 		return s == d.picture.view.summary || slices.Contains(d.summaries, s)
 	})
-	l.undone, l.notes = slices.Clone(l.undone[len(d.undone):]), slices.Clone(l.notes[len(d.notes):])
+	r.undone, r.notes = append([]Range(nil), r.undone[len(d.undone):]...), append([]string(nil), r.notes[len(d.notes):]...) // nil if nothing is left
 }
 
 // A full record names the maxRecent records before it. With doubtful drafts or more,
@@ -303,13 +343,6 @@ const (
 	maxDrafts = 64
 )
 
-// weighed notes how long a draft is as a full record.
-func (l *logbook) weighed(d *draft, size int64) {
-	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
-		l.perToken = max(float64(size-frameBytes)/float64(raw), 0.5)
-	}
-}
-
 // The length of a full record is estimated from the raw tokens of the view: as many
 // bytes for each as the last one had, and a frame.
 const (
@@ -320,17 +353,18 @@ const (
 	defaultPerToken = 4 // until a full record was measured
 )
 
-// openLog returns the logbook of h, or an error if there is none.
-func (h *History) openLog() (*logbook, error) {
+// openLog returns the logbook of h, or an error if it has no Store.
+func (h *History) openLog() (logbook, error) {
 	if h.ident == nil {
-		return nil, ErrClosed
+		return logbook{}, ErrClosed
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.recorder.log == nil {
-		return nil, ErrNoStore
+	b := h.recorder.book()
+	if b.store == nil {
+		return b, ErrNoStore
 	}
-	return h.recorder.log, nil
+	return b, nil
 }
 
 // Saved returns the key of h and the Seq of the record it was last saved in, for [Load].
@@ -338,8 +372,6 @@ func (h *History) openLog() (*logbook, error) {
 func (h *History) Saved() (key string, seq uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.recorder.log == nil {
-		return "", 0
-	}
-	return h.recorder.log.key, h.recorder.log.seq
+	b := h.recorder.book()
+	return b.key, b.seq
 }

@@ -54,7 +54,7 @@ func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, er
 func (h *History) noRoom(n int, compacted bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	total, limit, room := h.upperLocked(), h.meter.marks.limit, int64(n)
+	total, limit, room := h.upper(), h.meter.marks().limit, int64(n)
 	if pool := h.opts.Budget; pool != nil && total <= limit {
 		return &BudgetError{Need: n, Free: pool.Free()}
 	} else if pool != nil {
@@ -74,8 +74,7 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
 		return nil, r, ErrClosed
 	}
-	limit := h.meter.marks.limit
-	total := h.upperLocked()
+	limit, total := h.meter.marks().limit, h.upper()
 	switch {
 	case total > limit:
 	case h.opts.Budget != nil:
@@ -89,13 +88,11 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 
 // reserveWindowLocked lowers the limit by n until Release.
 func (h *History) reserveWindowLocked(n int) *Reservation {
-	h.meter.fitted.add(int64(n))
-	h.updateMarksLocked()
+	h.meter.reserve(n)
 	return &Reservation{tokens: n, release: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.meter.fitted.sub(int64(n))
-		h.updateMarksLocked()
+		h.meter.release(n)
 	}}
 }
 
@@ -104,22 +101,19 @@ func (h *History) reserveWindowLocked(n int) *Reservation {
 func (h *History) needFor(n int, res **Reservation) need {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.meter.marks
-	pool := h.opts.Budget
+	m := h.meter.marks()
 	want := need{reason: ReasonRoom, requested: true, room: int64(n)}
-	want.fromWindow = want.room
-	want.limit = m.limit - want.room
-	want.reserve = func(*state) error {
-		*res = h.reserveWindowLocked(n)
-		return nil
-	}
-	if pool != nil {
-		want.fromWindow = 0
-		want.limit = min(m.limit, h.meter.charge-pool.deficit(n))
-		want.reserve = func(next *state) error {
-			var err error
-			*res, err = pool.rechargeAndReserve(&h.meter.charge, h.scaleOfLocked(next).Upper(), n)
+	if h.account != nil {
+		want.limit = min(m.limit, h.account.most(n))
+		want.reserve = func(next *state) (err error) {
+			*res, err = h.account.reserve(next.scale().Upper(), n)
 			return err
+		}
+	} else {
+		want.fromWindow, want.limit = want.room, m.limit-want.room
+		want.reserve = func(*state) error {
+			*res = h.reserveWindowLocked(n)
+			return nil
 		}
 	}
 	want.target = min(m.low, want.limit)

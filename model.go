@@ -23,23 +23,22 @@ func (h *History) SetModel(name string, l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnAssumed()
+	defer h.warnOfMeter()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case name == h.known().model && (l == Limits{} || limits == h.meter.limits):
+	case name == h.known().model && (l == Limits{} || limits == h.meter.limits()):
 		return nil
 	}
 	if l != (Limits{}) {
-		h.setLimitsLocked(limits)
-		h.meter.toolsSet = h.meter.toolsSet || l.Tools > 0
+		h.setLimitsLocked(limits, l.Tools > 0)
 	}
 	if name != h.known().model {
 		h.newVersion()
-		h.meter.sent, h.meter.heard, h.meter.resumed = nil, false, nil
-		h.useModelLocked(name, h.known().learned)
+		h.meter.setModel()
+		h.setModel(name, h.opts.prior(name), h.known().learned)
 	}
 	h.updateChargeLocked()
 	return nil
@@ -54,39 +53,21 @@ func (h *History) SetLimits(l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnAssumed()
+	defer h.warnOfMeter()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	h.setLimitsLocked(limits)
-	h.meter.toolsSet = true
+	h.setLimitsLocked(limits, true)
 	h.updateChargeLocked()
 	return nil
 }
 
-// warnAssumed logs that the window is a guess, once. It runs the caller's logger, so
-// no lock may be held.
-func (h *History) warnAssumed() {
-	h.mu.Lock()
-	warn := h.meter.limits.Assumed && !h.meter.guessTold && !h.endedLocked()
-	h.meter.guessTold = h.meter.guessTold || warn
-	window, model := h.meter.limits.Window, h.known().model
-	h.mu.Unlock()
-	if warn {
-		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
-	}
-}
-
-// setLimitsLocked replaces the limits. The new ones have their defaults.
-func (h *History) setLimitsLocked(limits Limits) {
-	h.newVersion()
-	h.meter.limits, h.meter.named = limits, 0
-	h.meter.chosen = true
-	h.updateMarksLocked()
+// setLimitsLocked replaces the limits. The new ones have their defaults. If tools is true,
+// Limits.Tools was set with them.
+func (h *History) setLimitsLocked(limits Limits, tools bool) {
+	h.meter.setLimits(limits)
+	h.setLimits(limits, tools)
 	h.keepOriginalsLocked()
-	k := *h.known()
-	k.cap = overheadCap(limits)
-	h.knowledge = &k
 }

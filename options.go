@@ -280,7 +280,7 @@ func priorFaults(priors map[string]Prior) (faults []error) {
 
 // prior returns the Prior for a model: that of the longest key that its name
 // begins with.
-func (o *Options) prior(model string) Prior {
+func (o *Options) prior(model string) calibrate.Prior {
 	var found Prior
 	length := -1
 	for name, p := range o.Priors {
@@ -288,7 +288,7 @@ func (o *Options) prior(model string) Prior {
 			found, length = p, len(name)
 		}
 	}
-	return found
+	return found.arithmetic()
 }
 
 // arithmetic returns p in the units of package calibrate: Ratio as tokens for one

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -19,49 +18,57 @@ import (
 // matches [errors.ErrUnsupported]. Other errors are those of [History.Save] and of the
 // Store.
 func (h *History) Prune(ctx context.Context, before time.Time) error {
-	ctx, l, err := h.takeOpenLog(ctx)
+	ctx, b, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
-	defer h.recorder.saving.release()
-	pruner, err := prunerOf(l.store)
-	if err != nil {
+	defer h.saving.release()
+	if _, err := prunerOf(b.store); err != nil {
 		return err
 	}
 	if before.IsZero() {
-		if err := h.save(ctx, l, true); err != nil {
+		if err := h.write(ctx, true); err != nil {
 			return err
 		}
-		return h.prune(ctx, pruner, l, l.seq)
+		b, _ = h.openLog()
+		return h.prune(ctx, b, b.seq)
 	}
-	keep, first := uint64(0), true
-	for rec, err := range records(ctx, l.store, l.key, 1) {
+	keep, err := b.neededAt(ctx, before)
+	if err != nil || keep == 0 {
+		return err
+	}
+	return h.prune(ctx, b, keep)
+}
+
+// neededAt returns the Seq of the oldest record that Open needs or that was saved at a time
+// or later, or 0 if these are all of them.
+func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, err error) {
+	first := true
+	for rec, err := range records(ctx, b.store, b.key, 1) {
 		if _, damaged := errors.AsType[*DamageError](err); damaged {
 			continue
 		}
 		switch {
 		case err != nil:
-			return err
+			return 0, err
 		case rec.Full && !first:
 			keep = rec.Seq
 		}
-		if first = false; !rec.Updated.Before(before) {
+		if first = false; !rec.Updated.Before(at) {
 			break
 		}
 	}
-	if keep == 0 {
-		return nil
-	}
-	return h.prune(ctx, pruner, l, keep)
+	return keep, nil
 }
 
 // prune removes the records of h that are older than before.
-func (h *History) prune(ctx context.Context, p Pruner, l *logbook, before uint64) error {
-	err := prune(ctx, p, l.key, before)
+func (h *History) prune(ctx context.Context, b logbook, before uint64) error {
+	p, err := prunerOf(b.store)
 	if err == nil {
-		h.mu.Lock()
-		l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return m.seq < before })
-		h.mu.Unlock()
+		err = prune(ctx, p, b.key, before)
+	}
+	if err == nil {
+		h.wrote(outcome{pruned: before})
 	}
 	return err
 }

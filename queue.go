@@ -79,11 +79,11 @@ func (h *History) deliverLocked() int {
 	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
-	if h.recorder.log != nil {
-		for i, q := range h.queue {
-			h.recorder.log.delivered[batch[i].id] = q
-		}
+	made := make(map[ID]*queued, n)
+	for i, q := range h.queue {
+		made[batch[i].id] = q
 	}
+	h.recorder.add("", made)
 	h.queue = nil
 	return n
 }

@@ -57,13 +57,13 @@ func (r *stateJSON) learn(from, to *picture) {
 	if !same {
 		r.learned = new(slices.Clone(b.learned))
 	}
-	if same && a.model == b.model && from.heard == to.heard && from.rewritten == to.rewritten && from.seenRaw() == to.seenRaw() && a.cal.sameReport(b.cal) || b.cal == nil {
+	if same && a.model == b.model && a.reported == b.reported && from.rewritten == to.rewritten && from.seenRaw() == to.seenRaw() && a.cal.sameReport(b.cal) || b.cal == nil {
 		return
 	}
 	if !b.cal.sameAs(b.learned.of(b.model)) {
 		r.cal = b.cal
 	}
-	r.seen = &seenJSON{heard: to.heard, raw: to.seenRaw()}
+	r.seen = &seenJSON{heard: b.reported, raw: to.seenRaw()}
 	at := b.cal.at
 	r.seen.summary = to.view.summary != nil && at.summary == to.view.summary
 	r.seen.tools = to.view.tools != nil && at.tools == to.view.tools
@@ -156,15 +156,15 @@ func added(from, to []ID) (ids []ID) {
 	return ids
 }
 
-// keep adds the archive data in k to a record of the state now.
-func (r *stateJSON) keep(k *keepsake, now *state) {
-	r.undone, r.notes = k.undone, k.notes
-	for _, s := range k.summaries {
+// keep adds what d holds for the archive.
+func (r *stateJSON) keep(from *draft) {
+	r.undone, r.notes = from.undone, from.notes
+	for _, s := range from.summaries {
 		r.summaries = append(r.summaries, s.saved())
 	}
-	for _, id := range slices.Sorted(maps.Keys(k.past)) {
-		d := k.past[id]
-		if d.original == nil && now.find(id) == d.was {
+	for _, id := range slices.Sorted(maps.Keys(from.past)) {
+		d := from.past[id]
+		if d.original == nil && from.picture.view.find(id) == d.was {
 			continue // an edit was undone
 		}
 		e := *d.was
@@ -343,13 +343,13 @@ func (r *reading) picture(count bool) (*picture, error) {
 	if in.cal != nil && in.seen == nil {
 		return fault("it is not said what the calibration in force was measured for")
 	}
-	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars, heard: in.seen != nil && in.seen.heard}
+	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars}
 	counted := in.counted
 	if count {
 		counted = p.view.raw()
 	}
 	p.view.knowledge, p.recounted = in.knowledgeOf(&p.view.state, counted, false)
-	if p.heard && p.view.known().cal == nil {
+	if k := p.view.known(); k.reported && k.cal == nil {
 		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.view.known().model)
 	}
 	p.view.sumMeasured(true)
@@ -362,7 +362,7 @@ func (r *reading) picture(count bool) (*picture, error) {
 // of s may differ from those of r. If the log was counted in another way, the figures are
 // converted and recounted is true.
 func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowledge, recounted bool) {
-	k = &knowledge{model: s.known().model}
+	k = &knowledge{model: r.model, reported: r.seen != nil && r.seen.heard}
 	for _, c := range orNil(r.learned) {
 		k.learned = append(k.learned, &calibration{Model: c.Model, Calibration: c.Calibration})
 	}

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/seed-c1b73e60/convo/internal/overflow"
@@ -73,11 +72,11 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 		return h.notRecovered(ReasonOverflow, err, cause)
 	}
 	report, err = h.compactOnRequest(ctx, ReasonOverflow, func(f *flight) (Report, error) {
-		n := need{reason: ReasonOverflow, requested: true, named: h.learn(at, cause)}
+		n := need{reason: ReasonOverflow, requested: true, named: h.learnError(at, cause)}
 		h.mu.Lock()
-		now := h.scaleLocked()
+		now := h.scale()
 		total := now.Upper()
-		n.target = min(h.meter.marks.low, now.Weigh(at.raw())/2)
+		n.target = min(h.meter.marks().low, now.Weigh(at.raw())/2)
 		h.mu.Unlock()
 		if total <= n.target {
 			r := h.notNeededReport()
@@ -90,7 +89,7 @@ func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry
 	if retry = !h.endedLocked() && h.raw() < at.raw(); retry {
 		h.prepare()
 	}
-	now := h.scaleLocked()
+	now := h.scale()
 	weight, refused := now.Upper(), now.Weigh(at.raw())
 	h.mu.Unlock()
 	if retry {
@@ -145,27 +144,18 @@ func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 	if h.ownsLocked(at) != nil {
 		return false
 	}
-	before := h.meter.overQuota
-	h.meter.overQuota = refusedSize{f.Total, at.raw()}
-	total, ours := int64(f.Total), h.scaleLocked().Weigh(at.raw())
-	return f.Total == before.total && at.raw() < before.raw || total-ours >= int64(f.Limit) && total/2 > ours
-}
-
-// A refusedSize is the size of a request in the error about it, and its raw tokens.
-type refusedSize struct {
-	total int
-	raw   int64
+	return h.meter.exceedsQuota(f, at.raw(), h.scale().Weigh(at.raw()))
 }
 
 // IsOverflow reports whether err means that a request was too long for the model. It
 // recognizes the errors of common providers, gateways and model servers, and is the
 // default of Options.IsOverflow.
 //
-// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the
-// beginning and at the end of their texts; the results of the methods of the official
-// clients' errors, which are RawJSON, ErrorCode and ErrorMessage, returning a string,
-// HTTPStatusCode, returning an int, and IsContextTooLarge, returning a bool; and of a
-// pointer to a struct with a field StatusCode, that field, Message and Code.
+// It reads at most 64 errors, err and those that it wraps. Of their texts it reads a few
+// kilobytes at the beginning and at the end. It calls the methods of the official clients'
+// errors: RawJSON, ErrorCode and ErrorMessage, returning a string, HTTPStatusCode, returning
+// an int, and IsContextTooLarge, returning a bool. Of a pointer to a struct with a field
+// StatusCode, it reads that field, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
 // has both sizes. Other errors about rates, quotas, files or a model that loads are none, nor
@@ -176,11 +166,11 @@ func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }
 
-// learn applies the numbers in a provider's error for the request made from at, a
+// learnError applies the numbers in a provider's error for the request made from at, a
 // snapshot of h, if the size in the error agrees with our estimate. The size of the
-// prompt counts as a usage report, and a limit bounds the marks. learn returns the
+// prompt counts as a usage report, and a limit bounds the marks. It returns the
 // limit in the error, or 0 if it does not bound the marks.
-func (h *History) learn(at *Snapshot, cause error) (named int) {
+func (h *History) learnError(at *Snapshot, cause error) (named int) {
 	f := overflow.Read(cause) // runs caller-supplied code
 	if named = h.learnFigures(at, f); named > 0 && f.Quota {
 		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
@@ -189,39 +179,24 @@ func (h *History) learn(at *Snapshot, cause error) (named int) {
 	return named
 }
 
-// learnFigures is learn for the numbers of an error.
+// learnFigures is learnError for the numbers of an error.
 func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ownsLocked(at) != nil || at.known().model != h.known().model {
 		return 0
 	}
-	ours := h.scaleLocked().Weigh(at.raw())
+	ours := h.scale().Weigh(at.raw())
 	theirs := int64(f.Request())
 	if theirs < ours/2 || theirs/2 > ours && !f.Quota { // the answer may be most of what exceeds a quota
 		return 0 // the request of another, or counted in another unit
 	}
 	if f.Prompt > 0 && at.version >= h.known().learned.version(at.known().model) {
-		h.applyUsageLocked(at, int64(f.Prompt))
-		ours = h.scaleLocked().Weigh(at.raw())
+		h.learnLocked(at, int64(f.Prompt))
+		ours = h.scale().Weigh(at.raw())
 	}
-	room := f.Limit - f.Output
-	if f.Output == 0 && h.meter.limits.Window > f.Limit {
-		room -= int(int64(h.meter.limits.Reserve) * int64(f.Limit) / int64(h.meter.limits.Window)) // the answer needs its share
+	if named = h.meter.setNamed(f, ours); named > 0 {
+		h.newVersion()
 	}
-	if f.Quota {
-		room = min(room, clampInt(int64(f.Limit)*ours/theirs)) // theirs has the tokens that the answer may have
-	}
-	switch {
-	case f.Limit == 0, f.Limit >= f.Refused(), room <= 0:
-		return 0
-	case int64(f.Limit) < cmp.Or(h.meter.limits.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
-		return 0
-	case int64(room) >= h.meter.marks.limit:
-		return 0
-	}
-	h.newVersion()
-	h.meter.named = room
-	h.updateMarksLocked()
-	return f.Limit
+	return named
 }

@@ -45,71 +45,79 @@ import (
 // [ErrNotFound]; Attach begins a new one, unless another log was begun under the key.
 // Other errors are those of [Open]. An error changes nothing.
 func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Message, err error) {
-	ctx, l, err := h.takeOpenLog(ctx)
+	ctx, b, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer h.recorder.saving.release()
-	r, err := readLog(ctx, l.store, l.key, 0)
-	switch {
-	case err != nil:
+	defer h.saving.release()
+	r, err := readLog(ctx, b.store, b.key, 0)
+	if err != nil || r == nil && b.id == "" {
 		return nil, nil, err
-	case r == nil && l.id == "":
-		return nil, nil, nil
-	case r == nil:
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, l.key)
 	}
-	if d := draftIn(l.drafts, r.ids...); d != nil {
-		h.mu.Lock()
-		l.storedLocked(d)
-		h.mu.Unlock()
-	} else if len(l.drafts) > 0 && !slices.Contains(r.ids, l.id) {
-		if _, err := h.findDraft(ctx, l, nil); err != nil {
-			return nil, nil, err
-		}
+	if r == nil {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, b.key)
 	}
-	if r.newest.ID == l.id {
+	found, err := b.foundIn(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.wrote(outcome{stored: found})
+	b, _ = h.openLog()
+	if r.newest.ID == b.id {
 		return nil, nil, nil
 	}
-	if l.id != "" && r.state.log != l.name {
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, l.key)
+	if b.id != "" && r.state.log != b.name {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, b.key)
 	}
-	isStored, err := h.isStored(ctx, l, r)
+	isStored, err := b.isStored(ctx, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := h.opts
-	opts.Budget = nil // h charges its own entries
-	theirs, saved, err := r.open(ctx, l.store, &opts)
+	p, err := r.start(ctx, b.store)
 	if err != nil {
 		return nil, nil, err
 	}
-	m := h.merge(r, theirs.h, saved, isStored)
+	own := h.withKeyOf(p.view.id)
+	theirs := &view{state: state{id: own.ident, keep: maxTotal}}
+	_, saved, err := r.load(own, theirs, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := h.merge(r, theirs, saved, isStored)
 	if len(m.refused) > 0 {
-		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", l.key)
+		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", b.key)
 	}
 	return m.moved, m.refused, nil
 }
 
+// foundIn returns the draft in doubt that is in the log as r read it, or nil if there is
+// none.
+func (b *logbook) foundIn(ctx context.Context, r *reading) (d *draft, err error) {
+	if d = draftIn(b.drafts, r.ids...); d == nil && len(b.drafts) > 0 && !slices.Contains(r.ids, b.id) {
+		d, _, err = b.find(ctx, b.drafts)
+	}
+	return d, err
+}
+
 // isStored reports whether the log has the record that h saved last, or no longer reaches
 // back to it. It does not have that record if a backup was restored.
-func (h *History) isStored(ctx context.Context, l *logbook, r *reading) (bool, error) {
-	if l.id == "" || slices.Contains(r.ids, l.id) {
+func (b *logbook) isStored(ctx context.Context, r *reading) (bool, error) {
+	if b.id == "" || slices.Contains(r.ids, b.id) {
 		return true, nil
 	}
-	for rec, err := range records(ctx, l.store, l.key, l.seq) {
+	for rec, err := range records(ctx, b.store, b.key, b.seq) {
 		if _, damaged := errors.AsType[*DamageError](err); damaged {
 			return true, nil // it may have been that record
 		}
-		return rec.Seq != l.seq || rec.ID == l.id, err
+		return rec.Seq != b.seq || rec.ID == b.id, err
 	}
 	return true, nil
 }
 
-// common returns the last ID up to which entries of h and theirs agree. An entry of h
+// common returns the last ID up to which entries of s and theirs agree. An entry of s
 // whose ID belongs to a different entry of theirs is not in any record.
-func (h *History) common(theirs *state, base ID) ID {
-	for _, e := range h.list {
+func (s *state) common(theirs *state, base ID) ID {
+	for _, e := range s.list {
 		if e.id > base {
 			break
 		}
@@ -122,36 +130,106 @@ func (h *History) common(theirs *state, base ID) ID {
 
 // merge merges r into h. theirs was made from r, and saved is the picture of r. isStored
 // reports whether the last saved state of h is in the log.
-func (h *History) merge(r *reading, theirs *History, saved *picture, isStored bool) *merger {
+func (h *History) merge(r *reading, theirs *view, saved *picture, isStored bool) *merger {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.recorder.log
-	m := &merger{h: h, theirs: theirs, moved: make(map[ID]ID), again: make(map[ID]rejoined), base: max(l.last(), l.loaded), made: l.made}
-	if !isStored || r.state.log == l.name && r.newest.Seq <= l.seq { // an old backup was restored
+	b := h.recorder.book()
+	m := &merger{
+		view: &h.view, theirs: theirs, base: max(b.last(), b.loaded),
+		was: cmp.Or(b.saved, noPicture), unsaved: h.recorder.draft(h.pictureLocked(), false),
+		moved: make(map[ID]ID), again: make(map[ID]rejoined),
+	}
+	if !isStored || r.state.log == b.name && r.newest.Seq <= b.seq { // an old backup was restored
 		m.base, m.isBackup = h.common(&theirs.state, m.base), true
 	}
-	m.mergeLocked(r, saved)
+	m.compareQueues(saved.view.queue)
+	m.collect()
+	more := theirs.appendedEver - h.appendedEver
+	unlearned := h.meter.saved().named.limit == m.was.named.limit
+	m.replace()
+	h.compactor.adopt(m.was.breaker, saved.breaker, more)
+	if h.talk.sending != nil {
+		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
+	}
+	h.adoptLearnedLocked(m, r, saved)
+	if unlearned && h.known().model == r.state.model {
+		h.meter.adoptNamed(r.state.named)
+	}
+	h.releaseViews(0)
+	m.recognise()
+	saved = m.stored(r, saved)
+	h.recorder.adopt(b.asRead(r, saved, h.last), keepsake{})
+	m.keepTakenBack()
+	if p := h.pictureLocked(); p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
+		h.newVersion() // what h has learned is not stored
+	}
+	h.appendAgainLocked(m)
+	h.updateChargeLocked()
+	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.hasFailed()) {
+		h.deliverLocked()
+	}
 	return m
 }
 
-// A merger replaces the content of a History with the stored content, and appends the
+// adoptLearnedLocked adopts what the records hold of the model, if h has learned nothing.
+func (h *History) adoptLearnedLocked(m *merger, r *reading, saved *picture) {
+	m.adopts = h.known().model == "" && len(h.known().learned) == 0
+	if !m.adopts {
+		return
+	}
+	if saved.chosen && !h.meter.saved().chosen {
+		h.setLimitsLocked(saved.limits, false)
+	}
+	if r.state.model != "" {
+		h.meter.setModel()
+	}
+	h.adoptKnowledge(r, h.opts.prior(r.state.model), h.known().toolsSet)
+}
+
+// appendAgainLocked appends the messages that are in no record.
+func (h *History) appendAgainLocked(m *merger) {
+	answers, lastAppend, failed := h.answers, h.lastAppend, h.talk.failed
+	for _, exchange := range m.own {
+		batch := m.batch(exchange)
+		isAppended := false
+		if !m.idle[exchange[0].was.id] {
+			_, err := h.appendLocked(batch)
+			isAppended = err == nil
+		}
+		if isAppended {
+			h.recorder.add("", m.rejoin(exchange, batch))
+		} else {
+			m.refuse(exchange)
+		}
+	}
+	m.finish(answers, lastAppend) // no answer to it was appended
+	if r, ok := m.again[failed]; ok {
+		h.talk.failed = r.is.id
+	} else if failed <= m.base {
+		h.talk.failed = failed
+	}
+}
+
+// A merger replaces the content of a view with the stored content, and appends the
 // messages that are in no record.
 type merger struct {
-	h, theirs *History
-	base      ID           // entries with higher IDs may be in no record
-	isBackup  bool         // the stored state is older than the saved state of h
-	made      []ID         // results made by OnLoad
-	own       [][]departed // exchanges that are in no record, in ascending order
-	pinned    map[ID]bool  // heads of the pinned ones
-	idle      map[ID]bool  // results in own that answer no open call of the stored view
-	moved     map[ID]ID
-	refused   []Message
-	appended  bool // an exchange was appended
-	released  ID   // no entry of own up to this one is bound
-	rekeyed   bool // the tags of the stored state have another key, so no entry of own is bound
+	view, theirs *view
+	base         ID           // entries with higher IDs may be in no record
+	isBackup     bool         // the stored state is older than the saved state of h
+	was          *picture     // the record that h saved last
+	unsaved      *draft       // what that does not hold
+	own          [][]departed // exchanges that are in no record, in ascending order
+	pinned       map[ID]bool  // heads of the pinned ones
+	idle         map[ID]bool  // results in own that answer no open call of the stored view
+	moved        map[ID]ID
+	refused      []Message
+	appended     bool // an exchange was appended
+	adopts       bool // nothing was learned, so that what the records hold counts
+	released     ID   // no entry of own up to this one is bound
+	rekeyed      bool // the tags of the stored state have another key, so no entry of own is bound
 
 	held      []*state         // the states that had the entries of h before the Reload
-	knew      knowledge        // of h before the Reload, with the views that usage was reported for
+	knew      *knowledge       // of the view before the Reload, with the views that usage was reported for
 	again     map[ID]rejoined  // entries that were appended again, by their old IDs
 	queued    []*queued        // messages of h that are in no record
 	taken     map[*queued]bool // messages of the stored queue that h has delivered or removed
@@ -163,103 +241,75 @@ type merger struct {
 // A rejoined is an entry before and after it was appended again.
 type rejoined struct{ was, is *entry }
 
-func (m *merger) mergeLocked(r *reading, saved *picture) {
-	h, l, t := m.h, m.h.recorder.log, m.theirs
-	m.compareQueuesLocked(saved.view.queue)
-	m.collectLocked()
-	if l.saved == nil {
-		l.saved = noPicture
+// replace replaces the content of the view with the stored content.
+func (m *merger) replace() {
+	v, t, was := m.view, m.theirs, &m.was.view.state
+	m.held = []*state{&m.unsaved.picture.view.state, was}
+	stored := t.state.keeping(m.held...)
+	v.newVersion()
+	v.reloaded, v.rewritten = v.version, v.version
+	m.released = max(v.released, t.released)
+	if v.id.key != t.id.key {
+		m.rekeyed, v.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
 	}
-	if h.meta == l.saved.view.meta {
-		h.meta = t.meta
+	if v.meta == was.meta {
+		v.meta = t.meta
 	}
-	m.held = []*state{&h.snapshotLocked().state, &l.saved.view.state}
-	theirs := t.state.keeping(m.held...)
-	unlearned := h.meter.named == l.saved.named.limit
+	if v.tools.sameAs(was.tools) && !v.tools.sameAs(t.tools) {
+		v.tools = t.tools
+	}
+	v.last, v.touched, v.appended, v.released, v.takenBack, v.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
+	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
+	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
+	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {
+		v.request = b.withTold(orNil(v.request).told) // others were answered since
+	}
+	v.seen = 0
+	v.sumPins()
+	v.calls = callsOf(v.list)
+	v.edits, v.reversals = nil, nil
+	v.heldAt += t.appendedEver - v.appendedEver
+	v.lastFocus, v.lastEdit, v.appendedEver, v.id = "", t.lastEdit, t.appendedEver, t.id
+}
 
-	h.newVersion()
-	h.reloaded, h.rewritten = h.version, h.version
-	m.released = max(h.released, t.released)
-	if h.id.key != t.id.key {
-		m.rekeyed, h.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
-	}
-	takenBack := h.takenBack
-	h.last, h.touched, h.appended, h.released, h.takenBack, h.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
-	if h.tools.sameAs(l.saved.view.tools) && !h.tools.sameAs(t.tools) {
-		h.tools = t.tools
-	}
-	h.summary, h.pins, h.queue = theirs.summary, slices.Clone(t.pins), t.queue
-	h.replace(theirs.sys, theirs.list, theirs.originals, theirs.turn)
-	if was, now := orNil(l.saved.view.request), orNil(t.request); was.requestHeads != now.requestHeads || was.requestFigures != now.requestFigures {
-		h.request = now.withTold(orNil(h.request).told) // others were answered since
-	}
-	h.seen = 0
-	h.sumPins()
-	h.calls = callsOf(h.list)
-	h.edits, h.reversals = nil, nil
-	h.lastFocus, h.lastEdit = "", t.lastEdit
-	m.recountLocked()
-	h.id = newIdentity(h.ident.counter, t.id, "")
-	if h.talk.sending != nil {
-		h.talk.sending = &sending{last: -1, cancel: h.talk.sending.cancel} // the request does not end at the end of the new view
-	}
-	adopted := h.known().model == "" && len(h.known().learned) == 0
-	if adopted {
-		if t.meter.chosen && !h.meter.chosen {
-			h.setLimitsLocked(t.meter.limits)
+// keepTakenBack keeps the IDs that were taken back and are newer than the stored ones.
+func (m *merger) keepTakenBack() {
+	v := m.view
+	for _, r := range m.unsaved.picture.view.takenBack {
+		if r.Last > v.last { // these IDs name nothing else later
+			v.takenBack = append(slices.Clip(v.takenBack), Range{max(r.First, m.theirs.last+1), r.Last})
+			v.last, v.snap = r.Last, nil
 		}
-		h.adoptKnowledgeLocked(t.known().model, r)
-		h.meter.heard = t.meter.heard
-	}
-	if unlearned && h.known().model == t.known().model {
-		h.adoptBoundLocked(r.state.named)
-	}
-	h.releaseViewsLocked(0)
-	if !adopted {
-		m.knew = *h.known()
-		m.recogniseLocked()
-	}
-	h.sumMeasured(true)
-
-	l.adoptLocked(r, m.storedLocked(saved), h.last)
-	for _, r := range takenBack {
-		if r.Last > h.last { // these IDs name nothing else later
-			h.takenBack = append(slices.Clip(h.takenBack), Range{max(r.First, t.last+1), r.Last})
-			h.last, h.snap = r.Last, nil
-		}
-	}
-	if p := h.pictureLocked(); p.scalars != l.saved.scalars || !difference(l.saved, p).isEmpty() {
-		h.newVersion() // what h has learned is not stored
-	}
-	answers, failed := h.answers, h.talk.failed
-	m.appendLocked()
-	h.answers = answers // no answer to it was appended
-	if r, ok := m.again[failed]; ok {
-		h.talk.failed = r.is.id
-	} else if failed <= m.base {
-		h.talk.failed = failed
-	}
-	if m.appended && !adopted {
-		m.recogniseLocked()
-		h.sumMeasured(true)
-		h.newVersion() // the bounds so far do not include the measured part
-	}
-	if len(m.queued)+len(m.taken) > 0 {
-		kept := slices.DeleteFunc(slices.Clone(h.queue), func(q *queued) bool { return m.taken[q] })
-		h.queue, h.snap = append(kept, m.queued...), nil
-	}
-	h.updateChargeLocked()
-	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.hasFailed()) {
-		h.deliverLocked()
 	}
 }
 
-// recogniseLocked makes the views that usage was reported for refer to the entries of h
-// after the Reload.
-func (m *merger) recogniseLocked() { m.h.knowledge = m.knew.with(m.recognise) }
+// finish ends the merge, once all was appended that may be. The next answer is for the same
+// view as before.
+func (m *merger) finish(answers sentView, lastAppend int64) {
+	v := m.view
+	v.answers, v.lastAppend = answers, lastAppend
+	if m.appended && !m.adopts {
+		m.recognise()
+		v.newVersion() // the bounds so far do not include the measured part
+	}
+	if len(m.queued)+len(m.taken) > 0 {
+		kept := slices.DeleteFunc(slices.Clone(v.queue), func(q *queued) bool { return m.taken[q] })
+		v.queue, v.snap = append(kept, m.queued...), nil
+	}
+}
 
-// recognise returns a copy of c whose view refers to the current entries of h.
-func (m *merger) recognise(c *calibration) *calibration {
+// recognise makes the views that usage was reported for refer to the entries of the view
+// after the Reload.
+func (m *merger) recognise() {
+	if !m.adopts {
+		m.knew = cmp.Or(m.knew, m.view.known())
+		m.view.knowledge = m.knew.with(m.recognised)
+	}
+	m.view.sumMeasured(true)
+}
+
+// recognised returns a copy of c whose view refers to the current entries of h.
+func (m *merger) recognised(c *calibration) *calibration {
 	if c == nil || c.at == nil {
 		return c
 	}
@@ -277,7 +327,7 @@ func (m *merger) renamed(v shown) shown {
 		old := v.at(i)
 		if r, ok := m.again[old.id]; ok && r.was.trace() == old {
 			traces = append(traces, r.is.trace())
-		} else if e := m.h.find(old.id); e == nil || m.isOwn(e) {
+		} else if e := m.view.find(old.id); e == nil || m.isOwn(e) {
 			traces = append(traces, old)
 		}
 	}
@@ -290,10 +340,9 @@ func (m *merger) isOwn(e *entry) bool {
 	return slices.ContainsFunc(m.held, func(s *state) bool { return s.find(e.id) == e })
 }
 
-// compareQueuesLocked finds the messages of the stored queue that h also has, and what
+// compareQueues finds the messages of the stored queue that the view also has, and what
 // became of them.
-func (m *merger) compareQueuesLocked(stored []*queued) {
-	h, l := m.h, m.h.recorder.log
+func (m *merger) compareQueues(stored []*queued) {
 	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
 	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
 	stored = slices.Clone(stored)
@@ -307,115 +356,76 @@ func (m *merger) compareQueuesLocked(stored []*queued) {
 		return q
 	}
 	if m.isBackup {
-		for _, q := range h.queue {
-			if find(&q.msg) == nil {
-				m.queued = append(m.queued, q)
-			}
-		}
-		for _, e := range h.list[firstAfter(h.list, m.base):] {
-			if e.msg.Role != RoleUser {
-				continue
-			}
-			if q := find(&e.msg); q != nil {
-				m.delivered[e.id], m.taken[q] = q, true
-			}
-		}
+		m.compareBackup(find)
 		return
 	}
-	var saved []*queued
-	if l.saved != nil {
-		saved = l.saved.view.queue
-	}
-	same := make(map[*queued]*queued) // stored messages, by the messages of h
+	saved := m.was.view.queue
+	same := make(map[*queued]*queued) // stored messages, by those of the view
 	for _, q := range saved {
 		if theirs := find(&q.msg); theirs != nil {
 			same[q] = theirs
-			if !slices.Contains(h.queue, q) {
+			if !slices.Contains(m.view.queue, q) {
 				m.taken[theirs] = true
 			}
 		}
 	}
-	for _, q := range h.queue {
+	for _, q := range m.view.queue {
 		if !slices.Contains(saved, q) {
 			m.queued = append(m.queued, q)
 		}
 	}
-	for id, q := range l.delivered {
-		switch theirs := same[q]; {
-		case theirs != nil:
+	for id, q := range m.unsaved.made {
+		if theirs := same[q]; theirs != nil {
 			m.delivered[id] = theirs
-		case slices.Contains(saved, q):
+		} else if slices.Contains(saved, q) {
 			m.elsewhere[id] = true
 		}
 	}
 }
 
-// recountLocked adopts the stored count of the tokens ever appended, and the stored
-// breaker unless that of h has changed.
-func (m *merger) recountLocked() {
-	h, t := m.h, m.theirs
-	more := t.appendedEver - h.appendedEver
-	h.appendedEver = t.appendedEver
-	h.heldAt += more
-	h.compactor.adopt(h.recorder.log.saved.breaker, t.compactor.saved(), more)
+// compareBackup is compareQueues for a stored state that is older than the saved one.
+func (m *merger) compareBackup(find func(*Message) *queued) {
+	for _, q := range m.view.queue {
+		if find(&q.msg) == nil {
+			m.queued = append(m.queued, q)
+		}
+	}
+	for _, e := range m.view.list[firstAfter(m.view.list, m.base):] {
+		if e.msg.Role != RoleUser {
+			continue
+		}
+		if q := find(&e.msg); q != nil {
+			m.delivered[e.id], m.taken[q] = q, true
+		}
+	}
 }
 
-// storedLocked returns a picture of the stored state that uses the entries of h. saved is
+// stored returns a picture of the stored state that uses the entries of the view. saved is
 // the picture that uses the entries as read.
-func (m *merger) storedLocked(saved *picture) *picture {
-	if saved.view.owner != m.theirs {
-		return saved // it was repaired
+func (m *merger) stored(r *reading, saved *picture) *picture {
+	if r.mended {
+		return saved
 	}
-	p, s := *saved, *m.h.snapshotLocked()
+	p, s := *saved, &Snapshot{state: m.view.clipped()}
+	m.view.seen = len(m.view.list)
 	s.knowledge, s.measured, s.meta, s.request = saved.view.knowledge, saved.view.measured, saved.view.meta, saved.view.request
-	p.view, p.rewritten = &s, m.h.rewritten
+	p.view, p.rewritten = s, m.view.rewritten
 	return &p
 }
 
-// collectLocked sets m.own to the entries that are in no record, both those in the view
-// and those removed from it by an edit.
-func (m *merger) collectLocked() {
-	h, l := m.h, m.h.recorder.log
+// collect sets m.own to the entries that are in no record, both those in the view and
+// those removed from it by an edit.
+func (m *merger) collect() {
 	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
-	var all []departed
-	for _, list := range [][]*entry{h.sys, h.list} {
-		for _, e := range list {
-			if e.id <= m.base {
-				continue
-			}
-			if d, ok := l.past[e.id]; ok {
-				all = append(all, d) // as it was appended
-			} else {
-				all = append(all, departed{was: e, original: h.original(e.id)})
-			}
-			m.pinned[e.head] = m.pinned[e.head] || h.isPinned(e.head)
-		}
-	}
-	for id, d := range l.past {
-		if h.find(id) == nil && id > m.base && !d.was.isSystem() {
-			all = append(all, d)
-		}
-	}
-	slices.SortFunc(all, func(a, b departed) int { return int(a.was.id - b.was.id) })
 	heads := make(map[ID]bool) // of own exchanges
-	for _, d := range all {
+	for _, d := range m.unrecorded() {
 		e := d.was
-		if m.isHeldLocked(e) {
-			continue
-		}
-		if m.elsewhere[e.id] {
-			others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
-			if i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && o.msg.sameAs(&e.msg) }); i >= 0 {
-				m.found[others[i].id] = true
-				if id := others[i].id; id != e.id {
-					m.moved[e.id] = id
-				}
-			}
+		if m.isHeld(e) || m.isElsewhere(e) {
 			continue
 		}
 		heads[e.head] = heads[e.head] || e.head == e.id
-		idle := e.msg.Role == RoleTool && !heads[e.head] && !m.isOpenLocked(e)
-		if idle && slices.Contains(m.made, e.id) {
+		idle := e.msg.Role == RoleTool && !heads[e.head] && !m.isOpen(e)
+		if idle && m.isMade(e) {
 			continue
 		}
 		m.idle[e.id] = idle
@@ -429,9 +439,58 @@ func (m *merger) collectLocked() {
 	}
 }
 
-// isHeldLocked reports whether the stored view already has an entry of h: the same entry,
+// unrecorded returns the entries that may be in no record, as they were appended, in
+// order. It sets m.pinned.
+func (m *merger) unrecorded() (all []departed) {
+	v, past := m.view, m.unsaved.past
+	for i := range v.len() {
+		e := v.at(i)
+		if e.id <= m.base {
+			continue
+		}
+		d, ok := past[e.id]
+		if !ok {
+			d = departed{was: e, original: v.original(e.id)}
+		}
+		all = append(all, d)
+		m.pinned[e.head] = m.pinned[e.head] || v.isPinned(e.head)
+	}
+	for id, d := range past {
+		if v.find(id) == nil && id > m.base && !d.was.isSystem() {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b departed) int { return int(a.was.id - b.was.id) })
+	return all
+}
+
+// isElsewhere reports whether others have taken the message of an entry out of the queue.
+// If they have appended it, the entry has moved there.
+func (m *merger) isElsewhere(e *entry) bool {
+	if !m.elsewhere[e.id] {
+		return false
+	}
+	others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
+	i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && o.msg.sameAs(&e.msg) })
+	if i < 0 {
+		return true
+	}
+	m.found[others[i].id] = true
+	if id := others[i].id; id != e.id {
+		m.moved[e.id] = id
+	}
+	return true
+}
+
+// isMade reports whether Options.OnLoad made the result.
+func (m *merger) isMade(e *entry) bool {
+	q, ok := m.unsaved.made[e.id]
+	return ok && q == nil
+}
+
+// isHeld reports whether the stored view already has an entry of h: the same entry,
 // or a system message with the same text.
-func (m *merger) isHeldLocked(e *entry) bool {
+func (m *merger) isHeld(e *entry) bool {
 	if theirs := m.theirs.find(e.id); theirs != nil && theirs.sameAs(e) {
 		return true
 	}
@@ -439,9 +498,9 @@ func (m *merger) isHeldLocked(e *entry) bool {
 		slices.ContainsFunc(m.theirs.sys, func(s *entry) bool { return s.msg.sameAs(&e.msg) })
 }
 
-// isOpenLocked reports whether the calls answered by a tool message of h are open in the
+// isOpen reports whether the calls answered by a tool message of h are open in the
 // stored view. A repair may have changed the ID of the exchange.
-func (m *merger) isOpenLocked(results *entry) bool {
+func (m *merger) isOpen(results *entry) bool {
 	c := m.theirs.calls
 	if c.openCalls() == 0 {
 		return false
@@ -451,36 +510,29 @@ func (m *merger) isOpenLocked(results *entry) bool {
 			return false
 		}
 	}
-	own, theirs := m.h.find(results.head), m.theirs.find(c.head)
+	own, theirs := m.view.find(results.head), m.theirs.find(c.head)
 	return results.head == c.head || own != nil && own.at == theirs.at
 }
 
-// appendLocked appends m.own. Refused messages that are still in the stored queue stay
-// there.
-func (m *merger) appendLocked() {
-	for _, exchange := range m.own {
-		if !m.idle[exchange[0].was.id] && m.appendExchangeLocked(exchange) {
+// refuse adds the messages of an exchange to those that Reload returns. Messages that are
+// still in the stored queue stay there.
+func (m *merger) refuse(exchange []departed) {
+	for _, d := range exchange {
+		if q := m.delivered[d.was.id]; q != nil {
+			delete(m.taken, q)
 			continue
 		}
-		for _, d := range exchange {
-			if q := m.delivered[d.was.id]; q != nil {
-				delete(m.taken, q)
-				continue
-			}
-			msg := d.was.msg
-			if d.original != nil {
-				msg = d.original.msg
-			}
-			m.refused = append(m.refused, msg.clone())
+		msg := d.was.msg
+		if d.original != nil {
+			msg = d.original.msg
 		}
+		m.refused = append(m.refused, msg.clone())
 	}
 }
 
-// appendExchangeLocked appends one exchange, and reports whether it was accepted.
-func (m *merger) appendExchangeLocked(exchange []departed) bool {
-	h := m.h
+// batch returns copies of the entries of an exchange, to be appended.
+func (m *merger) batch(exchange []departed) []pendingEntry {
 	batch := make([]pendingEntry, len(exchange))
-	lastAppend := h.lastAppend
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
@@ -494,21 +546,23 @@ func (m *merger) appendExchangeLocked(exchange []departed) bool {
 			batch[i].original = &o
 		}
 	}
-	if _, err := h.appendLocked(batch); err != nil {
-		return false
-	}
-	h.lastAppend, m.appended = lastAppend, true
+	return batch
+}
+
+// rejoin takes note that an exchange was appended. It returns what keepsake.made holds of
+// it.
+func (m *merger) rejoin(exchange []departed, batch []pendingEntry) map[ID]*queued {
+	m.appended = true
+	made := make(map[ID]*queued)
 	for i, d := range exchange {
-		if id := batch[i].id; id != d.was.id {
+		id := batch[i].id
+		if id != d.was.id {
 			m.moved[d.was.id] = id
 		}
 		m.again[d.was.id] = rejoined{d.was, batch[i].entry}
-		if slices.Contains(m.made, d.was.id) {
-			h.recorder.log.made = append(h.recorder.log.made, batch[i].id)
-		}
-		if q := m.delivered[d.was.id]; q != nil {
-			h.recorder.log.delivered[batch[i].id] = q
+		if q := m.delivered[d.was.id]; q != nil || m.isMade(d.was) {
+			made[id] = q
 		}
 	}
-	return true
+	return made
 }

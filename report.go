@@ -451,39 +451,21 @@ func (s *setup) warn(text string, args ...any) {
 }
 
 // measureBeforeLocked sets all sizes in a report, including those after the edit, to
-// the sizes of the current view.
-func (h *History) measureBeforeLocked(r *Report) {
-	h.measureLocked(r, h.upperLocked(), h.meter.marks.limit)
-}
-
-// measureLocked is like measureBeforeLocked, given the upper bound of the next request
-// and the limit. It returns the raw tokens of the last request that have to be read again.
-func (h *History) measureLocked(r *Report, total, limit int64) (again int64) {
+// the sizes of the current view. It returns the raw tokens of the last request that have to be
+// read again.
+func (h *History) measureBeforeLocked(r *Report) (again int64) {
+	total, limit := h.upper(), h.meter.marks().limit
 	r.MessagesBefore, r.TokensBefore = h.messages(), clampInt(total)
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits.Window)
+	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits().Window)
 	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
 
-// isLostLocked reports whether so much of the last request has to be read again that this is to
-// be logged, and notes that it is.
-func (h *History) isLostLocked(again int64, end string) bool {
-	if again <= h.meter.marks.minFree || h.request == nil {
-		return false
-	}
-	told := h.request.told
-	if !told.isNew(end) {
-		return false
-	}
-	h.request = h.request.withTold(told)
-	return true
-}
-
 // fitsLocked reports whether the next request is within the limit.
-func (h *History) fitsLocked() bool { return h.upperLocked() <= h.meter.marks.limit }
+func (h *History) fitsLocked() bool { return h.upper() <= h.meter.marks().limit }
 
 // A Link describes what one strategy of a [Chain] did.
 type Link struct {
@@ -606,6 +588,6 @@ func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
 		return nil
 	}
 	h.measureBeforeLocked(r)
-	r.TokensBefore = clampInt(h.scaleLocked().Weigh(h.raw() + missing))
+	r.TokensBefore = clampInt(h.scale().Weigh(h.raw() + missing))
 	return r
 }

@@ -213,6 +213,20 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	return float64(same) / float64(total), end, max(min(total, s.raw())-same, 0)
 }
 
+// isLost reports whether more than least raw tokens of the last request have to be read again,
+// and whether that is to be logged. It notes that it is.
+func (s *state) isLost(again, least int64, end string) bool {
+	if again <= least || s.request == nil {
+		return false
+	}
+	told := s.request.told
+	if !told.isNew(end) {
+		return false
+	}
+	s.request = s.request.withTold(told)
+	return true
+}
+
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
 // they end at; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 )
 
 // A Fault describes a fault in a snapshot that [Restore] has repaired, or an entry that
@@ -60,116 +61,150 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := h.load(s); err != nil {
+	l := &loader{setup: &h.setup, to: &h.view, from: s}
+	if err := l.fill(); err != nil {
+		return nil, err
+	}
+	h.adoptCalibration(l.from, h.opts.prior(l.from.known().model))
+	if err := h.settleLoad(l); err != nil {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
+	h.warnOfMeter()
 	return h, nil
 }
 
-// restored returns a History with the content of a snapshot except its calibrations, and
-// with the options of h except Budget.
-func (h *History) restored(s *Snapshot) (*History, error) {
-	opts := h.opts
-	opts.Budget = nil
-	t, err := newHistory(&opts, s.id)
-	if err != nil {
-		return nil, err
-	}
-	return t, (&loader{h: t, from: s}).fill()
+// withKeyOf returns a setup for the conversation with the key of id.
+func (s *setup) withKeyOf(id *identity) *setup {
+	own := &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
+	own.ident.hint = s.ident.hint
+	return own
 }
 
-// load fills an empty History. No lock is needed, since h is not shared yet.
-func (h *History) load(s *Snapshot) error {
-	l := &loader{h: h, from: s}
-	if err := l.fill(); err != nil {
-		return err
-	}
-	h.adoptCalibrationLocked(l.from)
-	return l.settle()
+// restored returns a view with the content of a snapshot except its calibrations.
+func (s *setup) restored(at *Snapshot) (*view, error) {
+	own := s.withKeyOf(at.id)
+	to := &view{state: state{id: own.ident, keep: maxTotal}}
+	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
-// fill copies the content of the snapshot except its calibrations into an empty History.
+// fill copies the content of the snapshot except its calibrations into an empty view. No
+// lock is needed, since the view is not shared yet.
 func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
-	h, s := l.h, l.from
-	was := &s.state
+	v, s := l.to, l.from
 	l.byHand = s.imported
-	h.last, h.touched, h.appended, h.meta, h.released, h.takenBack, h.left = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack, s.left
+	v.last, v.touched, v.appended, v.meta, v.released, v.takenBack, v.left = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack, s.left
 	if s.summary != nil {
-		h.summary = h.ident.place(s.summary.sum)
-		h.summary.sum.Tokens = clampInt(h.summary.raw)
+		v.summary = l.ident.placed(s.summary.sum)
 	}
-
 	if t := s.tools; t != nil {
-		if h.tools = h.ident.toolset(t.tools, t.key); h.tools.tokens() == t.tokens() {
-			h.tools = t
+		if v.tools = l.ident.toolset(t.tools, t.key); v.tools.tokens() == t.tokens() {
+			v.tools = t
 		}
 	}
-	if !h.share(s) {
-		if err := l.place(); err != nil {
+	if !v.share(s) {
+		if err := l.entries(); err != nil {
 			return err
 		}
-		s = l.from
-		for i := range s.len() {
-			l.at = i
-			if err := l.entry(l.indexOf(i), s.at(i)); err != nil {
-				return err
-			}
-		}
-		h.pins = l.pins
-		h.state.load(l.sys, l.list, l.originals, s.turn)
 	}
-	h.request = was.request.counted(was.list, h.list)
-	if h.opts.AsSent {
-		h.bindAll()
+	v.request = s.request.counted(s.list, v.list)
+	if l.opts.AsSent {
+		v.bindAll()
 	}
-	h.calls = callsOf(h.list)
+	v.calls = callsOf(v.list)
 	return l.queue()
 }
 
-// counts returns the raw tokens of the snapshot by the counter of l.h, without ephemeral
+// entries checks the entries of the snapshot and adds them or copies.
+func (l *loader) entries() error {
+	if err := l.place(); err != nil {
+		return err
+	}
+	for i := range l.from.len() {
+		l.at = i
+		if err := l.entry(l.indexOf(i), l.from.at(i)); err != nil {
+			return err
+		}
+	}
+	l.to.pins = l.pins
+	l.to.load(l.sys, l.list, l.originals, l.from.turn)
+	return nil
+}
+
+// placed returns a summary that is counted.
+func (id *identity) placed(s Summary) *placedSummary {
+	p := id.place(s)
+	p.sum.Tokens = clampInt(p.raw)
+	return p
+}
+
+// read fills the view with the content of records, whose picture is p. It reports whether
+// the calibrations had to be converted.
+func (l *loader) read(r *reading, p *picture) (recounted bool, err error) {
+	if err := l.fill(); err != nil {
+		return false, err
+	}
+	if r.counted, err = l.counts(); err != nil {
+		return false, err
+	}
+	r.mended = l.mended
+	v := l.to
+	v.appendedEver = p.ever
+	if !p.edited.IsZero() {
+		v.lastEdit = p.edited.UnixNano()
+	}
+	if n := len(v.list); n > 0 && v.list[n-1].at != noTime {
+		v.lastAppend = v.list[n-1].at
+	}
+	v.newVersion()
+	v.rewritten = v.version // the measured view is only known in part
+	return v.adoptKnowledge(r, l.opts.prior(r.state.model), p.toolsSet), nil
+}
+
+// counts returns the raw tokens of the snapshot by the counter of l, without ephemeral
 // messages.
 func (l *loader) counts() (n int64, err error) {
 	defer catch(&err, "Options.Tokenizer")
 	if !l.mended {
-		return l.h.raw(), nil
+		return l.to.raw(), nil
 	}
 	for i := range l.from.len() {
-		n += l.h.ident.message(&l.from.at(i).msg)
+		n += l.ident.message(&l.from.at(i).msg)
 	}
-	return n + l.h.tools.tokens() + l.h.summary.tokens(), nil
+	return n + l.to.tools.tokens() + l.to.summary.tokens(), nil
 }
 
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
-	h := l.h
-	switch open := h.openCount() > 0; h.opts.OnLoad {
+	switch open := l.to.openCount() > 0; l.opts.OnLoad {
 	case OnLoadKeep:
 		return false
 	case OnLoadDropTurn:
-		return len(h.list) > 0 && (open || h.newestRole() != RoleAssistant)
+		return len(l.to.list) > 0 && (open || l.to.newestRole() != RoleAssistant)
 	default:
 		return open
 	}
 }
 
-// settle applies Options.OnLoad, and delivers the queue if possible.
-func (l *loader) settle() (err error) {
+// settleLoad applies Options.OnLoad, and delivers the queue if possible. No lock is needed,
+// since h is not shared yet.
+func (h *History) settleLoad(l *loader) (err error) {
 	defer catch(&err, "Options.Tokenizer")
-	h := l.h
 	h.setFailedLocked() // whoever made the request is gone
-	switch {
+	switch turn := newestTurn(h.list); {
 	case !l.isUnfinished():
-	case h.opts.OnLoad == OnLoadClose || !l.isWhole():
+	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
 		const reason = "no result"
-		ids := h.closeCalls(&h.setup, reason, h.ident.text(reason))
-		if h.recorder.log != nil {
-			h.recorder.log.made = append(h.recorder.log.made, ids...)
+		made := make(map[ID]*queued)
+		for _, id := range h.closeCalls(&h.setup, reason, h.ident.text(reason)) {
+			made[id] = nil
 		}
+		h.recorder.add("", made)
 	default:
-		if err := l.dropTurn(); err != nil {
+		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
+		h.takeBackLocked(n, h.list[n].id-1, nil)
+		if err := l.reportDropped(turn); err != nil {
 			return err
 		}
 	}
@@ -180,18 +215,8 @@ func (l *loader) settle() (err error) {
 	return nil
 }
 
-// isWhole reports whether the newest turn is complete, that is, no edit dropped or
-// cleared any part of it.
-func (l *loader) isWhole() bool { return newestTurn(l.h.list) > l.h.touched }
-
-// dropTurn takes back the newest turn and reports its entries.
-func (l *loader) dropTurn() error {
-	list := l.h.list
-	n, turn := len(list), newestTurn(list)
-	for n > 0 && list[n-1].turn == turn {
-		n--
-	}
-	l.h.takeBackLocked(n, list[n].id-1, nil)
+// reportDropped reports the entries of the newest turn, which was taken back.
+func (l *loader) reportDropped(turn int) error {
 	for i, e := range l.from.list {
 		if e.turn != turn {
 			continue
@@ -207,25 +232,26 @@ func (l *loader) dropTurn() error {
 // errNoAnswer is the fault of a turn that OnLoadDrop or OnLoadDropTurn takes back.
 var errNoAnswer = errors.New("convo: the newest turn has no answer")
 
-// share makes h share the entries of a snapshot if possible, and reports whether it did.
-// The entries must come from a History, so that they were checked, and both Histories must
-// count tokens by default. The list is clipped, so that neither History writes to memory
-// that the other reads.
-func (h *History) share(s *Snapshot) bool {
-	if s.owner == nil || s.id == nil || !s.id.isDefault || !h.ident.isDefault {
+// share makes v share the entries of a snapshot if possible, and reports whether it did.
+// The entries must come from a History, so that they were checked, and both must count
+// tokens by default. The list is clipped, so that neither writes to memory that the other
+// reads.
+func (v *view) share(s *Snapshot) bool {
+	if s.owner == nil || s.id == nil || !s.id.isDefault || !v.id.isDefault {
 		return false
 	}
 	c := s.state.clipped()
-	h.pins = c.pins
-	h.state.load(c.sys, c.list, c.originals, s.turn)
-	h.seen = len(h.list)
+	v.pins = c.pins
+	v.load(c.sys, c.list, c.originals, s.turn)
+	v.seen = len(v.list)
 	return true
 }
 
 // A loader checks the entries of a snapshot in order, repairs them if Options.Repair is
-// set, and collects them or copies of them for a new History.
+// set, and collects them or copies of them for a new view.
 type loader struct {
-	h    *History
+	*setup
+	to   *view
 	from *Snapshot
 	own  bool // from is not shared, and nothing is repaired: its entries are used without copying
 
@@ -288,14 +314,14 @@ func (l *loader) entry(i int, old *entry) error {
 		l.moving = true // place moved or split it
 	}
 	_, wasMoved := l.notes[old.id]
-	if l.byHand && !e.note && !wasMoved && !l.afterMoved && !l.h.opts.Roles.allows(l.prev, role) {
+	if l.byHand && !e.note && !wasMoved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
 		if err := l.mend(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "kept"}); err != nil {
 			return err
 		}
 	}
 	if !e.isSystem() {
-		e.calls = newCalls(&e.msg, l.h.ident.counter)
+		e.calls = newCalls(&e.msg, l.ident.counter)
 		l.calls = nil
 	}
 	return l.add(i, old, e)
@@ -314,7 +340,7 @@ func (l *loader) check(i int, old, e *entry) error {
 		e.msg = old.msg
 		err = e.msg.checkShared(&e.inline)
 	}
-	if err == nil && l.byHand && e.msg.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if err == nil && l.byHand && e.msg.isEmpty() && !l.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
@@ -355,7 +381,7 @@ func (l *loader) repaired(m Message) Message {
 		}
 		m.Parts = append(m.Parts, own)
 	}
-	if m.check(true) != nil || m.isEmpty() && !l.h.opts.Roles.KeepEmpty {
+	if m.check(true) != nil || m.isEmpty() && !l.opts.Roles.KeepEmpty {
 		return Message{}
 	}
 	return m
@@ -375,7 +401,7 @@ func (l *loader) moveToFront(i int, old, e *entry) error {
 	e.note = false
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
-	e.tokens = l.h.ident.message(&e.msg)
+	e.tokens = l.ident.message(&e.msg)
 	l.sys = append(l.sys, e)
 	return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
 }
@@ -429,7 +455,7 @@ func (l *loader) answerOpen(i int, old *entry) error {
 		l.calls.answer(j)
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
-		e.tokens = l.h.ident.message(&e.msg)
+		e.tokens = l.ident.message(&e.msg)
 		l.list = append(l.list, e)
 		if err := l.report(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
@@ -462,7 +488,7 @@ func (l *loader) add(i int, old, e *entry) error {
 		e.tools = e.tools || l.list[n-1].tools
 	}
 	if !l.counted || e.tokens == 0 {
-		l.h.ident.weigh(e)
+		l.ident.weigh(e)
 	}
 	if !e.note {
 		l.prev = e.msg.Role
@@ -476,8 +502,8 @@ func (l *loader) add(i int, old, e *entry) error {
 	if o := l.from.original(old.id); o != nil {
 		own := *o
 		own.id = e.id
-		own.tokens, _ = l.h.ident.entry(e, &own.msg)
-		own.readTokens, _ = l.h.ident.entry(e, &own.read)
+		own.tokens, _ = l.ident.entry(e, &own.msg)
+		own.readTokens, _ = l.ident.entry(e, &own.read)
 		e.setMissing(&own)
 		l.originals = append(l.originals, &own)
 	}
@@ -500,19 +526,19 @@ func (l *loader) add(i int, old, e *entry) error {
 
 // queue adds copies of the queued messages of the snapshot.
 func (l *loader) queue() error {
-	roles := &l.h.opts.Roles
+	roles := &l.opts.Roles
 	defer func(keep bool) { roles.KeepEmpty = keep }(roles.KeepEmpty)
 	roles.KeepEmpty = true // what was accepted stays
 	l.queued = slices.Clone(l.from.queue)
 	for i, q := range l.from.queue {
-		list, err := l.h.newQueued([]Message{q.msg})
+		list, err := l.newQueued([]Message{q.msg})
 		wrong, ok := err.(*MessageError)
 		switch {
 		case !ok && err != nil:
 			return err
 		case ok:
 			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
-			if l.h.opts.Repair == nil {
+			if l.opts.Repair == nil {
 				return &SnapshotError{Index: -1, Err: wrong}
 			}
 			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
@@ -521,20 +547,20 @@ func (l *loader) queue() error {
 		default:
 			l.queued[i] = list[0]
 		}
-		l.h.queue = append(l.h.queue, list...)
+		l.to.queue = append(l.to.queue, list...)
 	}
 	return nil
 }
 
 // newID returns the next ID.
 func (l *loader) newID() ID {
-	l.h.last++
-	return l.h.last
+	l.to.last++
+	return l.to.last
 }
 
 // refuse returns the error for a fault, or nil if faults are to be repaired.
 func (l *loader) refuse(i int, old *entry, err error) error {
-	if l.h.opts.Repair != nil {
+	if l.opts.Repair != nil {
 		return nil
 	}
 	return &SnapshotError{Index: i, ID: old.id, Err: err}
@@ -543,7 +569,7 @@ func (l *loader) refuse(i int, old *entry, err error) error {
 // mend reports a fault that is repaired, or returns the error for it if faults are not to be
 // repaired.
 func (l *loader) mend(f Fault) error {
-	if l.h.opts.Repair == nil {
+	if l.opts.Repair == nil {
 		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
 	}
 	return l.report(f)
@@ -551,11 +577,11 @@ func (l *loader) mend(f Fault) error {
 
 // report calls Options.Repair if it is set.
 func (l *loader) report(f Fault) (err error) {
-	if l.h.opts.Repair == nil {
+	if l.opts.Repair == nil {
 		return nil
 	}
 	defer catch(&err, "Options.Repair")
 	l.mended = true
-	l.h.opts.Repair(f)
+	l.opts.Repair(f)
 	return nil
 }

@@ -120,8 +120,8 @@ func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, 
 	}
 }
 
-// withoutOpaque replaces opaque parts of r by markers, the largest first, until its
-// content has at most limit tokens, or the opaque parts that are left have at most most,
+// withoutOpaque replaces opaque parts of r by markers, the largest first. It stops when the
+// content has at most limit tokens, or when the opaque parts that are left have at most most,
 // so that cutting the text is enough. left is the tokens of those.
 func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ ToolResult, left int64) {
 	var order []int // their indices
@@ -197,9 +197,9 @@ func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
 	return r
 }
 
-// borderBefore returns where to end the beginning of s that has at most n bytes:
-// after the last line break in its last eighth, or else after the last space
-// there, or else between two characters.
+// borderBefore returns where to end the beginning of s that has at most n bytes. That is
+// after the last line break in its last eighth, or else after the last space there, or else
+// between two characters.
 func borderBefore(s string, n int) int {
 	n = text.Floor(s, max(n, 0))
 	near := s[text.Ceil(s, n-n/8):n]
@@ -209,9 +209,9 @@ func borderBefore(s string, n int) int {
 	return n
 }
 
-// borderBehind returns where to begin the end of s that starts at n or later:
-// after the first line break in its first eighth, or else after the first space
-// there, or else between two characters.
+// borderBehind returns where to begin the end of s that starts at n or later. That is after
+// the first line break in its first eighth, or else after the first space there, or else
+// between two characters.
 func borderBehind(s string, n int) int {
 	if n <= 0 {
 		return 0

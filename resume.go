@@ -68,37 +68,26 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err != nil {
 		return nil, err
 	}
+	h.takeOver(p)
 	s := &p.view.state
 	s.keep = maxTotal
 	s.replace(s.sys, s.list, r.originals, s.turn)
-	l := &loader{h: h, from: p.view, own: true}
-	if err := l.fill(); err != nil {
+	l := &loader{setup: &h.setup, to: &h.view, from: p.view, own: true}
+	if _, err := l.read(log, p); err != nil {
 		return nil, r.faultOf(err)
 	}
-	if log.counted, err = l.counts(); err != nil {
-		return nil, err
+	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
+		l.to.lastAppend = max(l.to.lastAppend, at)
 	}
 	h.opts.Repair, h.opts.AsSent = repair, asSent
-	h.mu.Lock()
-	h.resumeLocked(p, log)
-	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
-		h.lastAppend = max(h.lastAppend, at)
-	}
-	h.mu.Unlock()
-	if err := r.appendTail(h); err != nil {
+	if err := h.appendTail(r.newTail(l.to)); err != nil {
 		return nil, err
 	}
-	h.meter.resumed = r.rows
-	if l.isUnfinished() {
-		if err := l.settle(); err != nil {
-			return nil, err
-		}
+	l.to.setResumed(&r.rows.measuredFrame)
+	if err := h.finishLoad(l); err != nil {
+		return nil, err
 	}
-	h.warnAssumed()
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.setFailedLocked()
-	h.updateChargeLocked()
 	return h, nil
 }
 
@@ -585,67 +574,92 @@ func (r *resumer) placeOf(list []given, from int) int {
 	return 0
 }
 
+// A tail is the rows after the decisions, as they are appended.
+type tail struct {
+	*resumer
+	view      *view
+	queue     map[string]bool // keys of messages that were queued
+	waiting   []*queued       // the queue of the decisions
+	early     []Message       // queued messages whose rows were given where they may not be appended
+	sent      *sentView       // what the next answer is for; nil: the view
+	delivered bool            // the last message that was appended was queued
+}
+
+func (r *resumer) newTail(v *view) *tail {
+	t := &tail{resumer: r, view: v, queue: maps.Clone(r.queued), waiting: v.queue, sent: r.rows.sent}
+	for _, q := range v.queue {
+		t.queue[q.msg.Key] = true
+	}
+	v.queue = nil // what was delivered is among the rows
+	return t
+}
+
 // appendTail appends the rows after the decisions. A queued message whose row is given where it
 // may not be appended waited: it is appended once it may be, and otherwise stays queued.
-func (r *resumer) appendTail(h *History) error {
-	queue := maps.Clone(r.queued) // keys of messages that were queued
-	for _, q := range h.queue {
-		queue[q.msg.Key] = true
-	}
-	waiting := h.queue
-	h.queue = nil // what was delivered is among the rows
-	sent, delivered := r.rows.sent, false
-	add := func(msgs ...Message) error {
-		m := msgs[0]
-		if m.Role == RoleAssistant {
-			h.answers = sentView{known: true, open: h.openCount() > 0, prefix: h.wholeIn(r.rows.frame)}
-			if sent != nil {
-				h.answers, sent = *sent, nil
-			}
-		}
-		delivered = queue[m.Key]
-		if _, err := h.AppendRows(msgs...); err != nil {
-			return &RowError{Key: m.Key, Fault: RowUnexpected, Err: err}
-		}
-		return nil
-	}
-	var early []Message
-	for i := 0; i < len(r.tail); i++ {
-		m, from := r.tail[i], i
-		if queue[m.Key] && (len(early) > 0 || !delivered && !h.takesUser()) {
-			early = append(early, m)
+func (h *History) appendTail(t *tail) error {
+	for rows := t.tail; len(rows) > 0; {
+		m, n := rows[0], 1
+		if t.queue[m.Key] && (len(t.early) > 0 || !t.delivered && !h.takesUser()) {
+			t.early, rows = append(t.early, m), rows[1:]
 			continue
 		}
-		for (&entry{msg: m}).isUnnamed() && i+1 < len(r.tail) && r.tail[i+1].Role == RoleTool {
-			i++ // together they name the calls that they answer
+		for ; n < len(rows) && rows[n].Role == RoleTool && (&entry{msg: rows[n-1]}).isUnnamed(); n++ {
+			// together they name the calls that they answer
 		}
-		if err := add(r.tail[from : i+1]...); err != nil {
+		if err := h.appendRow(t, rows[:n]); err != nil {
 			return err
 		}
-		if len(early) > 0 && h.takesUser() {
-			for _, m := range early {
-				if err := add(m); err != nil {
-					return err
-				}
+		rows = rows[n:]
+		if len(t.early) == 0 || !h.takesUser() {
+			continue
+		}
+		for _, m := range t.early {
+			if err := h.appendRow(t, []Message{m}); err != nil {
+				return err
 			}
-			early = nil
+		}
+		t.early = nil
+	}
+	more, err := h.newQueued(t.end())
+	t.view.queue = append(t.view.queue, more...)
+	return err
+}
+
+// appendRow appends rows that belong together.
+func (h *History) appendRow(t *tail, rows []Message) error {
+	t.begin(&rows[0])
+	if _, err := h.AppendRows(rows...); err != nil {
+		return &RowError{Key: rows[0].Key, Fault: RowUnexpected, Err: err}
+	}
+	return nil
+}
+
+// begin prepares the view for the next message.
+func (t *tail) begin(m *Message) {
+	if m.Role == RoleAssistant {
+		t.view.answers = sentView{known: true, open: t.view.openCount() > 0, prefix: t.view.wholeIn(t.rows.frame)}
+		if t.sent != nil {
+			t.view.answers, t.sent = *t.sent, nil
 		}
 	}
-	if sent != nil {
-		h.answers = *sent
+	t.delivered = t.queue[m.Key]
+}
+
+// end puts what still waits into the queue, but for messages that were queued after the
+// decisions. It returns these.
+func (t *tail) end() (more []Message) {
+	if t.sent != nil {
+		t.view.answers = *t.sent
 	}
 	left := make(map[string]bool)
-	for _, m := range early {
+	for _, m := range t.early {
 		left[m.Key] = true
 	}
-	for _, q := range waiting {
-		if !r.given[q.msg.Key] || left[q.msg.Key] {
-			h.queue = append(h.queue, q)
+	for _, q := range t.waiting {
+		if !t.given[q.msg.Key] || left[q.msg.Key] {
+			t.view.queue = append(t.view.queue, q)
 			delete(left, q.msg.Key)
 		}
 	}
-	early = slices.DeleteFunc(early, func(m Message) bool { return !left[m.Key] })
-	more, err := h.newQueued(early) // they were queued after the decisions
-	h.queue = append(h.queue, more...)
-	return err
+	return slices.DeleteFunc(t.early, func(m Message) bool { return !left[m.Key] })
 }

@@ -280,9 +280,9 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	return replacement{from, to, next, departed{from, to, o}}
 }
 
-// keepRead lets a summarizer go on reading the originals, which old holds, of the
-// results that are the same in from and in to, a tool message that takes its place.
-// o must not be in use yet.
+// keepRead lets a summarizer go on reading originals that old holds: those of results that
+// are the same in from and in to, a tool message that takes its place. o must not be in use
+// yet.
 func (o *original) keepRead(from, to *entry, old *original) {
 	o.refs = nil
 	if old == nil {

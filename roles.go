@@ -8,12 +8,12 @@ import "slices"
 // It applies to messages that are appended, and to lists that Restore imports. What a
 // History has accepted stays accepted, wherever it is loaded.
 //
-// These rules hold under every policy: system messages that come before all others are
-// system entries, and later ones are notes, which may follow any message; a tool message
-// answers open calls of the newest exchange, and no call twice; while a call is open,
-// only tool messages may follow; and a user message may follow a user message, or a
-// result, whose request has failed: Do, Run, Steps, Prepare, Recover or AppendReply
-// returned an error since, or Do an empty answer, and no Do waits for another. It has
+// These rules hold under every policy. System messages that come before all others are
+// system entries, and later ones are notes, which may follow any message. A tool message
+// answers open calls of the newest exchange, and no call twice. While a call is open, only
+// tool messages may follow. A user message may follow a user message, or a result, whose
+// request has failed: Do, Run, Steps, Prepare, Recover or AppendReply returned an error
+// since, or Do an empty answer, and no Do waits for another. It has
 // also failed after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such
 // error: Rewind(1) takes back what is too long. The summary, ephemeral messages and notes
 // do not count here: the message before them decides what may follow.

@@ -89,8 +89,8 @@ func (s *state) tookBack(last ID) {
 // is refused if the two can be distinguished.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
-// History, or if it shows an entry that another rollback has taken back, or an edit that
-// a rollback or Undo has undone.
+// History. It does the same if the snapshot shows an entry that another rollback has taken
+// back, or an edit that a rollback or Undo has undone.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
@@ -149,14 +149,13 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 // errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
 var errOtherCopy = &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 
-// Rewind takes back the newest turns as a whole, pinned or not, and returns how many it
-// took back. It stops before a turn in which an edit has dropped or cleared anything, so
-// it does not go past the summary. If the newest turn is itself such a turn, or there is
-// no turn yet, Rewind takes back that many of its newest exchanges instead, so Rewind(1)
-// always takes back the newest message, and a tool result with its call. While Do waits
-// for an answer, messages that it delivered from the queue stay, with new IDs. If turns
-// is negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain
-// entry.
+// Rewind takes back the newest turns as a whole, pinned or not, and returns how many it took
+// back. It stops before a turn in which an edit has dropped or cleared anything, so it does
+// not go past the summary. If the newest turn is itself such a turn, or there is no turn
+// yet, Rewind takes back that many of its newest exchanges instead. So Rewind(1) always
+// takes back the newest message, and a tool result with its call. While Do waits for an
+// answer, messages that it delivered from the queue stay, with new IDs. If turns is
+// negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain entry.
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -393,22 +392,20 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 // at the front of the queue.
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
 	h.rewind(n, last, again)
-	h.wentBackLocked(h.summary, last, last)
+	h.wentBackLocked(h.summary, last)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
 func (h *History) revertLocked(to *state) {
 	was := h.summary
 	h.revert(to)
-	h.wentBackLocked(was, to.last, 0)
+	h.wentBackLocked(was, to.last)
 }
 
 // wentBackLocked tells the other parts that entries newer than last were taken back, or an
-// edit was undone. The summary was was. No view that shows an entry newer than after
-// need be kept.
-func (h *History) wentBackLocked(was *placedSummary, last, after ID) {
+// edit was undone. The summary was was.
+func (h *History) wentBackLocked(was *placedSummary, last ID) {
 	h.recorder.wentBack(last, was, h.summary)
-	h.meter.release(after)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they
@@ -566,7 +563,7 @@ func (v *view) rewind(n int, last ID, again []*queued) {
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
-	v.releaseTraces(last)
+	v.releaseViews(last)
 }
 
 // revert makes the entries and the summary exactly those of an earlier view. Every entry of
@@ -595,14 +592,7 @@ func (v *view) finishUndo(edit uint64) {
 	v.seen, v.rewritten, v.lastFocus = 0, v.version, ""
 	v.sumPins()
 	v.sumMeasured(true)
-	v.releaseTraces(0)
-}
-
-// releaseTraces lets go of the views that usage was reported for, if they show an entry newer
-// than after: they would keep entries in memory that have left the view. The token counts of
-// these views stay known.
-func (v *view) releaseTraces(after ID) {
-	v.knowledge = v.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
+	v.releaseViews(0)
 }
 
 // firstAfter returns the index of the first entry with an ID above last. The list

@@ -31,10 +31,9 @@ type rowList struct {
 	cleared []Range            // of entries with all their results cleared
 	changes []rowChange        // of other results
 
-	frame                             frame
-	sysSeen, toolsSeen, ephemeralSeen bool      // whether the calibration in force was measured with the frame's
-	sent                              *sentView // what the next answer is for; nil: the view
-	lastAppend                        time.Time
+	measuredFrame           // what the calibration in force was measured with
+	sent          *sentView // what the next answer is for; nil: the view
+	lastAppend    time.Time
 }
 
 // A rowRun is a run of rows whose entries have consecutive IDs.
@@ -193,7 +192,7 @@ type rowChange struct {
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
 // *RowError.
 func newRowList(s *Snapshot) (*rowList, []*entry, error) {
-	r := &rowList{frame: s.frame()}
+	r := &rowList{measuredFrame: measuredFrame{frame: s.frame()}}
 	var others []*entry
 	keys := make(map[string]bool)
 	var heads []ID                         // of the exchanges that the runs begin in

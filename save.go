@@ -36,25 +36,40 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		if err != nil {
 			return nil, err
 		}
-		h.recorder.log = h.newLogbookLocked(s, key)
+		h.recorder.adopt(newLogbook(s, key), keepsake{})
 		return h, nil
 	}
-	l, saved, err := r.open(ctx, s, opts)
+	p, err := r.start(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	h := l.h
-	h.recorder.log = h.newLogbookLocked(s, key)
-	h.recorder.log.adoptLocked(r, saved, h.last)
+	h, err := newHistory(opts, p.view.id)
+	if err != nil {
+		return nil, err
+	}
+	h.takeOver(p)
+	l, saved, err := r.load(&h.setup, &h.view, p)
+	if err != nil {
+		return nil, err
+	}
+	h.recorder.adopt(newLogbook(s, key).asRead(r, saved, h.last), keepsake{})
+	if err := h.finishLoad(l); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// finishLoad does what is left to do for a History that was loaded.
+func (h *History) finishLoad(l *loader) error {
 	h.setFailedLocked() // whoever made the request is gone
 	if l.isUnfinished() {
-		if err := l.settle(); err != nil {
-			return nil, err
+		if err := h.settleLoad(l); err != nil {
+			return err
 		}
 	}
 	h.updateChargeLocked()
-	h.warnAssumed()
-	return h, nil
+	h.warnOfMeter()
+	return nil
 }
 
 // Load returns the state saved in s under a key, as of the record with that Seq, or as of
@@ -80,7 +95,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
-	p.view.setting = p.limits.setting(int64(p.limits.Tools))
+	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
 	return p.view, nil
 }
 
@@ -203,113 +218,68 @@ func (r *reading) damageIn(key string, err error) error {
 	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
 }
 
-// open returns a loader with a History of the state read, before Options.OnLoad takes
-// effect, and a picture of the part of it that is in the log.
-func (r *reading) open(ctx context.Context, s Store, opts *Options) (*loader, *picture, error) {
-	p, err := r.picture(false) // fill counts, with the tokenizer of opts
+// start returns a picture of the state read, for load.
+func (r *reading) start(ctx context.Context, s Store) (*picture, error) {
+	p, err := r.picture(false) // load counts, with the tokenizer of the Options
 	if err != nil {
-		return nil, nil, r.damage(ctx, s, err)
+		return nil, r.damage(ctx, s, err)
 	}
-	h, err := newHistory(opts, p.view.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	l := &loader{h: h, from: p.view, own: h.opts.Repair == nil}
-	l.counted = l.own && r.state.counter != "" && r.state.counter == h.ident.name()
-	err = l.fill()
+	return p, nil
+}
+
+// load fills an empty view with the state read, before Options.OnLoad takes effect. p is
+// what start has returned. saved is a picture of what is in the log, with the entries of
+// the view unless Repair has changed any.
+func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *picture, err error) {
+	l = &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
+	recounted, err := l.read(r, p)
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
 		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
 	}
-	if err == nil && l.mended { // then p has the stored state
-		p, err = r.picture(true)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, nil, err
+	case l.mended:
+		if p, err = r.picture(true); err != nil {
+			return nil, nil, err
+		}
+	default:
+		p.view = &Snapshot{state: to.clipped()}
+		to.seen, p.rewritten = len(to.list), to.rewritten
 	}
-	p.view.queue = l.queued // the same messages as in h
-	if r.counted, err = l.counts(); err != nil {
-		return nil, nil, err
-	}
-	r.mended = l.mended
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	recounted := h.resumeLocked(p, r)
-	if !l.mended {
-		p = h.pictureLocked()
-	}
-	p.counted, p.named, p.recounted = r.state.counted, r.state.named, recounted
+	p.view.queue = l.queued // the same messages as in the view
+	p.recounted = recounted
 	return l, p, nil
 }
 
-// resumeLocked adopts everything in a picture but the entries. It reports whether the
-// calibrations had to be converted.
-func (h *History) resumeLocked(p *picture, r *reading) (recounted bool) {
+// takeOver adopts the figures of a picture that are not of the view.
+func (h *History) takeOver(p *picture) {
 	if p.chosen {
-		h.setLimitsLocked(p.limits)
+		h.setLimitsLocked(p.limits, p.toolsSet)
 	}
-	h.appendedEver, h.meter.heard = p.ever, p.heard
-	if !p.edited.IsZero() {
-		h.lastEdit = p.edited.UnixNano()
-	}
+	h.meter.adoptNamed(p.named)
 	h.compactor.adopt(breaker{}, p.breaker, 0)
-	h.meter.toolsSet = p.toolsSet
-	if n := len(h.list); n > 0 && h.list[n-1].at != noTime {
-		h.lastAppend = h.list[n-1].at
-	}
-	h.newVersion()
-	h.rewritten = h.version // the measured view is only known in part
-	recounted = h.adoptKnowledgeLocked(p.view.known().model, r)
-	h.adoptBoundLocked(p.named)
-	return recounted
 }
 
-// adoptBoundLocked adopts a saved bound, unless the limits have changed since it was
-// found.
-func (h *History) adoptBoundLocked(b bound) {
-	if b.limit > 0 && b.of == clampInt(h.meter.limits.most()) {
-		h.meter.named = b.limit
-		h.updateMarksLocked()
-	}
-}
-
-// adoptKnowledgeLocked adopts the model and the calibrations in the records. It reports
-// whether the calibrations had to be converted.
-func (h *History) adoptKnowledgeLocked(model string, r *reading) (recounted bool) {
-	if model != h.known().model {
-		h.meter.named = 0
-	}
-	h.knowledge = &knowledge{model: model}
-	k, recounted := r.state.knowledgeOf(&h.state, r.counted, r.mended)
-	k.cap = overheadCap(h.meter.limits)
-	h.knowledge = k
-	h.meter.prior = h.opts.prior(model).arithmetic()
-	h.updateMarksLocked()
-	h.measured, h.pinMeasured = 0, 0
-	h.sumMeasured(true)
-	return recounted
-}
-
-// adoptLocked sets l to the state of the log as read. p is the content of the log, and
-// loaded the last ID after loading.
-func (l *logbook) adoptLocked(r *reading, p *picture, loaded ID) {
+// asRead returns b as it is once the log was read. p is the content of the log, and loaded
+// the last ID after loading.
+func (b logbook) asRead(r *reading, p *picture, loaded ID) logbook {
 	first := r.newest.Seq - uint64(r.count) + 1
-	l.marks = slices.DeleteFunc(l.marks, func(m summaryMark) bool { return l.name != r.state.log || m.seq >= first })
+	b.marks = slices.DeleteFunc(slices.Clone(b.marks), func(m summaryMark) bool { return b.name != r.state.log || m.seq >= first })
 	for _, m := range r.marks {
-		l.marks = withMark(l.marks, m)
+		b.marks = withMark(b.marks, m)
 	}
-	l.name, l.id, l.seq, l.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
-	l.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
-	l.saved, l.kept = p, p.last
-	l.loaded, l.made = loaded, nil
-	l.read, l.retry, l.count, l.excess = r.size, 0, r.count, false
-	l.torn = r.newest.Torn
+	b.name, b.id, b.seq, b.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
+	b.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
+	b.saved, b.loaded = p, loaded
+	b.read, b.retry, b.count, b.excess = r.size, 0, r.count, false
+	b.torn = r.newest.Torn
 	if raw := p.view.raw(); raw > 0 {
-		l.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
+		b.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
 	}
-	l.drafts = nil
-	clear(l.past) // the log has the originals in it
-	clear(l.delivered)
-	l.summaries, l.undone = nil, nil
+	b.drafts = nil
+	return b
 }
 
 // Attach makes [History.Save] save h in s under a key from now on, and no longer where it
@@ -330,20 +300,39 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if err != nil {
 		return err
 	}
-	defer h.recorder.saving.release()
-	for rec, err := range records(ctx, s, key, 0) {
-		if err != nil {
-			return err
-		}
-		return &ConflictError{Key: key, Have: rec.Seq, Want: 1, ID: rec.ID}
+	defer h.saving.release()
+	if err := isFree(ctx, s, key); err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
 		return ErrClosed
 	}
-	h.recorder.log = h.newLogbookLocked(s, key)
+	h.recorder.adopt(newLogbook(s, key), h.unsavedOriginals())
 	return nil
+}
+
+// isFree returns a *ConflictError if there is a log under a key.
+func isFree(ctx context.Context, s Store, key string) error {
+	for rec, err := range records(ctx, s, key, 0) {
+		if err != nil {
+			return err
+		}
+		return &ConflictError{Key: key, Have: rec.Seq, Want: 1, ID: rec.ID}
+	}
+	return nil
+}
+
+// unsavedOriginals returns what the first record in another log holds for the archive.
+func (s *state) unsavedOriginals() (k keepsake) {
+	k.past = make(map[ID]departed)
+	for _, o := range s.originals {
+		if e := s.find(o.id); e != nil {
+			k.past[o.id] = departed{was: e, original: o}
+		}
+	}
+	return k
 }
 
 // Save atomically writes the changes since h was last saved in one record. When it
@@ -359,148 +348,126 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 //
 // Only one Save, Reload, Attach or Prune of a History runs at a time. Other calls wait
 // until it ends or their own ctx ends.
-func (h *History) Save(ctx context.Context) error {
-	if _, err := h.openLog(); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	n := h.unsavedLocked()
-	h.mu.Unlock()
-	if n == 0 {
-		return nil
-	}
-	ctx, l, err := h.takeOpenLog(ctx)
-	if err != nil {
-		return err
-	}
-	defer h.recorder.saving.release()
-	return h.save(ctx, l, false)
-}
+func (h *History) Save(ctx context.Context) error { return h.save(ctx, false) }
 
 // SaveFull is like Save, but writes everything in a full record, even if nothing has
 // changed, unless the newest record is full. Open then reads only that record. Save
 // itself does so when Open would otherwise read more than three times as much, or more
 // than 256 records and more than one for each 512 bytes of a full record.
-func (h *History) SaveFull(ctx context.Context) error {
-	ctx, l, err := h.takeOpenLog(ctx)
+func (h *History) SaveFull(ctx context.Context) error { return h.save(ctx, true) }
+
+// save is Save, or SaveFull if full is set.
+func (h *History) save(ctx context.Context, full bool) error {
+	if !full {
+		if _, err := h.openLog(); err != nil || h.unsaved() == 0 {
+			return err
+		}
+	}
+	ctx, b, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
-	defer h.recorder.saving.release()
-	h.mu.Lock()
-	done := h.unsavedLocked() == 0 && l.count == 1
-	h.mu.Unlock()
-	if done {
+	defer h.saving.release()
+	if full && b.count == 1 && h.unsaved() == 0 {
 		return nil
 	}
-	return h.save(ctx, l, true)
+	return h.write(ctx, full)
 }
 
-// takeOpenLog is takeLog for callers that need a logbook. It does not wait if there is
-// none.
-func (h *History) takeOpenLog(ctx context.Context) (context.Context, *logbook, error) {
-	if _, err := h.openLog(); err != nil {
-		return ctx, nil, err
-	}
-	ctx, err := h.takeLog(ctx)
+// unsaved returns how many changes were made since h was last saved.
+func (h *History) unsaved() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := h.recorder.book()
+	return b.unsaved(&h.state, h.compactor.saved())
+}
+
+// takeOpenLog is takeLog for callers that need a Store. It does not wait if there is none.
+func (h *History) takeOpenLog(ctx context.Context) (context.Context, logbook, error) {
+	b, err := h.openLog()
 	if err != nil {
-		return ctx, nil, err
+		return ctx, b, err
 	}
-	l, err := h.openLog() // the current one: an Attach may have come first
+	ctx, err = h.takeLog(ctx)
 	if err != nil {
-		h.recorder.saving.release()
+		return ctx, b, err
 	}
-	return ctx, l, err
+	b, err = h.openLog() // the current one: an Attach may have come first
+	if err != nil {
+		h.saving.release()
+	}
+	return ctx, b, err
 }
 
 // takeLog takes the slot for the log, and returns the ctx for the Store.
 func (h *History) takeLog(ctx context.Context) (context.Context, error) {
-	ctx, err := h.recorder.saving.enter(ctx)
+	ctx, err := h.saving.enter(ctx)
 	switch {
 	case err != nil:
 		return ctx, err
 	case ctx.Err() != nil:
 		return ctx, errorf("nothing was done: %w", causeOf(ctx))
 	}
-	return h.recorder.saving.mark(ctx), h.recorder.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
+	return h.saving.mark(ctx), h.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
-// save writes a record of the changes or, if full is set, of the whole state. Without an
+// write writes a record of the changes or, if full is set, of the whole state. Without an
 // archive, it removes the records before the newest full record.
-func (h *History) save(ctx context.Context, l *logbook, full bool) error {
-	if err := h.saveRecord(ctx, l, full); err != nil {
-		return err
+func (h *History) write(ctx context.Context, full bool) error {
+	for isOlder := true; isOlder; {
+		h.mu.Lock()
+		b, d := h.recorder.book(), h.recorder.draft(h.pictureLocked(), full)
+		h.mu.Unlock()
+		o := b.write(ctx, d)
+		h.wrote(o)
+		if o.err != nil {
+			return o.err
+		}
+		isOlder = o.isOlder
 	}
-	if !h.opts.NoArchive || !l.excess {
-		return nil
-	}
-	err := h.pruneExcess(ctx, l)
-	_, pruned := errors.AsType[*ValueError](err) // another process was faster
-	h.mu.Lock()
-	l.excess = err != nil && !pruned
-	h.mu.Unlock()
-	if l.excess {
-		h.warn("convo: old records not removed", "key", l.key, "cause", err)
+	if b, _ := h.openLog(); h.opts.NoArchive && b.excess {
+		if err := h.prune(ctx, b, b.seq-uint64(b.count)+1); err != nil {
+			h.wrote(outcome{excess: true})
+			h.warn("convo: old records not removed", "key", b.key, "cause", err)
+		}
 	}
 	return nil
 }
 
-// pruneExcess removes the records before the newest full record.
-func (h *History) pruneExcess(ctx context.Context, l *logbook) error {
-	p, err := prunerOf(l.store)
-	if err != nil {
-		return err
-	}
-	return h.prune(ctx, p, l, l.seq-uint64(l.count)+1)
+func (h *History) wrote(o outcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.recorder.wrote(o)
 }
 
-// saveRecord writes a record of the changes or, if full is set, of the whole state.
-func (h *History) saveRecord(ctx context.Context, l *logbook, full bool) error {
-	if len(l.drafts) >= doubtful {
-		if _, err := h.findDraft(ctx, l, nil); err != nil {
-			return err
+// write writes a draft after the record last saved, unless one of the drafts in doubt is
+// there.
+func (b *logbook) write(ctx context.Context, d *draft) outcome {
+	if len(b.drafts) >= doubtful {
+		if found, _, err := b.find(ctx, b.drafts); found != nil || err != nil {
+			return outcome{stored: found, isOlder: true, err: err}
 		}
 	}
-	for {
-		h.mu.Lock()
-		doubts := len(l.drafts)
-		d := h.draftLocked(l)
-		d.full = full || l.saved == nil
-		h.mu.Unlock()
-		rec, err := l.record(d, doubts)
-		if err != nil {
-			return err
-		}
-		if rec == nil {
-			h.mu.Lock()
-			l.settledLocked(d)
-			h.mu.Unlock()
-			return nil
-		}
-		err = appendTo(ctx, l.store, *rec)
-		if err == nil {
-			h.mu.Lock()
-			l.storedLocked(d)
-			h.mu.Unlock()
-			return nil
-		}
-		if conflict, ok := errors.AsType[*ConflictError](err); ok {
-			isNewest, findErr := h.findDraft(ctx, l, d)
-			switch {
-			case findErr != nil:
-				return findErr
-			case !isNewest:
-				return conflict
-			case l.id == d.id:
-				return nil
-			}
-			continue
-		}
-		h.mu.Lock()
-		l.drafts = append(l.drafts[max(len(l.drafts)-maxDrafts+1, 0):], d)
-		h.mu.Unlock()
-		return err
+	rec, err := b.record(d)
+	switch {
+	case err != nil:
+		return outcome{err: err}
+	case rec == nil:
+		return outcome{settled: d}
 	}
+	err = appendTo(ctx, b.store, *rec)
+	conflict, ok := errors.AsType[*ConflictError](err)
+	switch {
+	case err == nil:
+		return outcome{stored: d}
+	case !ok:
+		return outcome{doubted: d, err: err}
+	}
+	found, isNewest, err := b.find(ctx, append(slices.Clip(b.drafts), d))
+	if err == nil && !isNewest {
+		err = conflict
+	}
+	return outcome{stored: found, isOlder: found != d, err: err}
 }
 
 // appendTo calls Append of the Store and turns a panic into an error.
@@ -511,24 +478,24 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 
 // record returns the record of a draft, or nil if it has no changes and no other draft is
 // in doubt.
-func (l *logbook) record(d *draft, doubts int) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), l.name
+func (b *logbook) record(d *draft) (*Record, error) {
+	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), b.name
 	if d.name == "" {
 		d.name = newRecordID()
 	}
-	data, changed, err := l.data(d)
-	if err != nil || !changed && doubts == 0 {
+	data, changed, err := b.data(d)
+	if err != nil || !changed && len(b.drafts) == 0 {
 		return nil, err
 	}
 	d.size = int64(len(data))
 	rec := &Record{
 		LogInfo: LogInfo{
-			Key: l.key, Title: d.picture.view.meta.title, Seq: l.seq + 1, Created: l.created, Updated: d.created,
+			Key: b.key, Title: d.picture.view.meta.title, Seq: b.seq + 1, Created: b.created, Updated: d.created,
 			Entries: d.picture.entries, Tokens: d.picture.estimated,
 		},
-		ID: d.id, Prev: l.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
+		ID: d.id, Prev: b.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
 	}
-	if l.created.IsZero() {
+	if b.created.IsZero() {
 		rec.Created = d.created
 	}
 	return rec, rec.Check()
@@ -540,77 +507,68 @@ func newRecordID() string { return strings.ToLower(rand.Text()) }
 // data returns the Data of a draft, and reports whether it has changes. It makes the
 // draft full if Open would otherwise read more than three times as much as that, or many
 // short records.
-func (l *logbook) data(d *draft) (data []byte, changed bool, err error) {
+func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	if d.full {
-		data, err = l.full(d)
+		data, err = b.full(d)
 		return data, true, err
 	}
-	patch := difference(l.saved, d.picture)
-	patch.keep(&d.keepsake, &d.picture.view.state)
-	changed = patch.scalars != l.saved.scalars || !patch.isEmpty()
+	patch := difference(b.saved, d.picture)
+	patch.keep(d)
+	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
 	if data, err = patch.encode(); err != nil || !changed {
 		return data, changed, err
 	}
-	read := l.read + int64(len(data))
-	likely := frameBytes + l.perToken*float64(d.picture.view.raw())
-	d.full = float64(l.count) >= max(maxCount, likely/perRecord)
-	if !d.full && (read <= l.retry || float64(read) <= maxRead*likely) {
+	read := b.read + int64(len(data))
+	likely := frameBytes + b.perToken*float64(d.picture.view.raw())
+	d.full = float64(b.count) >= max(maxCount, likely/perRecord)
+	if !d.full && (read <= b.retry || float64(read) <= maxRead*likely) {
 		return data, true, nil
 	}
-	full, err := l.full(d)
+	full, err := b.full(d)
 	if err != nil || d.full {
 		return full, true, err
 	}
-	l.weighed(d, int64(len(full)))
 	if d.full = read > maxRead*int64(len(full)); d.full {
 		return full, true, nil
 	}
-	l.retry = read + read/4
+	d.retry = read + read/4
 	return data, true, nil
 }
 
-// full returns the Data of a draft as a full record.
-func (l *logbook) full(d *draft) ([]byte, error) {
+// full returns the Data of a draft as a full record, and measures it.
+func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
-	r.keep(&d.keepsake, &d.picture.view.state)
-	r.log, r.recent = d.name, l.recent
-	return r.encode()
+	r.keep(d)
+	r.log, r.recent = d.name, b.recent
+	data, err := r.encode()
+	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
+		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)
+	}
+	return data, err
 }
 
-// findDraft checks whether the Store has one of the drafts: those in doubt, and d, which
-// may be nil. If so, that draft becomes the saved state. findDraft reports whether it is
-// also the newest record.
-func (h *History) findDraft(ctx context.Context, l *logbook, d *draft) (isNewest bool, err error) {
-	drafts := l.drafts
-	if d != nil {
-		drafts = append(slices.Clip(drafts), d)
-	}
-	var found *draft
+// find returns the one of the drafts that the Store has, or nil if it has none, and
+// reports whether that is also the newest record.
+func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNewest bool, err error) {
 	n := 0
-	for rec, err := range records(ctx, l.store, l.key, l.seq+1) {
+	for rec, err := range records(ctx, b.store, b.key, b.seq+1) {
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 		if n++; n > 1 {
 			break
 		}
 		if found = draftIn(drafts, rec.ID); found != nil {
 			isNewest = true
-		} else if rec.Full && rec.Seq > l.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
+		} else if rec.Full && rec.Seq > b.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
 			in, err := decodeState(rec.Data)
 			if err != nil {
-				return false, (&reading{newest: Record{LogInfo: LogInfo{Key: l.key}}}).damageIn(l.key, err)
+				return nil, false, new(reading).damageIn(b.key, err)
 			}
 			found = draftIn(drafts, in.recent...)
 		}
 	}
-	if found == nil {
-		return false, nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	l.storedLocked(found)
-	return isNewest && n == 1, nil
+	return found, isNewest && n == 1, nil
 }
 
 // draftIn returns the draft with one of the IDs, or nil if there is none.

@@ -16,6 +16,7 @@ type setup struct {
 	ident           *identity    // state.id, to be read without the lock
 	interruptTokens int64        // tokens of interruptReason
 	noteTokens      int64        // tokens of the tags of a note
+	account         *account     // with Options.Budget; nil: without
 	maxResult       atomic.Int64 // raw tokens of the text of a result; 0: no bound
 }
 

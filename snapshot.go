@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"time"
-
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -33,12 +31,9 @@ type loaded struct {
 	id       string // of the record
 }
 
-// A setting is what a Breakdown and a usage report need to know of a History beside
-// its state.
+// A setting holds the limits that a Breakdown and a usage report need, beside the state.
 type setting struct {
-	window, reserve, tools int64 // Limits
-	high, low, soft        int64
-	prior                  calibrate.Prior
+	window, reserve, high, low, soft int64
 }
 
 // Len returns the number of entries, including system entries. The summary and
@@ -91,8 +86,8 @@ func (s *state) exported(id ID) (Entry, bool) {
 // spread over several parts or messages. This applies to the text of users, assistants,
 // results and the summary, to names of authors, and to the type and address of media. The
 // letters are recognised in upper and lower case, as letters of other alphabets and signs
-// that look alike, and with white space and invisible characters between them, but not in
-// other encodings or inside media.
+// that look alike, and with white space and invisible characters between them. They are not
+// recognised in other encodings or inside media.
 //
 // Everything else is shown byte for byte: all other text, system messages, tool names,
 // IDs and arguments, opaque blocks, the data of media, and reasoning that has an ID, a

@@ -81,16 +81,10 @@ type scalars struct {
 	ever          int64
 	edited        time.Time
 	breaker       breaker // without its cause
-	chosen        bool    // SetLimits or SetModel has set limits
-	limits        Limits  // those in force, if chosen is set
-	toolsSet      bool    // History.toolsSet
-	named         bound
-	counted       int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
+	toolsSet      bool    // see knowledge
+	meterFigures
+	counted int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
 }
-
-// A bound is a limit that Recover found in an error, in tokens of the whole request, with
-// the limit that was set at the time.
-type bound struct{ limit, of int }
 
 // fields returns the members of the JSON.
 func (s *scalars) fields() []strictjson.Field {
@@ -879,8 +873,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 		s.tools = s.id.toolset(t.tools, t.key)
 	}
 	if in.summary != nil && in.summary.Text != "" {
-		s.summary = s.id.place(*in.summary)
-		s.summary.sum.Tokens = clampInt(s.summary.raw)
+		s.summary = s.id.placed(*in.summary)
 	}
 	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil

@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, marks := h.estimateLocked(), h.meter.marks
+	e, limits, marks, b := h.estimate(), h.meter.limits(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
 	return Status{
 		Entries:      h.state.len(),
@@ -77,17 +77,17 @@ func (h *History) statusLocked() Status {
 		Media:        h.media,
 		MostMedia:    most,
 		Queued:       len(h.queue),
-		Unsaved:      h.unsavedLocked(),
-		Torn:         h.tornLocked(),
+		Unsaved:      b.unsaved(&h.state, h.compactor.saved()),
+		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
-		Window:       h.meter.limits.Window,
+		Window:       limits.Window,
 		AwaitsAnswer: h.openCount() == 0 && (h.awaitsAnswer() || h.isPaused()),
-		Assumed:      h.meter.limits.Assumed,
-		Limit:        orZero(marks.limit, h.meter.limits.Window),
-		High:         orZero(marks.high, clampInt(h.meter.limits.most())),
-		Low:          orZero(marks.low, clampInt(h.meter.limits.most())),
-		Soft:         orZero(marks.soft, clampInt(h.meter.limits.most())),
+		Assumed:      limits.Assumed,
+		Limit:        orZero(marks.limit, limits.Window),
+		High:         orZero(marks.high, clampInt(limits.most())),
+		Low:          orZero(marks.low, clampInt(limits.most())),
+		Soft:         orZero(marks.soft, clampInt(limits.most())),
 		MinFree:      clampInt(marks.minFree),
 		Decisions:    h.version - h.plain + h.requeued,
 		Originals:    clampInt(h.originalRaw),

@@ -639,7 +639,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	}
 	h.mu.Lock()
 	s := h.snapshotLocked()
-	sent, tokens := h.lastSentLocked()
+	sent, tokens := h.lastSent()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.summary == nil {
 		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}

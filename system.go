@@ -38,7 +38,7 @@ func (h *History) SetSystem(msgs ...Message) error {
 	for _, e := range was {
 		h.recorder.left(nil, departed{was: e})
 	}
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }
@@ -107,7 +107,7 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
 	h.setEphemeral(eph)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 }
 
@@ -148,13 +148,13 @@ func (h *History) takeBack(r *Report) (err error) {
 		return nil
 	case back != nil:
 		next := h.withEphemeral(joinEphemeral(back, own))
-		if need, most := h.scaleOfLocked(next).Upper(), min(h.meter.marks.high, h.meter.marks.limit); need > most {
+		if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
 			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 		}
 	}
 	h.setEphemeralLocked(joinEphemeral(back, own))
 	h.compactor.settled(h.version, false)
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimateLocked().Upper, h.fitsLocked()
+	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
 	if h.request != nil {
 		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 	}

@@ -27,8 +27,8 @@ type TokenizerFunc func(text string) int
 func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
 // Heuristic is the default [Tokenizer]. It estimates the number of tokens in a text for
-// o200k, the tokenizer of GPT-4o and later models, with a table of 64 KB that was fitted
-// to text in all major scripts, to code and to data. It does not allocate. The estimate
+// o200k, the tokenizer of GPT-4o and later models. Its table of 64 KB was fitted to text in
+// all major scripts, to code and to data. It does not allocate. The estimate
 // for a text that is not empty is at least 1 and at most its length in bytes. The
 // estimate for two texts joined differs from the sum of their estimates by at most 2,
 // unless a long run of one byte extends across the join.
@@ -42,9 +42,9 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 //	code and data, other sources  3.1 % (7 %)     2.2 %
 //	prose, another source         6.0 % (13 %)    4.3 %
 //
-// By kind of text, the error for a message is 3 % for English and Chinese, 4 % for Go, 1
-// to 2 % for JSON, base64, UUIDs and logs, 7 % for CSV, 6 % for Russian and 11 % for
-// Georgian. The prose is the Universal Declaration of Human Rights in 57 languages, with
+// By kind of text, the error for a message is 3 % for English and Chinese, 6 % for Russian
+// and 11 % for Georgian. It is 4 % for Go, 1 to 2 % for JSON, base64, UUIDs and logs, and 7 %
+// for CSV. The prose is the Universal Declaration of Human Rights in 57 languages, with
 // 4 to 5 % in Latin, Arabic and Cyrillic scripts, and 9 % in Hindi and Japanese. The
 // worst estimates of a whole text are 20 % (Burmese) and 28 % (Georgian) too high, and a
 // single sentence may be off by a factor of two. Usage reports correct these errors; see
@@ -316,8 +316,8 @@ func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 // that calls Tiktoken. The first count with an encoding loads its vocabulary, which takes
 // about 5 to 10 milliseconds and 4 MiB of memory for cl100k, and 15 to 25 milliseconds
 // and 7 MiB for o200k. After that, counting takes time linear in the length of the text,
-// and does not allocate, except for a single word of more than 32 KiB, which needs about
-// 45 bytes of working space for each of its bytes.
+// and does not allocate. Only a single word of more than 32 KiB needs working space, about
+// 45 bytes for each of its bytes.
 func Tiktoken(model string) (Tokenizer, error) {
 	name := baseName(model)
 	switch {

@@ -83,7 +83,7 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 		return nil
 	}
 	h.view.setTools(next)
-	h.seenAgainLocked()
+	h.seenAgain()
 	h.updateChargeLocked()
 	return nil
 }

@@ -1,8 +1,6 @@
 package convo
 
-import (
-	"slices"
-)
+import "slices"
 
 // Undo reverts the newest applied edit, whose report is r. The edit may come from a
 // compaction or from Apply. Entries that it dropped or changed are restored, as is the
@@ -13,9 +11,9 @@ import (
 // entries that stay. Afterwards no compaction starts on its own until Limits.MinFree
 // tokens were appended, or the request does not fit.
 //
-// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest
-// edit in the view, such as one of Append, of another History, even that which h was
-// forked from, or of an edit that a Rollback has undone.
+// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest edit
+// in the view. The report of an Append, of an edit that a Rollback has undone, or of another
+// History is not, even if h was forked from that History.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,7 +30,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.wentBackLocked(was, h.last, 0)
+	h.wentBackLocked(was, h.last)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil

@@ -11,6 +11,9 @@ type view struct {
 	snap         *Snapshot  // of the current version; nil: not made yet
 	answers      sentView   // what the next answer is for, if it was prepared
 	prefix       keptPrefix // of the next request
+	sent         *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
+	weight       int64      // upper bound of the next request
+	weighed      uint64     // 1 more than the version that weight is of
 	plain        uint64     // versions that are no decisions; see Status.Decisions
 	requeued     uint64     // decisions that made no version
 	reversals    []reversal // in ascending order

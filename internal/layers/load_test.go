@@ -135,7 +135,7 @@ func loadSources(t *testing.T, sources map[string]string) *loaded {
 		Selections: map[*ast.SelectorExpr]*types.Selection{},
 	}}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		f, err := parser.ParseFile(l.fset, name, sources[name], 0)
+		f, err := parser.ParseFile(l.fset, name, sources[name], parser.ParseComments)
 		require.NoError(t, err)
 		l.ast = append(l.ast, f)
 	}

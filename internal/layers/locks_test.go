@@ -20,7 +20,6 @@ var lockExceptions = map[string]string{
 	"New":             "nobody else has the History yet",
 	"newHistory":      "nobody else has the History yet",
 	"Restore":         "nobody else has the History yet",
-	"History.load":    "nobody else has the History yet",
 	"loader.dropTurn": "nobody else has the History yet",
 	"loader.settle":   "nobody else has the History yet",
 	"Open":            "nobody else has the History yet",

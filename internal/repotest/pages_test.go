@@ -286,10 +286,12 @@ func TestPages_ProgramsPrint(t *testing.T) {
 	assert.True(t, end != "" && strings.HasSuffix(prints("quickstart"), "\n"+end), "README.md: %s", end)
 }
 
-// README.md and what go doc prints are short enough to be read, and README.md has the commands
+// README.md, ARCHITECTURE.md and what go doc prints are short enough to be read, and README.md has the commands
 // that .ci/run takes from it.
 func TestPages_AreShort(t *testing.T) {
-	readme := readRepo(t).text["README.md"]
+	r := readRepo(t)
+	assert.LessOrEqual(t, len(strings.Fields(r.text["ARCHITECTURE.md"])), 2_500)
+	readme := r.text["README.md"]
 	assert.LessOrEqual(t, len(strings.Fields(readme)), 1200)
 	for _, command := range []string{"\ngo run ./examples/quickstart\n", "\ngo test ./...\n"} {
 		assert.Contains(t, readme, command)

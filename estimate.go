@@ -1,0 +1,184 @@
+package convo
+
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
+)
+
+// estimate returns the estimated size of the next request.
+func (s *state) estimate() Estimate {
+	scale := s.scale()
+	e := Estimate{Tokens: clampInt(scale.Tokens()), Upper: clampInt(scale.Upper())}
+	if s.known().reported {
+		e.Measured = clampInt(scale.Measured())
+	}
+	return e
+}
+
+// upper returns the upper bound of the next request. It is computed once after each change.
+func (v *view) upper() int64 {
+	if v.weighed != v.version+1 {
+		v.weigh()
+	}
+	return v.weight
+}
+
+// weigh is the slow path of upper. It is separate so that the fast path can be inlined.
+func (v *view) weigh() { v.weight, v.weighed = v.scale().Upper(), v.version+1 }
+
+// lastSent returns the snapshot of the last usage report and the tokens of its request. The
+// snapshot is nil if there is none, or if an entry that it shows has since left the view.
+func (v *view) lastSent() (*Snapshot, int) {
+	if v.sent == nil {
+		return nil, 0
+	}
+	return v.sent, clampInt(v.known().cal.Tokens)
+}
+
+// isRewritten reports whether entries have changed since a report in any way other than
+// appending entries or taking back the newest ones.
+func (v *view) isRewritten(since *reported) bool {
+	return since != nil && v.rewritten > since.version
+}
+
+// learn makes a new version of the view, in which the provider has counted that many tokens
+// for the request made from at. It must not be older than the last report for its model, whose
+// prior is given. The result reports whether the estimate was below it by more than a
+// hundredth.
+func (v *view) learn(at *Snapshot, tokens int64, prior calibrate.Prior) (above bool) {
+	model, k := at.known().model, *v.known()
+	tokens = max(min(tokens, maxTotal), at.raw()/calibrate.MaxRatio)
+	v.newVersion()
+	last, shared := k.learned.of(model), int64(0)
+	if model == k.model {
+		last = k.cal
+	}
+	isKnown := last != nil && last.at != nil
+	if isKnown {
+		shared, _ = at.sharedWith(last.at, v.isRewritten(last.at))
+		above = tokens*100 > 101*last.expects(shared, at.raw(), k.cap)
+	}
+	next := &calibration{Model: model, at: at.reported(), version: at.version}
+	next.Calibration = last.figures().Learn(calibrate.Report{
+		Tokens: tokens, Raw: at.raw(),
+		Last: isKnown, Shared: shared,
+		Prior: prior, Overhead: k.assumed(), MaxOverhead: k.cap,
+	})
+	v.plain++
+	k.toolsSet, k.resumed, k.learned = false, nil, k.learned.with(next)
+	if model == k.model {
+		k.cal, k.reported, v.sent = next, true, at
+	}
+	v.knowledge = &k
+	if id, _ := v.reversedSince(at); id != 0 || v.rewritten > at.version {
+		v.releaseViews(0) // at shows entries that have left the view
+	}
+	if model == k.model {
+		v.sumMeasured(v.isRewritten(v.known().cal.at))
+	}
+	return above
+}
+
+// setModel makes model, with its prior, that of the next requests. l holds the calibrations of
+// all models.
+func (v *view) setModel(model string, prior calibrate.Prior, l learned) {
+	was, c := v.known(), l.of(model)
+	if c != nil && c.at == nil { // learned in another History, from another view
+		raw := v.raw()
+		own := *c
+		own.Calibration = c.Moved(calibrate.Scale{Known: &c.Calibration, Overhead: c.Overhead(was.cap), Old: raw}, raw)
+		own.Doubt = own.Tokens
+		own.at = v.reportedView()
+		c = &own
+	}
+	v.sent = nil
+	v.knowledge = &knowledge{model: model, prior: prior, cal: c, learned: l, cap: was.cap, tools: was.tools, toolsSet: was.toolsSet}
+	v.sumMeasured(c != nil && v.isRewritten(c.at))
+}
+
+// adoptCalibration adopts the model of s, with its prior, and the calibrations of all models.
+// s may be a snapshot of another History.
+func (v *view) adoptCalibration(s *Snapshot, prior calibrate.Prior) {
+	model, l := s.known().model, s.carried()
+	if c := l.of(model); c != nil {
+		if was, is := c.Raw, v.raw(); was > 0 && is > 0 && was != is { // s was counted by another tokenizer
+			for _, c := range l {
+				c.Recount(float64(is)/float64(was), 0, 0)
+			}
+		}
+		c.Raw = v.raw()
+		c.at = v.reportedView()
+	}
+	v.setModel(model, prior, l)
+}
+
+// adoptKnowledge adopts the model and the calibrations in the records, with the prior of that
+// model. It reports whether the calibrations had to be converted.
+func (v *view) adoptKnowledge(r *reading, prior calibrate.Prior, toolsSet bool) (recounted bool) {
+	was := v.known()
+	k, recounted := r.state.knowledgeOf(&v.state, r.counted, r.mended)
+	k.prior, k.cap, k.tools, k.toolsSet, k.resumed = prior, was.cap, was.tools, toolsSet, was.resumed
+	v.knowledge = k
+	v.sumMeasured(true)
+	return recounted
+}
+
+// setLimits makes the limits those of the next requests. See knowledge.within.
+func (v *view) setLimits(l Limits, tools bool) {
+	v.newVersion()
+	v.knowledge = v.known().within(l, tools)
+}
+
+// setResumed notes that the view was made from Decisions with that frame.
+func (v *view) setResumed(f *measuredFrame) {
+	k, frame := *v.known(), *f
+	k.resumed = &frame
+	v.knowledge = &k
+}
+
+// seenAgain is called when the system entries, the tools or the ephemeral messages were set.
+// If they are those of the Decisions that the view was resumed from, they count as measured
+// where they did then.
+func (v *view) seenAgain() {
+	was, cal := v.known().resumed, v.known().cal
+	if was == nil || cal == nil || cal.at == nil {
+		return
+	}
+	f, at := v.frame(), *cal.at
+	if was.sysSeen && f.sys == was.sys {
+		at.sys = shown{entries: slices.Clip(v.sys)}
+	}
+	if was.toolsSeen && f.tools == was.tools {
+		at.tools = v.tools
+	}
+	if was.ephemeralSeen && f.eph == was.eph {
+		at.eph = v.eph
+	}
+	own := *cal
+	own.at = &at
+	v.knowledge = v.known().with(func(c *calibration) *calibration {
+		if c == cal {
+			return &own
+		}
+		return c
+	})
+	v.sumMeasured(v.isRewritten(&at))
+}
+
+// reportedView returns the current view for a calibration. The view shares its entries, as a
+// snapshot does.
+func (v *view) reportedView() *reported {
+	v.seen = len(v.list)
+	return v.reported()
+}
+
+// releaseViews drops the references to views that usage was reported for, if they show an
+// entry newer than after. Otherwise they would keep entries in memory that have left the view.
+// The token counts of these views stay known.
+func (v *view) releaseViews(after ID) {
+	if v.sent != nil && firstAfter(v.sent.list, after) < len(v.sent.list) {
+		v.sent = nil
+	}
+	v.knowledge = v.known().with(func(c *calibration) *calibration { return c.withTraces(after) })
+}
