@@ -288,7 +288,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 			return false, nil
 		}
 	}
-	if a.h.newestID() != at.newestID() || at.version < a.h.reloaded || a.h.known().model != at.Model() || !a.h.fitsLocked() {
+	if a.h.newestID() != at.newestID() || a.h.isBeforeReload(at) || a.h.known().model != at.Model() || !a.h.fitsLocked() {
 		return false, nil
 	}
 	if err := a.h.answerFaultLocked(); err != nil {

@@ -130,10 +130,7 @@ func (h *History) keepOriginalsLocked() {
 		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	if keep := keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window); keep != h.keep {
-		h.keep = keep
-		h.replace(h.sys, h.list, h.originals, h.turn)
-	}
+	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window))
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
@@ -172,7 +169,7 @@ func (h *History) ownsLocked(at *Snapshot) error {
 		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
 	case at.owner != h:
 		return &StaleError{Reason: "another History made it; take one of this History"}
-	case at.version < h.reloaded:
+	case h.isBeforeReload(at):
 		return errReloaded
 	}
 	return nil
@@ -190,11 +187,11 @@ func (h *History) Snapshot() *Snapshot {
 }
 
 func (h *History) snapshotLocked() *Snapshot {
-	if h.snap == nil {
-		h.snap = &Snapshot{owner: h, setting: h.meter.limits().setting(), state: h.state.clipped()}
-		h.seen = len(h.list)
+	s, isNew := h.view.snapshot()
+	if isNew {
+		s.owner, s.setting = h, h.meter.limits().setting()
 	}
-	return h.snap
+	return s
 }
 
 // Len returns the number of entries in the view, including system entries.

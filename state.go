@@ -324,6 +324,14 @@ func (s *state) clipped() state {
 	return c
 }
 
+// setKeep sets how many raw tokens of originals to keep.
+func (s *state) setKeep(keep int64) {
+	if keep != s.keep {
+		s.keep = keep
+		s.replace(s.sys, s.list, s.originals, s.turn)
+	}
+}
+
 // withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
 func (s *state) withEphemeral(eph *ephemeral) *state {
 	c := *s

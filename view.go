@@ -34,6 +34,20 @@ func (v *view) newVersion() {
 	v.snap = nil
 }
 
+// snapshot returns the snapshot of the current version, and whether it is new: it then lacks
+// all but the state.
+func (v *view) snapshot() (s *Snapshot, isNew bool) {
+	isNew = v.snap == nil
+	if isNew {
+		v.snap = &Snapshot{state: v.state.clipped()}
+		v.seen = len(v.list)
+	}
+	return v.snap, isNew
+}
+
+// isBeforeReload reports whether a snapshot is from before the last Reload with a change.
+func (v *view) isBeforeReload(at *Snapshot) bool { return at.version < v.reloaded }
+
 // A sentView is the view that the next answer is for.
 type sentView struct {
 	known   bool
@@ -134,4 +148,12 @@ func (v *view) isOpenCall(head ID, callID string) bool {
 	}
 	_, err := v.calls.find(callID, "")
 	return err == nil
+}
+
+// moment returns what the compactor is told about the view.
+func (v *view) moment() moment {
+	return moment{
+		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
+		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
+	}
 }

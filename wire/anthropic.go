@@ -749,8 +749,9 @@ func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage
 			room = m.room
 		}
 		switch p := p.(type) {
-		case convo.Text:
-			m.text(string(p))
+		case convo.Text, convo.Media:
+			lost.unsaid(sys.places[i], whole, p)
+			m.text(textOf(p))
 		case convo.Opaque:
 			if long, ok := isMark(p); ok {
 				m.mark(long, sys.places[i], lost)
@@ -760,9 +761,6 @@ func (w *anthropicWriter) system(sys *projection, lost *losses) (json.RawMessage
 			} else if ok {
 				lost.tell(sys.places[i], whole, lostBlock, "")
 			}
-		case convo.Media:
-			lost.tell(sys.places[i], whole, lostMedia, "")
-			m.text(mediaText(p))
 		}
 	}
 	m.room = cmp.Or(room, m.room)

@@ -19,10 +19,7 @@ import (
 // in the Origin of the last assistant message.
 func (f Anthropic) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
-	if err := d.decode(data); err != nil {
-		return Transcript{}, err
-	}
-	return d.finish(), nil
+	return d.finish(d.decode(data))
 }
 
 func (f Anthropic) decoder() *anthropicDecoder {

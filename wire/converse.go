@@ -483,8 +483,9 @@ func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage,
 	for i, p := range sys.system {
 		long, mark := isMark(p)
 		switch p := p.(type) {
-		case convo.Text:
-			m.raw = appendConverseText(m.raw, string(p))
+		case convo.Text, convo.Media:
+			lost.unsaid(sys.places[i], whole, p)
+			m.raw = appendConverseText(m.raw, textOf(p))
 		case convo.Opaque:
 			if mark {
 				m.mark(long, partPlace{sys.places[i], whole}, lost)
@@ -493,9 +494,6 @@ func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage,
 			} else {
 				lost.tell(sys.places[i], whole, lostBlock, "")
 			}
-		case convo.Media:
-			lost.tell(sys.places[i], whole, lostMedia, "")
-			m.raw = appendConverseText(m.raw, mediaText(p))
 		}
 		m.spot = len(m.raw)
 		if i < point {

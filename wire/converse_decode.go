@@ -15,10 +15,7 @@ import (
 // messages is the model in the field modelId, or else f.Model.
 func (f Converse) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
-	if err := d.decode(data); err != nil {
-		return Transcript{}, err
-	}
-	return d.finish(), nil
+	return d.finish(d.decode(data))
 }
 
 func (f Converse) decoder() *converseDecoder {

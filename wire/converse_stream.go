@@ -49,15 +49,12 @@ var converseEvents = []string{"messageStart", "contentBlockStart", "contentBlock
 
 // Event implements [Stream].
 func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	if isEnd(data) {
-		return nil, nil
-	}
 	all, err := s.open(name, data)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.fail(err)
+	case all == nil:
+		return nil, nil
 	}
 	for _, key := range sortedKeys(all) { // an object around the event
 		raw := all[key]

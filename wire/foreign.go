@@ -14,22 +14,18 @@ import (
 // searches and their results, the code that ran and its output, the sources of a text.
 // Content that only the provider can read is never shown.
 
-// native returns the parts of a message or of a result. Each opaque part of another format
-// that can be shown is replaced by a text, in a copy of the list, and lost is called with
-// its index. The first tag parts are not texts of the message, so they have no sources.
-func (p *projector) native(parts []convo.Part, tag int, lost func(i int)) []convo.Part {
+// native returns the parts of a message or of a result. Each part that the format does not
+// write, but that can be shown, is replaced by a text, in a copy of the list. tell is
+// called with its index and what is lost of it. The first tag parts are not texts of the
+// message, so they have no sources.
+func (p *projector) native(parts []convo.Part, tag int, tell func(i int, lost string)) []convo.Part {
 	var own []convo.Part
 	for i, part := range parts {
-		o, ok := part.(convo.Opaque)
-		if !ok || o.Format == p.format {
+		kind := kindOfPart(part)
+		if kind.shown == nil {
 			continue
 		}
-		text := ""
-		if list := attached(o); list == nil {
-			text = foreignText(o)
-		} else if i > tag && isSaid(parts[i-1]) {
-			text = sourcesText(list)
-		}
+		text := kind.shown(p.format, part, i > tag && isSaid(parts[i-1]))
 		if text == "" {
 			continue
 		}
@@ -37,12 +33,26 @@ func (p *projector) native(parts []convo.Part, tag int, lost func(i int)) []conv
 			own = slices.Clone(parts)
 		}
 		own[i] = convo.Text(p.lost.s.Mask(text))
-		lost(i)
+		tell(i, kind.lost(part))
 	}
 	if own == nil {
 		return parts
 	}
 	return own
+}
+
+// shownBlock returns the text that stands for an opaque part in a format, or "" if the
+// format writes it or nothing can be shown. follows reports whether it follows a text.
+func shownBlock(format string, p convo.Part, follows bool) string {
+	o := p.(convo.Opaque)
+	list := attached(o)
+	switch {
+	case o.Format == format || list != nil && !follows:
+		return ""
+	case list != nil:
+		return sourcesText(list)
+	}
+	return foreignText(o)
 }
 
 // isSaid reports whether a part is a text that is not blank.

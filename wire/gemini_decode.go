@@ -22,10 +22,7 @@ func (f Gemini) Decode(data []byte) (Transcript, error) {
 		return t, err
 	}
 	d := f.decoder()
-	if err := d.decode(data); err != nil {
-		return Transcript{}, err
-	}
-	return d.finish(), nil
+	return d.finish(d.decode(data))
 }
 
 func (f Gemini) decoder() *geminiDecoder {

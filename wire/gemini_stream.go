@@ -45,15 +45,12 @@ type streamedPart struct {
 
 // Event implements [Stream].
 func (s *geminiStream) Event(name string, data []byte) ([]Delta, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	if isEnd(data) {
-		return nil, nil
-	}
 	all, err := s.streamBase.open(name, data)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.fail(err)
+	case all == nil:
+		return nil, nil
 	}
 	if !isGeminiAnswer(all) && isError(all) {
 		return s.fail(providerError(data))

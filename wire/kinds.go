@@ -7,7 +7,8 @@ import (
 )
 
 // A partKind says what the code that all formats share does with parts of one kind. The
-// files of a format say how the format writes them.
+// files of a format say how the format writes them. A kind that no format writes needs
+// measure alone, or also shown and lost, to be sent as a text.
 type partKind struct {
 	// measure returns how many bytes a part holds, and about how many it takes in JSON.
 	measure func(p convo.Part) (held, json int)
@@ -17,6 +18,11 @@ type partKind struct {
 	// part of the kind has a place there.
 	keep         func(k *keeping, i int, p convo.Part) (keep bool, lost string)
 	keepInResult func(f *profile, p convo.Part) (keep bool, lost string)
+
+	// shown returns the text that is sent in place of a part that a format does not write,
+	// or "". If shown is nil, nothing is sent in its place. follows reports whether the part
+	// follows a text.
+	shown func(format string, p convo.Part, follows bool) string
 
 	// text returns the text that stands for a part where only text can be sent, and lost
 	// what is lost then. If text is nil, no text stands for the part. If lost is nil,
@@ -127,6 +133,7 @@ func init() {
 		},
 		keep:         (*keeping).opaque,
 		keepInResult: (*profile).keepBlockInResult,
+		shown:        shownBlock,
 		lost: func(p convo.Part) string {
 			if _, mark := isMark(p); mark {
 				return lostCacheMark
@@ -154,12 +161,20 @@ func sizeOf(parts []convo.Part) int {
 	return json
 }
 
+// textOf returns the text of a part, or the one that stands for it, or "".
+func textOf(p convo.Part) string {
+	if text := kindOfPart(p).text; text != nil {
+		return text(p)
+	}
+	return ""
+}
+
 // joinTexts joins the texts of parts, and those that stand for parts of other kinds.
 func joinTexts(parts []convo.Part, sep string) string {
 	var texts []string
 	for _, p := range parts {
-		if text := kindOfPart(p).text; text != nil {
-			texts = append(texts, text(p))
+		if kindOfPart(p).text != nil {
+			texts = append(texts, textOf(p))
 		}
 	}
 	return strings.Join(texts, sep)

@@ -469,11 +469,9 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 	raw := false // the content is a list with parts other than texts
 	for i, p := range said {
 		switch p := p.(type) {
-		case convo.Text:
+		case convo.Text, convo.Media:
 			texts = append(texts, p)
-		case convo.Media:
-			texts = append(texts, p)
-			w.lost.tell(t.place(i), whole, lostMedia, "")
+			w.lost.unsaid(t.place(i), whole, p)
 		case convo.Reasoning:
 			sent := p
 			switch {
@@ -499,10 +497,8 @@ func (w *chatWriter) assistant(t *message) json.RawMessage {
 		b = append(strictjson.Key(b, "content"), '[')
 		for _, p := range said {
 			switch p := p.(type) {
-			case convo.Text:
-				b = appendPart(b, `"text"`, "text", string(p))
-			case convo.Media:
-				b = appendPart(b, `"text"`, "text", mediaText(p))
+			case convo.Text, convo.Media:
+				b = appendPart(b, `"text"`, "text", textOf(p))
 			case convo.Opaque:
 				b = appendElement(b, p.JSON)
 			case convo.Reasoning:

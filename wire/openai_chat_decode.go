@@ -12,10 +12,7 @@ import (
 // Developer messages become system messages.
 func (f OpenAIChat) Decode(data []byte) (Transcript, error) {
 	d := f.decoder()
-	if err := f.decode(&d, data); err != nil {
-		return Transcript{}, err
-	}
-	return d.finish(), nil
+	return d.finish(f.decode(&d, data))
 }
 
 func (f OpenAIChat) decoder() decoder {

@@ -52,10 +52,7 @@ type chatStream struct {
 
 // Event implements [Stream].
 func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	if isEnd(data) {
+	if isEnd(data) && s.err == nil {
 		if err := s.saidOnly(); err != nil {
 			return s.fail(err)
 		}

@@ -17,10 +17,7 @@ import (
 // Lost, but a document that holds only results becomes tool messages.
 func (f OpenAIResponses) Decode(data []byte) (Transcript, error) {
 	d := responsesDecoder{decoder: decoder{format: FormatOpenAIResponses, own: f.Model, names: map[string]string{}}}
-	if err := d.decode("", data); err != nil {
-		return Transcript{}, err
-	}
-	return d.finish(), nil
+	return d.finish(d.decode("", data))
 }
 
 // failedResponse returns the error of a response that failed.

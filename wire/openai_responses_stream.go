@@ -66,15 +66,12 @@ func (it *streamedItem) inOrder() []*itemSlot {
 
 // Event implements [Stream].
 func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	if isEnd(data) {
-		return nil, nil
-	}
 	all, err := s.open(name, data)
-	if err != nil {
+	switch {
+	case err != nil:
 		return s.fail(err)
+	case all == nil:
+		return nil, nil
 	}
 	if kind := stringOf(all["type"]); kind != "" {
 		name = kind

@@ -394,70 +394,78 @@ func (p *patcher) closeAnswers() {
 // returns the units without such a list, by the index of the message before them.
 func (p *patcher) place(msgs [][]*patchList, units []patchUnit, match []int) (alone map[int][]patchUnit) {
 	alone = map[int][]patchUnit{}
-	spot := func(unit int) (msg, list, block int) {
-		for msg = range msgs {
-			for list = range msgs[msg] {
-				for block = range msgs[msg][list].blocks {
-					if b := &msgs[msg][list].blocks[block]; b.first <= unit && unit < b.first+len(b.units) {
-						return msg, list, block
-					}
-				}
-			}
-		}
-		return -1, 0, 0
-	}
+	spots := spotsOf(msgs)
 	for k := range units {
 		if match[k] >= 0 || isBlankPart(units[k].part) {
 			continue
 		}
-		near := func(step int) (unit int) {
-			for i := k + step; i >= 0 && i < len(units) && units[i].role == units[k].role; i += step {
-				if match[i] >= 0 {
-					return match[i]
-				}
-			}
-			return -1
+		near, before := neighbour(units, match, k, -1), 0
+		if near < 0 {
+			near, before = neighbour(units, match, k, 1), 1
 		}
-		unit, before := near(-1), 0
-		if unit < 0 {
-			unit, before = near(1), 1
-		}
-		last := -1
-		if unit < 0 { // beside no unit that stays
-			for i := range k {
-				last = max(last, match[i])
+		if near < 0 { // beside no unit that stays
+			msg := -1
+			if last := slices.Max(append(match[:k:k], -1)); last >= 0 {
+				msg = spots[last].msg
 			}
-			if last >= 0 {
-				last, _, _ = spot(last)
-			}
-			alone[last] = append(alone[last], units[k])
+			alone[msg] = append(alone[msg], units[k])
 			continue
 		}
-		msg, list, block := spot(unit)
-		block -= before
-		if msgs[msg][list].role == "" {
-			at := slices.IndexFunc(msgs[msg], func(l *patchList) bool { return l.role != "" })
-			if at < 0 {
-				alone[msg-before] = append(alone[msg-before], units[k])
-				continue
-			}
-			block = -1
-			if at < list {
-				block = len(msgs[msg][at].blocks) - 1
-			}
-			list = at
-		}
-		if kindOfPart(units[k].part).likeText == 0 {
-			alone[msg-before] = append(alone[msg-before], units[k])
+		at := spots[near]
+		at.block -= before
+		l := at.takes(msgs[at.msg])
+		if l == nil || kindOfPart(units[k].part).likeText == 0 {
+			alone[at.msg-before] = append(alone[at.msg-before], units[k])
 			continue
 		}
-		l := msgs[msg][list]
 		if l.extra == nil {
 			l.extra = map[int][]patchUnit{}
 		}
-		l.extra[block] = append(l.extra[block], units[k])
+		l.extra[at.block] = append(l.extra[at.block], units[k])
 	}
 	return alone
+}
+
+// A patchSpot is the place of a unit: its message, a list there, and a block of the list.
+type patchSpot struct{ msg, list, block int }
+
+// spotsOf returns the places of all units.
+func spotsOf(msgs [][]*patchList) (spots []patchSpot) {
+	for m, lists := range msgs {
+		for i, l := range lists {
+			for k, b := range l.blocks {
+				spots = append(spots, slices.Repeat([]patchSpot{{m, i, k}}, len(b.units))...)
+			}
+		}
+	}
+	return spots
+}
+
+// takes returns the list at a place if texts can be added to it, or else the first such
+// list of the message, or nil. It then moves the place there.
+func (at *patchSpot) takes(lists []*patchList) *patchList {
+	if lists[at.list].role != "" {
+		return lists[at.list]
+	}
+	other := slices.IndexFunc(lists, func(l *patchList) bool { return l.role != "" })
+	if other < 0 {
+		return nil
+	}
+	at.block = -1
+	if other < at.list {
+		at.block = len(lists[other].blocks) - 1
+	}
+	return lists[other]
+}
+
+// neighbour returns the unit that the next one of the same role in a direction was, or -1.
+func neighbour(units []patchUnit, match []int, k, step int) int {
+	for i := k + step; i >= 0 && i < len(units) && units[i].role == units[k].role; i += step {
+		if match[i] >= 0 {
+			return match[i]
+		}
+	}
+	return -1
 }
 
 // message returns what becomes of a message: mostly one, or nothing.

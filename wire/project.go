@@ -404,7 +404,7 @@ func (p *projector) exchange(m *convo.Message, note bool, results []convo.Messag
 	if m.Role != convo.RoleAssistant || !slices.ContainsFunc(m.Parts, isCall) {
 		p.answers(nil, t.number+1, results)
 	}
-	m.Parts = p.native(m.Parts, int(t.tag), func(i int) { p.lost.tell(t.placeOfAll(i), whole, lostBlock, "") })
+	m.Parts = p.native(m.Parts, int(t.tag), func(i int, lost string) { p.lost.tell(t.placeOfAll(i), whole, lost, "") })
 	switch {
 	case note && p.newest != convo.RoleNone:
 		p.keep(&t, m.Parts)
@@ -686,7 +686,7 @@ func keyOf(id, name string) resultKey {
 
 // keepResult removes from a result what cannot be sent.
 func (p *projector) keepResult(r *result) {
-	parts := p.native(r.Parts, 0, func(i int) { p.lost.tell(r.at, i, lostBlock, "") })
+	parts := p.native(r.Parts, 0, func(i int, lost string) { p.lost.tell(r.at, i, lost, "") })
 	r.Parts = make([]convo.Part, 0, len(parts))
 	for i, part := range parts {
 		keep, lost := false, lostPart

@@ -109,11 +109,15 @@ func (d *decoder) wroteObject(raw json.RawMessage) {
 }
 
 // finish returns what was read. If the model did not finish the answer, and it ends with
-// a call that may be cut off, the call is moved to CutOff.
-func (d *decoder) finish() Transcript {
+// a call that may be cut off, the call is moved to CutOff. If err is not nil, reading
+// failed, and finish returns nothing else.
+func (d *decoder) finish(err error) (Transcript, error) {
+	if err != nil {
+		return Transcript{}, err
+	}
 	n := len(d.out.Messages)
 	if !d.answered || n == 0 {
-		return d.out
+		return d.out, nil
 	}
 	m := &d.out.Messages[n-1]
 	d.putCutAside(m)
@@ -123,7 +127,7 @@ func (d *decoder) finish() Transcript {
 	if len(m.Parts) == 0 && m.Role == convo.RoleAssistant {
 		d.dropLast()
 	}
-	return d.out
+	return d.out, nil
 }
 
 // dropLast removes the newest message, which is empty.

@@ -285,8 +285,12 @@ func isEnd(data []byte) bool { return string(data) == "[DONE]" }
 // events nests deeper, and encoding/json reads at most 10,000 levels.
 const maxEventDepth = 5000
 
-// open returns the fields of an event, or the error that it reports.
+// open returns the fields of an event, or the error that it reports. It returns nil for
+// what is no event, and the same error again after a stream has failed.
 func (s *streamBase) open(name string, data []byte) (map[string]json.RawMessage, error) {
+	if s.err != nil || isEnd(data) {
+		return nil, s.err
+	}
 	if name == "error" {
 		if !strictjson.Valid(data) {
 			data = strictjson.AppendString(nil, string(data))
@@ -442,7 +446,7 @@ func (s *streamBase) transcript(parts []answerPart, lost []Loss, assemble func(p
 	fields := d.out.Lost // mostly losses of fields; other losses come before them
 	d.out.Lost = nil
 	d.putHalvesAside(halves)
-	t := d.finish()
+	t, _ := d.finish(nil)
 	t.Lost = withLosses(nil, slices.Concat(t.Lost, lost, fields, s.lost)...)
 	switch {
 	case s.err != nil:

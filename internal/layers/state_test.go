@@ -25,45 +25,45 @@ var stateOwners = map[string]string{
 // entryMakers may write the fields of entries, because they make them: no view has these
 // entries yet. The text of each states where the entries go.
 var entryMakers = map[string]string{
-	"setup.newEntries":            "to extend, setSystem and newEphemeral",
-	"setup.identify":              "to extend",
-	"view.join":                   "to extend",
-	"joining.admit":               "to join",
-	"joining.place":               "to join",
-	"identity.weigh":              "to newEntry, rewritten and the list of a loader",
-	"entry.setOwn":                "to bindTo, replace and the list of a loader, before a view has it",
-	"entry.setReads":              "to cleared, forgotten and rewritten",
-	"entry.setContent":            "to append, replace and bindTo, before a view has it",
-	"entry.setTools":              "to Count, place and replace, as copies",
-	"entry.setNote":               "to place, newEphemeral and newSnapshot",
-	"setup.answerOpen":            "to append",
-	"view.setSystem":              "to replace",
-	"calls.pairByID":              "to append, or to the list of a loader",
-	"calls.take":                  "to append, or to the list of a loader",
-	"identity.cleared":            "to replace, as the copies of entries with results cleared",
-	"identity.rewritten":          "to replace, as the copies of entries with other parts",
-	"identity.forgotten":          "to cleared",
-	"entry.replaced":              "to cleared, forgotten and useCuts",
-	"attempt.useCuts":             "to replace, as the copies of entries with results cut",
-	"setup.cut":                   "to newEntries",
-	"setTurns":                    "to load, as the list of NewSnapshot or of a loader",
-	"loader.place":                "to load, as copies",
-	"merger.appendExchangeLocked": "to append again, as copies",
-	"loader.entry":                "to load, like all of loader",
-	"loader.check":                "to load",
-	"loader.moveToFront":          "to load",
-	"loader.results":              "to load",
-	"loader.answerOpen":           "to load",
-	"loader.add":                  "to load",
-	"newSnapshot":                 "to load",
-	"stateJSON.finish":            "to load",
-	"stateJSON.setTokens":         "to load",
-	"readEntry":                   "to finish",
-	"stateJSON.keep":              "to a record, as copies",
-	"setHeads":                    "to load",
-	"splitSystem":                 "to load",
-	"resumer.nameResults":         "to load",
-	"resumer.change":              "to load",
+	"setup.newEntries":    "to extend, setSystem and newEphemeral",
+	"setup.identify":      "to extend",
+	"view.join":           "to extend",
+	"joining.admit":       "to join",
+	"joining.place":       "to join",
+	"identity.weigh":      "to newEntry, rewritten and the list of a loader",
+	"entry.setOwn":        "to bindTo, replace and the list of a loader, before a view has it",
+	"entry.setReads":      "to cleared, forgotten and rewritten",
+	"entry.setContent":    "to append, replace and bindTo, before a view has it",
+	"entry.setTools":      "to Count, place and replace, as copies",
+	"entry.setNote":       "to place, newEphemeral and newSnapshot",
+	"setup.answerOpen":    "to append",
+	"view.setSystem":      "to replace",
+	"calls.pairByID":      "to append, or to the list of a loader",
+	"calls.take":          "to append, or to the list of a loader",
+	"identity.cleared":    "to replace, as the copies of entries with results cleared",
+	"identity.rewritten":  "to replace, as the copies of entries with other parts",
+	"identity.forgotten":  "to cleared",
+	"entry.replaced":      "to cleared, forgotten and useCuts",
+	"attempt.useCuts":     "to replace, as the copies of entries with results cut",
+	"setup.cut":           "to newEntries",
+	"setTurns":            "to load, as the list of NewSnapshot or of a loader",
+	"loader.place":        "to load, as copies",
+	"merger.batch":        "to append again, as copies",
+	"loader.entry":        "to load, like all of loader",
+	"loader.check":        "to load",
+	"loader.moveToFront":  "to load",
+	"loader.results":      "to load",
+	"loader.answerOpen":   "to load",
+	"loader.add":          "to load",
+	"newSnapshot":         "to load",
+	"stateJSON.finish":    "to load",
+	"stateJSON.setTokens": "to load",
+	"readEntry":           "to finish",
+	"stateJSON.keep":      "to a record, as copies",
+	"setHeads":            "to load",
+	"splitSystem":         "to load",
+	"resumer.nameResults": "to load",
+	"resumer.change":      "to load",
 }
 
 // Four methods of state write sys, list, originals, their totals, turns and turn. No
@@ -223,7 +223,7 @@ func (w *stateCheck) check(d ast.Decl, report func(pos token.Pos, kind, what str
 	handed := token.Pos(0) // where the function hands over the first entry
 	ast.Inspect(d, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if f, ok := w.callee(call).(*types.Func); ok && f.Pkg() == w.pkg && (f.Name() == "pushLocked" || f.Name() == "append" || f.Name() == "replace" || f.Name() == "load" && f.Signature().Params().Len() == 3) {
+			if f, ok := w.callee(call).(*types.Func); ok && f.Pkg() == w.pkg && (f.Name() == "push" || f.Name() == "append" || f.Name() == "replace" || f.Name() == "load" && f.Signature().Params().Len() == 3) {
 				if handed == 0 {
 					handed = call.End()
 				}
@@ -426,15 +426,16 @@ func TestState_WritersRefuses(t *testing.T) {
 		type message struct { parts []part }
 		type entry struct { msg message; turn int }
 		type state struct { sys, list []*entry; sysRaw, listRaw int64; turns, turn, other int }
-		type History struct { other int; state }
+		type view struct { state }
+		type History struct { other int; view }
 		type Snapshot struct { owner *History; state }
 		func (s *state) append(e *entry) { s.list = append(s.list, e) }
 		func (s *state) cutTail(n int) { clear(s.list[n:]) }
 		func (s *state) replace(list []*entry) { s.sys, s.list = nil, list }
 		func (s *state) load(list []*entry) { s.replace(list) }
 		func (s *state) clipped() state { c := *s; c.list = c.list[:1:1]; return c }
-		func (h *History) pushLocked(e *entry) { h.append(e) }
-		func (h *History) commitLocked(next state) { h.state = next }
+		func (v *view) push(e *entry) { v.append(e) }
+		func (v *view) commit(next state) { v.state = next }
 		func count(list []*entry) (n int) { for _, e := range list { n += e.turn }; return n }`}
 	writers := "import (\"slices\"; \"sort\")\nvar _, _ = slices.Sort[[]int], sort.Ints\n"
 	cases := []checkedSource{
@@ -473,8 +474,8 @@ func TestState_WritersRefuses(t *testing.T) {
 		{"part of an entry", "func f(e *entry) { e.msg.parts[0] = nil }", "writes a field of an entry"},
 		{"whole entry", "func f(e *entry) { *e = entry{} }", "overwrites an entry"},
 		{"in a range", "func f(h *History) { for _, h.list[0].turn = range []int{1} {} }", "writes a field of an entry"},
-		{"before it was appended", "func (h *History) joinLocked(e *entry) { e.turn = 1; h.pushLocked(e) }", ""},
-		{"after it was appended", "func (h *History) joinLocked(e *entry) { h.pushLocked(e); e.turn = 1 }", "after it has handed one over"},
+		{"before it was appended", "func (v *view) join(e *entry) { e.turn = 1; v.push(e) }", ""},
+		{"after it was appended", "func (v *view) join(e *entry) { v.push(e); e.turn = 1 }", "after it has handed one over"},
 		{"method of the same name", "type x struct { *state }\nfunc (x x) append() { x.turn = 1 }", "writes state.turn"},
 	}
 	for i := range cases {
