@@ -140,4 +140,3 @@ func merged[T any](a, b []T, id func(T) ID) []T {
 	}
 	return append(all, a...)
 }
-
