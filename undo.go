@@ -140,11 +140,3 @@ func merged[T any](a, b []T, id func(T) ID) []T {
 	}
 	return append(all, a...)
 }
-
-// moment returns what the compactor is told about the view.
-func (v *view) moment() moment {
-	return moment{
-		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
-		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
-	}
-}
