@@ -12,8 +12,8 @@ import (
 // the fingerprint of what stands before it is the same.
 
 // Bound reports whether the view has an assistant entry with the ID whose signed
-// reasoning still belongs there. That is so if what precedes the entry is what its request was
-// made of, and no provider has refused it; see [History.Release]. The formats of package wire
+// reasoning still belongs there. What precedes the entry must be what its request was made
+// of, and no provider may have refused it; see [History.Release]. The formats of package wire
 // leave signed reasoning out of a request if its entry is not bound and the model checks
 // this, or is not known.
 //
