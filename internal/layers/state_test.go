@@ -14,7 +14,7 @@ import (
 
 // stateWriters are the methods of state that write sys, list, their totals, turns
 // and turn. clipped writes them in a copy, with the same entries.
-var stateWriters = []string{"append", "cutTail", "replace", "load", "clipped"}
+var stateWriters = []string{"append", "cutTail", "putTail", "replace", "load", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
@@ -25,48 +25,48 @@ var stateOwners = map[string]string{
 // entryMakers may write the fields of entries, because they make them: no view has these
 // entries yet. The text of each states where the entries go.
 var entryMakers = map[string]string{
-	"setup.newEntries":            "to extend, setSystem and newEphemeral",
-	"setup.identify":              "to extend",
-	"view.join":                   "to extend",
-	"joining.admit":               "to join",
-	"joining.place":               "to join",
-	"identity.weigh":              "to newEntry, rewritten and the list of a loader",
-	"entry.setOwn":                "to bindTo, replace and the list of a loader, before a view has it",
-	"entry.setReads":              "to cleared, forgotten and rewritten",
-	"entry.setContent":            "to append, replace and bindTo, before a view has it",
-	"entry.setTools":              "to Count, place and replace, as copies",
-	"entry.setNote":               "to place, newEphemeral and newSnapshot",
-	"setup.answerOpen":            "to append",
-	"view.setSystem":              "to replace",
-	"calls.pairByID":              "to append, or to the list of a loader",
-	"calls.take":                  "to append, or to the list of a loader",
-	"identity.cleared":            "to replace, as the copies of entries with results cleared",
-	"identity.rewritten":          "to replace, as the copies of entries with other parts",
-	"identity.forgotten":          "to cleared",
-	"entry.replaced":              "to cleared, forgotten and useCuts",
-	"attempt.useCuts":             "to replace, as the copies of entries with results cut",
-	"setup.cut":                   "to newEntries",
-	"setTurns":                    "to load, as the list of NewSnapshot or of a loader",
-	"loader.place":                "to load, as copies",
-	"merger.appendExchangeLocked": "to append again, as copies",
-	"loader.entry":                "to load, like all of loader",
-	"loader.check":                "to load",
-	"loader.moveToFront":          "to load",
-	"loader.results":              "to load",
-	"loader.answerOpen":           "to load",
-	"loader.add":                  "to load",
-	"newSnapshot":                 "to load",
-	"stateJSON.finish":            "to load",
-	"stateJSON.setTokens":         "to load",
-	"readEntry":                   "to finish",
-	"stateJSON.keep":              "to a record, as copies",
-	"setHeads":                    "to load",
-	"splitSystem":                 "to load",
-	"resumer.nameResults":         "to load",
-	"resumer.change":              "to load",
+	"setup.newEntries":    "to extend, setSystem and newEphemeral",
+	"setup.identify":      "to extend",
+	"view.join":           "to extend",
+	"joining.admit":       "to join",
+	"joining.place":       "to join",
+	"identity.weigh":      "to newEntry, rewritten and the list of a loader",
+	"entry.setOwn":        "to bindTo, replace and the list of a loader, before a view has it",
+	"entry.setReads":      "to cleared, forgotten and rewritten",
+	"entry.setContent":    "to append, replace and bindTo, before a view has it",
+	"entry.setTools":      "to Count, place and replace, as copies",
+	"entry.setNote":       "to place, newEphemeral and newSnapshot",
+	"setup.answerOpen":    "to append",
+	"view.setSystem":      "to replace",
+	"calls.pairByID":      "to append, or to the list of a loader",
+	"calls.take":          "to append, or to the list of a loader",
+	"identity.cleared":    "to replace, as the copies of entries with results cleared",
+	"identity.rewritten":  "to replace, as the copies of entries with other parts",
+	"identity.forgotten":  "to cleared",
+	"entry.replaced":      "to cleared, forgotten and useCuts",
+	"attempt.useCuts":     "to replace, as the copies of entries with results cut",
+	"setup.cut":           "to newEntries",
+	"setTurns":            "to load, as the list of NewSnapshot or of a loader",
+	"loader.place":        "to load, as copies",
+	"merger.batch":        "to append again, as copies",
+	"loader.entry":        "to load, like all of loader",
+	"loader.check":        "to load",
+	"loader.moveToFront":  "to load",
+	"loader.results":      "to load",
+	"loader.answerOpen":   "to load",
+	"loader.add":          "to load",
+	"newSnapshot":         "to load",
+	"stateJSON.finish":    "to load",
+	"stateJSON.setTokens": "to load",
+	"readEntry":           "to finish",
+	"stateJSON.keep":      "to a record, as copies",
+	"setHeads":            "to load",
+	"splitSystem":         "to load",
+	"resumer.nameResults": "to load",
+	"resumer.change":      "to load",
 }
 
-// Four methods of state write sys, list, originals, their totals, turns and turn. No
+// Five methods of state write sys, list, originals, their totals, turns and turn. No
 // other code does, except clipped. The other fields of state are not checked. Only the
 // functions that make entries write to them, before they are in a view.
 //
