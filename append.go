@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -611,23 +610,4 @@ func checkPart(p Part, role Role, deep bool) (_ Part, reason string) {
 		q = p
 	}
 	return q, reason
-}
-
-// isBase64 reports whether s is standard base64 with padding. It does not decode
-// s.
-func isBase64(s string) bool {
-	if len(s)%4 != 0 {
-		return false
-	}
-	body := strings.TrimRight(s, "=")
-	if len(s)-len(body) > 2 {
-		return false
-	}
-	for i := range len(body) {
-		c := body[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
-			return false
-		}
-	}
-	return true
 }

@@ -12,8 +12,8 @@ import (
 // the fingerprint of what stands before it is the same.
 
 // Bound reports whether the view has an assistant entry with the ID whose signed
-// reasoning still belongs there: what precedes the entry is what its request was made of,
-// and no provider has refused it; see [History.Release]. The formats of package wire
+// reasoning still belongs there. What precedes the entry must be what its request was made
+// of, and no provider may have refused it; see [History.Release]. The formats of package wire
 // leave signed reasoning out of a request if its entry is not bound and the model checks
 // this, or is not known.
 //
@@ -25,7 +25,7 @@ import (
 // Options.AsSent, are not bound.
 //
 // A cut, a cleared result, a rewritten message, a summary, SetSystem and messages set by
-// SetEphemeral before the entry, or other tools, end the bond; a Rollback or an Undo that
+// SetEphemeral before the entry, or other tools, end the bond. A Rollback or an Undo that
 // restores what was there restores it. Reasoning that an Undo restores is not bound if an
 // answer that is bound was made without it. A rewritten answer ends the bonds after it even if
 // only its reasoning was left out, unless no signed reasoning is left before it, as with

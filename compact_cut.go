@@ -32,12 +32,8 @@ type cuttable struct {
 func (a *attempt) cutFloor() error {
 	a.see(a.at)
 	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
-		next := a.at.clipped()
-		next.eph = own
-		next.version++
-		next.sumMeasured(true)
 		a.yields = true
-		a.see(&Snapshot{state: next})
+		a.see(&Snapshot{state: *a.at.withEphemeral(own)})
 	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3

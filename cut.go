@@ -45,9 +45,9 @@ func (r room) less(tokens int64) room {
 	return r
 }
 
-// tail returns how many tokens a cut keeps in addition to those it must keep: the rest of
-// the target, but at least a quarter of it, or half the room below the limit if that is
-// less.
+// tail returns how many tokens a cut keeps in addition to those it must keep. That is the
+// rest of the target, but at least a quarter of it. If half the room below the limit is less
+// than that quarter, it is at least that.
 func (r room) tail(kept int64) int64 {
 	least := r.share / 4
 	if r.limit != noMark {

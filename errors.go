@@ -47,11 +47,11 @@ var (
 
 // Errors of a compaction.
 var (
-	// ErrReentrant is returned when code that a [History] called calls back what waits
-	// for that code. A strategy or a summarizer must not start a compaction, wait for one
-	// or call Do. The send of a Do must not call Do, a tool of Run must not call Run, and a
-	// Store must not save or reload the History. The call is recognised by its ctx: the ctx that
-	// the code was given, or one derived from it, even after the compaction has ended.
+	// ErrReentrant is returned when code that a [History] called calls back what waits for
+	// that code. A strategy or summarizer may not start or await a compaction or call Do. Nor
+	// may the send of a Do call Do, a tool of Run call Run, or a Store save or reload the
+	// History. The call is recognised by its ctx: that which the code was given, or one
+	// derived from it, even after the compaction has ended.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that a compaction was declined because there was nothing
@@ -234,9 +234,8 @@ func notInView(id ID) error {
 }
 
 // A StaleError says why a [Snapshot] does not match the [History] that it was given to.
-// It is nil, the History has not made it, or Reload has brought in other entries. Or since
-// then, a rollback has taken back an entry or undone an edit that it shows, or an entry that
-// an edit names has changed. It matches [ErrStale].
+// It is nil, the History has not made it, or Reload has brought in other entries. Or a
+// rollback has undone what it shows, or an entry that an edit names has changed. It matches [ErrStale].
 type StaleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
@@ -455,11 +454,10 @@ func (e *LimitError) Unwrap() error { return e.Err }
 
 // A RefusedError says why the result of a strategy or a summarizer was not used. A
 // summary is refused if it is empty, its Stop is not StopDone, it is more than four times
-// as long as requested, or its edit frees too little. One that a model wrote is also refused
-// if it repeats itself: it ends in a loop of words or numbers, or loops of words, numbers or
-// signs make up at least four fifths of it. A loop is the same four or more times in a row, in at
-// least 200 bytes and a sixteenth of the text. White space is ignored. Lists of similar
-// lines, and equal rows of a table followed by other text, are not refused.
+// as long as requested, or its edit frees too little. One by a model is also refused if it
+// ends in a loop of words or numbers, or loops of words, numbers or signs are four fifths of
+// it or more. A loop is the same four or more times in a row, in at least 200 bytes and a
+// sixteenth of the text. White space is ignored. Lists of similar lines, and equal rows of a table followed by other text, are not refused.
 type RefusedError struct {
 	Reason string // in words
 }

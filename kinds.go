@@ -412,6 +412,25 @@ func (m Media) render(b *strings.Builder) {
 
 func (m Media) body() string { return "" }
 
+// isBase64 reports whether s is standard base64 with padding. It does not decode
+// s.
+func isBase64(s string) bool {
+	if len(s)%4 != 0 {
+		return false
+	}
+	body := strings.TrimRight(s, "=")
+	if len(s)-len(body) > 2 {
+		return false
+	}
+	for i := range len(body) {
+		c := body[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
+			return false
+		}
+	}
+	return true
+}
+
 func (o Opaque) kind() *kind { return opaqueKind }
 
 func (o Opaque) check(bool) (_ Part, reason string) {
@@ -465,9 +484,6 @@ func (o Opaque) render(b *strings.Builder) {
 }
 
 func (o Opaque) body() string { return o.JSON }
-
-// A foreign part stands for one that no History accepts. It has no kind.
-type foreign struct{ is Part }
 
 func (f foreign) kind() *kind { return nil }
 

@@ -98,6 +98,9 @@ func known(p Part) Part {
 	return foreign{p}
 }
 
+// A foreign part stands for one that no History accepts. It has no kind.
+type foreign struct{ is Part }
+
 // Text is plain text.
 type Text string
 

@@ -26,10 +26,10 @@ func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 	return sum
 }
 
-// Sum returns a fingerprint of what the model reads of m, the same in every process. It is of
-// the role and the author, of texts without white space at their ends, and of calls with their
-// arguments as JSON values. It is also of results without the IDs of their calls, of media by
-// their bytes, and of opaque blocks. Reasoning is left out, as are the key and other fields that no model
+// Sum returns a fingerprint of what the model reads of m, the same in every process. It
+// takes role and author, texts without white space at their ends, calls with arguments as
+// JSON values, results without the IDs of their calls, media by their bytes, and opaque
+// blocks. Reasoning is left out, as are the key and other fields that no model
 // sees. [Resume] compares rows by it.
 func (m Message) Sum() uint64 {
 	sum := fingerprint.Sum(0).String(string(m.Role))

@@ -152,10 +152,10 @@ func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 // default of Options.IsOverflow.
 //
 // It reads at most 64 errors, err and those that it wraps. Of their texts it reads a few
-// kilobytes at the beginning and at the end. It calls the methods of the official clients'
-// errors: RawJSON, ErrorCode and ErrorMessage, returning a string, HTTPStatusCode, returning
-// an int, and IsContextTooLarge, returning a bool. Of a pointer to a struct with a field
-// StatusCode, it reads that field, Message and Code.
+// kilobytes at both ends. It calls methods of official clients: RawJSON, ErrorCode
+// and ErrorMessage, returning a string, HTTPStatusCode, returning an int, and
+// IsContextTooLarge, returning a bool. Of a pointer to a struct with a field StatusCode, it
+// reads it, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
 // has both sizes. Other errors about rates, quotas, files or a model that loads are none, nor

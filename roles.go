@@ -13,9 +13,8 @@ import "slices"
 // answers open calls of the newest exchange, and no call twice. While a call is open, only
 // tool messages may follow. A user message may follow a user message, or a result, whose
 // request has failed: Do, Run, Steps, Prepare, Recover or AppendReply returned an error
-// since, or Do an empty answer, and no Do waits for another. It has
-// also failed after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such
-// error: Rewind(1) takes back what is too long. The summary, ephemeral messages and notes
+// since, or Do an empty answer, and no Do waits for another. It has also failed after Open,
+// Resume and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1) takes back what is too long. The summary, ephemeral messages and notes
 // do not count here: the message before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and

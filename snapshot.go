@@ -86,8 +86,8 @@ func (s *state) exported(id ID) (Entry, bool) {
 // spread over several parts or messages. This applies to the text of users, assistants,
 // results and the summary, to names of authors, and to the type and address of media. The
 // letters are recognised in upper and lower case, as letters of other alphabets and signs
-// that look alike, and with white space and invisible characters between them. They are not
-// recognised in other encodings or inside media.
+// that look alike, and with white space and invisible characters between them. Other encodings
+// and media are not searched.
 //
 // Everything else is shown byte for byte: all other text, system messages, tool names,
 // IDs and arguments, opaque blocks, the data of media, and reasoning that has an ID, a

@@ -332,10 +332,11 @@ func (s *state) setKeep(keep int64) {
 	}
 }
 
-// withEphemeral returns a copy of s with other ephemeral messages, which may be nil.
+// withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
 func (s *state) withEphemeral(eph *ephemeral) *state {
 	c := *s
 	c.eph = eph
+	c.version++
 	c.sumMeasured(true)
 	return &c
 }

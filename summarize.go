@@ -637,25 +637,16 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	s := h.Snapshot()
 	h.mu.Lock()
-	limits := h.meter.limits()
+	s := h.snapshotLocked()
 	sent, tokens := h.lastSent()
 	h.mu.Unlock()
 	if len(s.list) == 0 && s.summary == nil {
 		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}
 	}
 	w := writer{
-		with:       with,
-		window:     limits.Window,
-		windowName: "Limits.Window",
-		maxTokens:  maxSummary(limits.Low),
-		focus:      focus,
-		s:          s,
-		sent:       sent,
-		sentTokens: tokens,
-		count:      func(text string) int { return clampInt(h.ident.text(text)) },
-		redact:     h.opts.Redact,
+		with: with, window: int(s.setting.window), windowName: "Limits.Window", maxTokens: maxSummary(int(s.setting.low)), focus: focus,
+		s: s, sent: sent, sentTokens: tokens, count: (&Goal{}).count(s), redact: h.opts.Redact,
 	}
 	originals := h.newOriginals(s)
 	for _, e := range s.list {

@@ -28,7 +28,7 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
 // Heuristic is the default [Tokenizer]. It estimates the number of tokens in a text for
 // o200k, the tokenizer of GPT-4o and later models. Its table of 64 KB was fitted to text in
-// all major scripts, to code and to data. It does not allocate. The estimate
+// all major scripts, code and data. It does not allocate. The estimate
 // for a text that is not empty is at least 1 and at most its length in bytes. The
 // estimate for two texts joined differs from the sum of their estimates by at most 2,
 // unless a long run of one byte extends across the join.

@@ -13,7 +13,7 @@ import "slices"
 //
 // Undo returns a [*StaleError] and changes nothing if r is not the report of the newest edit
 // in the view. The report of an Append, of an edit that a Rollback has undone, or of another
-// History is not, even if h was forked from that History.
+// History is not, even if h was forked from it.
 func (h *History) Undo(r Report) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -140,12 +140,4 @@ func merged[T any](a, b []T, id func(T) ID) []T {
 		all = append(all, x)
 	}
 	return append(all, a...)
-}
-
-// moment returns what the compactor is told about the view.
-func (v *view) moment() moment {
-	return moment{
-		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
-		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
-	}
 }

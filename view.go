@@ -163,3 +163,11 @@ func (v *view) isOpenCall(head ID, callID string) bool {
 	_, err := v.calls.find(callID, "")
 	return err == nil
 }
+
+// moment returns what the compactor is told about the view.
+func (v *view) moment() moment {
+	return moment{
+		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
+		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
+	}
+}

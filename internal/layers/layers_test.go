@@ -17,7 +17,10 @@ import (
 // layerExceptions are the uses of a higher layer that remain, each with its
 // reason: "file.go name" of what is used.
 var layerExceptions = map[string]string{
-	"restore.go newHistory": "Restore begins as New does, with the default strategy",
+	"restore.go newHistory":       "Restore begins as New does, with the default strategy",
+	"compactor.go Edit":           "the edit that waits is a value to the compactor",
+	"compactor.go Drop":           "the edit that waits is a value to the compactor",
+	"compact_attempt.go isDirect": "the strategies of this package need no goroutine",
 }
 
 // A file uses only names of its own layer and of lower layers. root.md lists the

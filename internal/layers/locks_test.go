@@ -17,14 +17,15 @@ import (
 // lockExceptions are the functions that call a method whose name ends in Locked
 // without the lock, each with its reason.
 var lockExceptions = map[string]string{
-	"New":             "nobody else has the History yet",
-	"newHistory":      "nobody else has the History yet",
-	"Restore":         "nobody else has the History yet",
-	"loader.dropTurn": "nobody else has the History yet",
-	"loader.settle":   "nobody else has the History yet",
-	"Open":            "nobody else has the History yet",
-	"History.needFor": "acceptLocked calls its literals with the lock held",
-	"attempt.apply":   "commitEdit calls acceptLocked with the lock held",
+	"New":                "nobody else has the History yet",
+	"newHistory":         "nobody else has the History yet",
+	"Restore":            "nobody else has the History yet",
+	"History.settleLoad": "nobody else has the History yet",
+	"History.finishLoad": "nobody else has the History yet",
+	"History.takeOver":   "nobody else has the History yet",
+	"resumer.resume":     "nobody else has the History yet",
+	"History.needFor":    "acceptLocked calls its literals with the lock held",
+	"attempt.apply":      "commitEdit calls acceptLocked with the lock held",
 }
 
 // Code that holds both locks has taken History.mu first. While a lock is held, functions
