@@ -484,6 +484,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
 		return 0, err
 	}
+	defer h.guard(len(h.list))()
 	h.closeCalls(&h.setup, reason, tokens)
 	h.updateChargeLocked()
 	h.deliverLocked()

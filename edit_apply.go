@@ -703,6 +703,7 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 			return false, err
 		}
 	}
+	defer h.guard(len(h.list))()
 	was := h.summary
 	h.commit(done, ed.focus)
 	if ed.byStrategy {

@@ -3,6 +3,7 @@ package convo
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -133,3 +134,25 @@ func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int,
 
 // AsksTrigger reports whether the checks of h make a Status and call a Trigger.
 func AsksTrigger(h *History) bool { return h.compactor.triggers.asked != nil }
+
+// BreakBudget makes each change of h panic once it has been made, until mend is called.
+func BreakBudget(h *History) (mend func()) {
+	was := h.account
+	h.account = &account{}
+	return func() { h.account = was }
+}
+
+// ViewOf returns what h knows of its conversation, without what is only kept for speed.
+func ViewOf(h *History) any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := h.view
+	v.seen, v.snap, v.weight, v.weighed, v.prefix = 0, nil, 0, 0, keptPrefix{}
+	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
+	if v.calls != nil {
+		own := *v.calls
+		own.list = slices.Clone(own.list)
+		v.calls = &own
+	}
+	return v
+}

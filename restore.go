@@ -70,7 +70,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnOfMeter()
+	h.warnAssumed()
 	return h, nil
 }
 
@@ -195,12 +195,7 @@ func (h *History) settleLoad(l *loader) (err error) {
 	switch turn := newestTurn(h.list); {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
-		const reason = "no result"
-		made := make(map[ID]*queued)
-		for _, id := range h.closeCalls(&h.setup, reason, h.ident.text(reason)) {
-			made[id] = nil
-		}
-		h.recorder.add("", made)
+		h.recorder.add("", l.closeCalls())
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
 		h.takeBackLocked(n, h.list[n].id-1, nil)
@@ -213,6 +208,19 @@ func (h *History) settleLoad(l *loader) (err error) {
 	}
 	h.deliverLocked()
 	return nil
+}
+
+// closeCalls answers the open calls of the new view, and returns the IDs of the results, none
+// of which was queued. They are no news: Status.LastAppend stays that of the snapshot.
+func (l *loader) closeCalls() (made map[ID]*queued) {
+	const reason = "no result"
+	was := l.to.lastAppend
+	made = make(map[ID]*queued)
+	for _, id := range l.to.closeCalls(l.setup, reason, l.ident.text(reason)) {
+		made[id] = nil
+	}
+	l.to.lastAppend = was
+	return made
 }
 
 // reportDropped reports the entries of the newest turn, which was taken back.

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -518,4 +520,23 @@ func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	assert.EqualValues(t, 3, told[0].ID)
 	assert.Greater(t, told[0].NewID, convo.ID(3))
 	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
+}
+
+// The results that OnLoadClose adds are no news.
+func TestRestore_OnLoadCloseKeepsLastAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(shelf)
+		h := open(t, s, "k", nil)
+		mustAppend(t, h, convo.User("u"), convo.Assistant("", toolC))
+		save(t, h)
+		last := h.Status().LastAppend
+		time.Sleep(time.Hour)
+		again := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoadClose})
+		assert.Zero(t, again.Status().OpenCalls)
+		assert.True(t, last.Equal(again.Status().LastAppend))
+		assert.Zero(t, reload(t, h, &convo.Options{OnLoad: convo.OnLoadClose}).Status().LastAppend)
+		_, err := h.AnswerOpenCalls("")
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, h.Status().LastAppend.Sub(last))
+	})
 }

@@ -107,12 +107,15 @@ func (h *History) Rollback(at *Snapshot) error {
 	case undone:
 		return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
 	}
-	if !h.editsStay(at) {
-		h.revertLocked(&at.state)
-	} else if n := firstAfter(h.list, at.last); n < len(h.list) {
+	n, stay := firstAfter(h.list, at.last), h.editsStay(at)
+	if stay && n == len(h.list) {
+		return nil
+	}
+	defer h.guard(n)()
+	if stay {
 		h.takeBackLocked(n, at.last, nil)
 	} else {
-		return nil
+		h.revertLocked(&at.state)
 	}
 	h.updateChargeLocked()
 	h.deliverLocked()
@@ -140,6 +143,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	case !h.sharesEntries(&t.state):
 		return errOtherCopy
 	}
+	defer h.guard(len(h.list))()
 	h.revertLocked(t.state.keeping(&h.state, saved))
 	h.updateChargeLocked()
 	h.deliverLocked()
@@ -280,6 +284,7 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 		return 0, nil, err
 	}
 	n := len(rest.list)
+	defer h.guard(n)()
 	h.inherit(batch, n, id == 0)
 	switch {
 	case id == 0:
@@ -381,6 +386,7 @@ func (s *Summary) newestCovered() ID {
 // rewindLocked takes back list[n:], which are the entries newer than last. They end with the
 // messages that the waiting Do has delivered from the queue, which are delivered again.
 func (h *History) rewindLocked(n int, last ID, queued []*queued) {
+	defer h.guard(n)()
 	h.takeBackLocked(n, last, queued)
 	h.updateChargeLocked()
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
@@ -499,7 +505,7 @@ func (v *view) undid(edit uint64) {
 	for n > 0 && v.reversals[n-1].edit >= edit {
 		n--
 	}
-	v.reversals = append(v.reversals[:n], reversal{v.version, edit})
+	v.reversals = append(slices.Clip(v.reversals[:n]), reversal{v.version, edit})
 	if len(v.reversals) > maxReversals {
 		v.reversals[1].edit = v.reversals[0].edit
 		v.reversals = slices.Delete(v.reversals, 0, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -1203,5 +1204,44 @@ func TestRewindTo_DroppedBeforeOpen(t *testing.T) {
 		require.ErrorIs(t, h.RewindBefore(2), convo.ErrStale)
 		assert.Equal(t, 1, h.Len())
 		require.NoError(t, h.Close())
+	}
+}
+
+// A panic during a change leaves the lock free and the view as it was. No code of the caller
+// runs under the lock, and no input is known to cause a panic, so the test breaks a part.
+func TestHistory_Panics(t *testing.T) {
+	call := convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}
+	var h *convo.History
+	var at, later *convo.Snapshot
+	var edit convo.Report
+	changes := map[string]func() error{
+		"Rewind":              func() error { _, err := h.Rewind(1); return err },
+		"RewindTo":            func() error { return h.RewindTo(4) },
+		"Rollback":            func() error { return h.Rollback(later) },
+		"Rollback of an edit": func() error { return h.Rollback(at) },
+		"ReplaceRows":         func() error { _, err := h.ReplaceRows(5, convo.User("row")); return err },
+		"ReplaceRows of all":  func() error { _, err := h.ReplaceRows(0, convo.User("row")); return err },
+		"Undo":                func() error { return h.Undo(edit) },
+		"Apply":               func() error { _, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{3, 4}}); return err },
+		"AnswerOpenCalls":     func() error { _, err := h.AnswerOpenCalls("stopped"); return err },
+	}
+	for name, change := range changes {
+		for _, shared := range []bool{false, true} {
+			h = historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"), convo.User("5"), convo.Assistant("6"))
+			at = h.Snapshot()
+			edit = apply(t, h, convo.Edit{Drop: []convo.ID{1, 2}})
+			later = h.Snapshot()
+			mustAppend(t, h, convo.User("7"), convo.Assistant("", call))
+			if shared {
+				h.Snapshot()
+			}
+			before, mend := convo.ViewOf(h), convo.BreakBudget(h)
+			assert.Panics(t, func() { _ = change() }, name)
+			mend()
+			assert.True(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			require.NoError(t, change(), name)
+			assert.False(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			checkPairs(t, h.Snapshot())
+		}
 	}
 }

@@ -390,7 +390,7 @@ func (s *state) identity() *identity {
 	return s.id
 }
 
-// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media, wide,
+// Only the next five methods write sys, list, sysRaw, listRaw, turns, turn, media, wide,
 // huge, originals and originalRaw. TestState_Writers checks this. Pins, summary and the other
 // fields are written where they change.
 
@@ -470,6 +470,9 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	s.turn = max(s.touched, newestTurn(s.list))
 	return raw
 }
+
+// putTail undoes a cutTail: it puts the entries from index n on back, in a new array.
+func (s *state) putTail(n int, tail []*entry) { s.list = slices.Concat(s.list[:n], tail) }
 
 // replace replaces all entries: after an edit, for a rollback, or when the system entries
 // change. turn and originals belong to the new list.

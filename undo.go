@@ -26,6 +26,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 	if h.endedLocked() {
 		return ErrClosed
 	}
+	defer h.guard(len(h.list))()
 	was := h.summary
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}

@@ -34,6 +34,20 @@ func (v *view) newVersion() {
 	v.snap = nil
 }
 
+// guard returns a function that is to be deferred during a change of the view. If a panic goes
+// by, that function puts the present view back. The change may take back list[n:].
+func (v *view) guard(n int) func() {
+	was, tail := *v, slices.Clone(v.list[n:])
+	return func() {
+		if p := recover(); p != nil {
+			was.putTail(n, tail)
+			was.seen, was.calls = 0, callsOf(was.list)
+			*v = was
+			panic(p)
+		}
+	}
+}
+
 // snapshot returns the snapshot of the current version, and whether it is new: it then lacks
 // all but the state.
 func (v *view) snapshot() (s *Snapshot, isNew bool) {
