@@ -162,7 +162,7 @@ func (b *logbook) isOwn(at *Snapshot) bool {
 // of it. The caller has named id.
 func (b *logbook) wayBack(id, last ID, noArchive bool) string {
 	const steps = "Save, Load %s, Rollback to it, and try again"
-	if id > b.last() || noArchive {
+	if b.saved == nil || id > b.last() || noArchive {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
 	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestCovered()}

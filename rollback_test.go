@@ -1245,3 +1245,13 @@ func TestHistory_Panics(t *testing.T) {
 		}
 	}
 }
+
+// Without a saved record there is no way back to before the summary but an Undo.
+func TestHistory_RewindToUnsaved(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b"))
+	_, err := h.SplicePrefix(h.Snapshot(), 2, "summary")
+	require.NoError(t, err)
+	err = h.RewindTo(0)
+	assert.ErrorAs(t, err, new(*convo.ValueError))
+	assert.ErrorContains(t, err, "Undo it first")
+}
