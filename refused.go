@@ -224,10 +224,7 @@ func (h *History) giveUp(c *cure) Report {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refusals.cure = nil
-	if h.released == c.release {
-		h.released = c.released
-		h.newVersion()
-	}
+	h.unrelease(c.release, c.released)
 	var r Report
 	h.measureBeforeLocked(&r)
 	r.Reason, r.Outcome, r.wasBack = ReasonRefused, OutcomeFailed, true

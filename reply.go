@@ -212,12 +212,11 @@ func (h *History) newAnswer(at *Snapshot, r *Reply) ([]pendingEntry, error) {
 // appendAnswerLocked appends the batch of an answer, and says in r how it was appended. It
 // returns the report of what was cut in it, if anything was.
 func (h *History) appendAnswerLocked(at *Snapshot, batch []pendingEntry, r *Reply) (cut *Report, err error) {
-	before := h.answers
-	h.answers = viewSent(at)
+	before := h.swapAnswers(viewSent(at))
 	h.answered(at)
 	h.talk.paramTools = r.ParamTools
 	if _, err := h.appendLocked(batch); err != nil {
-		h.answers = before
+		h.swapAnswers(before)
 		return nil, err
 	}
 	r.Messages, r.IDs = make([]Message, len(batch)), make([]ID, len(batch))
