@@ -86,63 +86,85 @@ func (h *History) ArchiveBefore(ctx context.Context, before ID, n int) ([]Archiv
 		return nil, err
 	}
 	for from := range windows(b.seq) {
-		var page []Archived
-		var damage error
-		damaged := -1 // its index in page; -1: none
-		var fault error
-		over := false // what follows is not on the page, but for entries of damaged records
-		var a archive
-		a = archive{yield: func(x Archived, err error) bool {
-			isOlder := x.Entry != nil && (before == 0 || x.Entry.ID < before)
-			over = over || x.Entry != nil && !isOlder
-			if over && !isOlder && !a.gap && len(a.missing) == 0 {
-				return false
-			}
-			switch _, ok := errors.AsType[*DamageError](err); {
-			case ok:
-				damage, damaged = err, len(page)
-				return true
-			case err != nil:
-				fault = err
-				return false
-			case over && !isOlder:
-				return true
-			}
-			at := len(page)
-			if x.Entry != nil { // in the order of the IDs, though damage may have put it off
-				at = placeOf(page, x.Entry.ID)
-			}
-			page = slices.Insert(page, at, x)
-			if at < damaged {
-				damaged++
-			}
-			return true
-		}}
-		log := records(ctx, b.store, b.key, from)
-		if from > 1 {
-			log = a.startAtFull(log)
+		p := page{before: before, damaged: -1}
+		p.read(records(ctx, b.store, b.key, from), from <= 1)
+		if p.fault != nil {
+			return nil, p.fault
 		}
-		a.read(log)
-		var entries []int // their indices in page
-		for i, x := range page {
-			if x.Entry != nil {
-				entries = append(entries, i)
-			}
+		if p.cut(n) || from <= 1 {
+			return p.items, p.damage
 		}
-		switch k := len(entries) - n; {
-		case fault != nil:
-			return nil, fault
-		case k >= 0:
-			page, damaged = page[entries[k]:], damaged-entries[k]
-		case from > 1:
-			continue
-		}
-		if damaged < 0 {
-			damage = nil
-		}
-		return page, damage
 	}
 	return nil, nil
+}
+
+// A page is what ArchiveBefore collects from an archive.
+type page struct {
+	archive archive
+	before  ID // the page ends before the first entry with at least this ID; 0: at the end
+	items   []Archived
+	damage  error // the last damage; nil: there is none on the page
+	damaged int   // the index in items of what follows the damage
+	fault   error // another error
+	over    bool  // what follows is not on the page, except entries of damaged records
+}
+
+// read collects the page from a log, or from what follows its first full record if the log
+// does not begin with the first one.
+func (p *page) read(log iter.Seq2[Record, error], isWhole bool) {
+	p.archive.yield = p.add
+	if !isWhole {
+		log = p.archive.startAtFull(log)
+	}
+	p.archive.read(log)
+}
+
+// add adds what the archive yields, and reports whether more may be on the page.
+func (p *page) add(x Archived, err error) bool {
+	isOlder := x.Entry != nil && (p.before == 0 || x.Entry.ID < p.before)
+	p.over = p.over || x.Entry != nil && !isOlder
+	if p.over && !isOlder && !p.archive.gap && len(p.archive.missing) == 0 {
+		return false
+	}
+	if _, ok := errors.AsType[*DamageError](err); ok {
+		p.damage, p.damaged = err, len(p.items)
+		return true
+	}
+	if err != nil {
+		p.fault = err
+		return false
+	}
+	if p.over && !isOlder {
+		return true
+	}
+	at := len(p.items)
+	if x.Entry != nil { // in the order of the IDs, though damage may have put it off
+		at = placeOf(p.items, x.Entry.ID)
+	}
+	p.items = slices.Insert(p.items, at, x)
+	if at < p.damaged {
+		p.damaged++
+	}
+	return true
+}
+
+// cut removes what stands before the last n entries, and reports whether there are as many.
+func (p *page) cut(n int) bool {
+	var entries []int // their indices
+	for i, x := range p.items {
+		if x.Entry != nil {
+			entries = append(entries, i)
+		}
+	}
+	if len(entries) < n {
+		return false
+	}
+	first := entries[len(entries)-n]
+	p.items = p.items[first:]
+	if p.damaged < first {
+		p.damage = nil
+	}
+	return true
 }
 
 // placeOf returns where an entry with the ID belongs in a page: before the first entry

@@ -453,13 +453,16 @@ func TestTrigger_DeclinesAreToldOnce(t *testing.T) {
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 90_000, MinFree: 150}))
 	check(convo.OutcomeDeclined)
 	assert.Equal(t, 4, told, "and after a change of limits")
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 90_000, MinFree: 150}))
+	check(convo.OutcomeDeclined)
+	assert.Equal(t, 5, told, "and after the same limits were set")
 	require.NoError(t, h.Pin(1))
 	check(convo.OutcomeDeclined)
-	assert.Equal(t, 4, told)
+	assert.Equal(t, 5, told)
 	r, err := h.Compact(t.Context(), "")
 	require.ErrorIs(t, err, convo.ErrNoGain)
 	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
-	assert.Equal(t, 5, told, "what was asked for is always told")
+	assert.Equal(t, 6, told, "what was asked for is always told")
 }
 
 // An edit that gives nothing up is a decline, too.

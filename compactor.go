@@ -16,7 +16,7 @@ type compactor struct {
 	compacted  uint64     // the version that the last compaction made; noVersion: none
 	ready      *readyEdit // see Options.CacheTTL; nil: none
 	declined   uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	declinedAt Limits     // the limits at that time
+	told       uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
 	breaker    breaker    // for summarizers
 	background *background
 	warned     bool // it was reported that nothing is compacted until a provider refuses a request
@@ -164,6 +164,9 @@ func (c *compactor) settled(version uint64, byCompaction bool) {
 	}
 }
 
+// limitsSet tells c that limits were set. The next decline is reported again.
+func (c *compactor) limitsSet() { c.told = 0 }
+
 // An ending is how an attempt has ended.
 type ending struct {
 	declined bool   // a compaction that a Trigger has started
@@ -184,11 +187,12 @@ const (
 
 // ended updates the breaker after an attempt, which counts each one that called a model in
 // vain: a call failed or did not return in time, or its summary was not used. It reports
-// whether a decline was reported before, and nothing has changed since.
+// whether a decline was reported before, and since then nothing was edited and no limits were
+// set.
 func (c *compactor) ended(now *moment, e *ending) (told bool) {
 	if e.declined {
-		told = c.declined > now.rewritten && c.declinedAt == now.limits
-		c.declined, c.declinedAt = e.at+1, now.limits
+		told = c.told > now.rewritten
+		c.declined, c.told = e.at+1, now.at.version+1
 	}
 	switch {
 	case e.call == calledWell:
@@ -230,7 +234,8 @@ func (c *compactor) adopt(was, is breaker, more int64) {
 		c.breaker.appended = max(c.breaker.appended+more, 0)
 		return
 	}
-	if c.breaker = is; is.failures > 0 {
+	c.breaker = is
+	if is.failures > 0 {
 		c.breaker.cause = errEarlier
 	}
 }

@@ -153,18 +153,21 @@ func TestCompactor_Adopt(t *testing.T) {
 	assert.Equal(t, down, c.breaker.cause)
 }
 
-// Only the first decline is reported, and the next one after an edit or a change of limits.
+// Only the first decline is reported, and the next one after an edit or after limits were set.
 func TestCompactor_Declines(t *testing.T) {
 	var c compactor
-	decline := func(version, rewritten uint64, limits Limits) (told bool) {
-		now := aMoment(func(m *moment) { m.at.version, m.rewritten, m.limits = version, rewritten, limits })
-		return c.ended(now, &ending{declined: true, at: version})
+	decline := func(seen, version, rewritten uint64) (told bool) {
+		now := aMoment(func(m *moment) { m.at.version, m.rewritten = version, rewritten })
+		return c.ended(now, &ending{declined: true, at: seen})
 	}
-	assert.False(t, decline(9, 5, Limits{High: 800}))
-	assert.True(t, decline(10, 5, Limits{High: 800}))
-	assert.False(t, decline(11, 11, Limits{High: 800}), "an edit")
-	assert.True(t, decline(12, 11, Limits{High: 800}))
-	assert.False(t, decline(13, 11, Limits{High: 900}), "other limits")
+	assert.False(t, decline(9, 9, 5))
+	assert.True(t, decline(10, 10, 5))
+	assert.False(t, decline(11, 11, 11), "an edit")
+	assert.True(t, decline(12, 13, 11))
+	assert.True(t, decline(14, 14, 13), "an edit before the last decline")
+	c.limitsSet()
+	assert.False(t, decline(15, 15, 13), "limits were set")
+	assert.True(t, decline(16, 16, 13))
 }
 
 func TestCompactor_Restraints(t *testing.T) {

@@ -77,7 +77,7 @@ func New(opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnOfMeter()
+	h.warnAssumed()
 	return h, nil
 }
 

@@ -82,9 +82,9 @@ func Ratios(window int, soft, high float64) Limits {
 	return l
 }
 
-// Threshold returns limits for a caller who wants to set one number: a compaction starts
-// above a share of the window, but in a large window no later than above most tokens:
-// long requests cost more and are read less well. A share of 0 means 0.8, and a most of 0
+// Threshold returns limits for a caller who wants to set one number. A compaction starts
+// above a share of the window, but in a large window no later than above most tokens,
+// because long requests cost more and are read less well. A share of 0 means 0.8, and a most of 0
 // means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window: 1_000_000, High:
 // 200_000}; for 8,000, High is 6,400. The other fields have their defaults, but Reserve
 // is no more than High leaves of the window. All fields may be changed.

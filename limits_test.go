@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 )
 
 // valueErrors returns the names in the ValueErrors that err joins.
@@ -207,6 +208,27 @@ func TestRatios_OutOfRange(t *testing.T) {
 		}
 	}
 	assert.Equal(t, before, h.Status())
+}
+
+// Limits that Reload takes over are not set by the caller. The next call that sets limits says
+// that the window is a guess.
+func TestRatios_AssumedByReload(t *testing.T) {
+	var log strings.Builder
+	store := new(convotest.MemStore)
+	h, err := convo.Open(t.Context(), store, "key", &convo.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	other, err := convo.Open(t.Context(), store, "key", nil)
+	require.NoError(t, err)
+	require.NoError(t, other.SetLimits(convo.Ratios(0, 0, 0)))
+	mustAppend(t, other, convo.User("hi"))
+	require.NoError(t, other.Save(t.Context()))
+	_, _, err = h.Reload(t.Context())
+	require.NoError(t, err)
+	assert.True(t, h.Status().Assumed)
+	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 5}))
+	assert.NotContains(t, log.String(), "window of the model")
+	require.NoError(t, h.SetModel("", convo.Limits{}))
+	assert.Contains(t, log.String(), "window of the model")
 }
 
 func TestRatios_AssumedIsSaidOnce(t *testing.T) {

@@ -30,11 +30,13 @@ func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, er
 	}
 	var res *Reservation
 	r, err := h.compactOnRequest(ctx, ReasonRoom, func(f *flight) (r Report, err error) {
-		if res, r, err = h.reserveIfFree(n); res != nil || err != nil {
+		res, r, err = h.reserveIfFree(n)
+		if res != nil || err != nil {
 			return r, err
 		}
 		want := h.needFor(n, &res)
-		if r, err = f.try(want); res != nil {
+		r, err = f.try(want)
+		if res != nil {
 			return r, err
 		}
 		var now Report

@@ -171,18 +171,24 @@ func (m *meter) noteReport(above bool) {
 	}
 }
 
-// dueWarnings returns which warnings are to be given now: that the window is a guess, and that
-// reports keep growing faster than the requests. Each is due once.
-func (m *meter) dueWarnings() (assumed, rising bool) {
-	was := m.warned
-	m.warned.assumed = was.assumed || m.set.Assumed
-	m.warned.rising = was.rising || m.rising == manyRising
-	return m.warned.assumed && !was.assumed, m.warned.rising && !was.rising
+// dueAssumed reports whether to warn now that the window is a guess. That is due once.
+func (m *meter) dueAssumed() bool { return dueOnce(&m.warned.assumed, m.set.Assumed) }
+
+// dueRising reports whether to warn now that reports keep growing faster than the requests.
+// That is due once.
+func (m *meter) dueRising() bool { return dueOnce(&m.warned.rising, m.rising == manyRising) }
+
+// dueOnce reports whether a warning is due that was not given before. Then it counts as given.
+func dueOnce(given *bool, due bool) bool {
+	due = due && !*given
+	*given = *given || due
+	return due
 }
 
-// exceedsQuota reports whether the figures of an error mean that the answer which a request
-// asks for exceeds a quota, so that no compaction helps: by our estimate of the request, which
-// has that many raw tokens, or because a longer request was refused with the same size.
+// exceedsQuota reports whether no compaction helps after an error with those figures, because
+// the answer that a request asks for exceeds a quota. That follows from our estimate of the
+// request, which has that many raw tokens. It also follows if a longer request was refused
+// with the same size.
 func (m *meter) exceedsQuota(f overflow.Figures, raw, ours int64) bool {
 	before, total := m.overQuota, int64(f.Total)
 	m.overQuota = refusedSize{f.Total, raw}

@@ -23,7 +23,7 @@ func (h *History) SetModel(name string, l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnOfMeter()
+	defer h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -53,7 +53,7 @@ func (h *History) SetLimits(l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnOfMeter()
+	defer h.warnAssumed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.endedLocked() {
@@ -69,5 +69,6 @@ func (h *History) SetLimits(l Limits) error {
 func (h *History) setLimitsLocked(limits Limits, tools bool) {
 	h.meter.setLimits(limits)
 	h.setLimits(limits, tools)
+	h.compactor.limitsSet()
 	h.keepOriginalsLocked()
 }

@@ -12,16 +12,16 @@ import (
 // last saved or opened. If there are none, nothing changes.
 //
 // Otherwise the view, the summary, the pins and the queue are replaced by the stored
-// ones. Messages of h that are in no record, also those that an unsaved edit removed from
-// the view, are appended again after the stored entries, in order and with their pins,
-// one exchange at a time. moved maps their old IDs to the new ones, where they differ. No
-// [RolePolicy] refuses them, so two user messages or two answers may be adjacent, as
-// after a compaction.
+// ones. Messages of h that are in no record are appended again after the stored entries,
+// in order and with their pins, one exchange at a time. These include messages that an
+// unsaved edit removed from the view. moved maps their old IDs to the new ones, where they
+// differ. No [RolePolicy] refuses them, so two user messages or two answers may be
+// adjacent, as after a compaction.
 //
-// Messages that cannot be appended are returned as refused and removed from h: results
-// whose call is not open in the stored view, system messages that are not stored, and,
-// while a stored call is open, all but its results, unless the policy lets a user message
-// interrupt it. A warning logs their number.
+// Messages that cannot be appended are returned as refused and removed from h. These are
+// results whose call is not open in the stored view, and system messages that are not
+// stored. While a stored call is open, they are all messages but its results, unless the
+// policy lets a user message interrupt it. A warning logs their number.
 //
 // Messages that h has delivered or Unqueue has removed are removed from the stored queue.
 // Delivered messages are appended again, with what follows them. If another writer has
@@ -50,24 +50,14 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 		return nil, nil, err
 	}
 	defer h.saving.release()
-	r, err := readLog(ctx, b.store, b.key, 0)
-	if err != nil || r == nil && b.id == "" {
-		return nil, nil, err
-	}
-	if r == nil {
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, b.key)
-	}
-	found, err := b.foundIn(ctx, r)
-	if err != nil {
+	r, found, err := b.readNewest(ctx)
+	if err != nil || r == nil {
 		return nil, nil, err
 	}
 	h.wrote(outcome{stored: found})
 	b, _ = h.openLog()
 	if r.newest.ID == b.id {
 		return nil, nil, nil
-	}
-	if b.id != "" && r.state.log != b.name {
-		return nil, nil, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, b.key)
 	}
 	isStored, err := b.isStored(ctx, r)
 	if err != nil {
@@ -90,19 +80,33 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	return m.moved, m.refused, nil
 }
 
-// foundIn returns the draft in doubt that is in the log as r read it, or nil if there is
-// none.
-func (b *logbook) foundIn(ctx context.Context, r *reading) (d *draft, err error) {
-	if d = draftIn(b.drafts, r.ids...); d == nil && len(b.drafts) > 0 && !slices.Contains(r.ids, b.id) {
-		d, _, err = b.find(ctx, b.drafts)
+// readNewest reads the log. It also returns the draft in doubt that is in the log, or nil if
+// there is none. The reading is nil if there is no log and there was none before.
+func (b *logbook) readNewest(ctx context.Context) (r *reading, found *draft, err error) {
+	r, err = readLog(ctx, b.store, b.key, 0)
+	if err != nil || r == nil && b.id == "" {
+		return nil, nil, err
 	}
-	return d, err
+	if r == nil {
+		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, b.key)
+	}
+	found = draftIn(b.drafts, r.ids...)
+	if found == nil && len(b.drafts) > 0 && !slices.Contains(r.ids, b.id) {
+		found, _, err = b.find(ctx, b.drafts)
+	}
+	return r, found, err
 }
 
 // isStored reports whether the log has the record that h saved last, or no longer reaches
-// back to it. It does not have that record if a backup was restored.
+// back to it. It does not have that record if a backup was restored. The error matches
+// ErrNotFound if r is of another log.
 func (b *logbook) isStored(ctx context.Context, r *reading) (bool, error) {
-	if b.id == "" || slices.Contains(r.ids, b.id) {
+	switch {
+	case b.id == "":
+		return true, nil
+	case r.state.log != b.name:
+		return false, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, b.key)
+	case slices.Contains(r.ids, b.id):
 		return true, nil
 	}
 	for rec, err := range records(ctx, b.store, b.key, b.seq) {

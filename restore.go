@@ -70,7 +70,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.updateChargeLocked()
-	h.warnOfMeter()
+	h.warnAssumed()
 	return h, nil
 }
 

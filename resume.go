@@ -143,7 +143,8 @@ func (r *resumer) take(m Message) error {
 		r.places[place], r.keys[place] = m, m.Key
 		return nil
 	}
-	if r.isOpen = r.isOpen || begins; !r.isOpen {
+	r.isOpen = r.isOpen || begins
+	if !r.isOpen {
 		return &RowError{Key: m.Key, Fault: RowUnexpected}
 	}
 	return r.order(m)
@@ -199,7 +200,7 @@ func (r *resumer) putEarly() error {
 }
 
 // isOfEarlier reports whether the next row, if it is a tool message, answers calls before the
-// row from which on all are given: only user messages were given since, which waited in the
+// row from which on all are given. Only user messages were given since, which waited in the
 // queue for the results. The view does not show it.
 func (r *resumer) isOfEarlier() bool {
 	role, id := r.ended, r.rows.left.id // of the row before it
@@ -264,7 +265,8 @@ func (r *resumer) put(m Message) error {
 	}
 	r.places[r.place], r.keys[r.place] = m, m.Key
 	r.place++
-	if r.at++; isLast {
+	r.at++
+	if isLast {
 		r.run, r.at = r.run+1, 0
 	}
 	return nil
@@ -392,7 +394,8 @@ func (r *resumer) nameResults() {
 			}
 			tokens := e.tokens
 			all, err := calls.pairByID(e, &answered)
-			if e.tokens = tokens; err == nil && !all {
+			e.tokens = tokens
+			if err == nil && !all {
 				rest = append(rest, e)
 			}
 		}

@@ -104,7 +104,8 @@ func hashText(hashes []byte) string {
 	for i := 0; i < len(hashes); i++ {
 		h := hashes[i]
 		if len(hashes) > mostWhole {
-			if h = h & 7 << 3; i+1 < len(hashes) {
+			h = h & 7 << 3
+			if i+1 < len(hashes) {
 				i++
 				h |= hashes[i] & 7
 			}
@@ -148,10 +149,14 @@ func (r *rowList) cut(last ID) {
 		case x.first > last:
 			r.runs = r.runs[:i]
 		default:
-			if x.n = int(last - x.first + 1); r.isListed(i) {
+			x.n = int(last - x.first + 1)
+			switch {
+			case r.isListed(i):
 				x.keys = x.keys[:x.n]
-			} else if x.keys = x.keys[:1]; x.n > 1 {
-				x.keys = append(x.keys, "") // it is not known
+			case x.n > 1:
+				x.keys = append(x.keys[:1], "") // it is not known
+			default:
+				x.keys = x.keys[:1]
 			}
 			r.runs = r.runs[:i+1]
 		}
@@ -168,8 +173,8 @@ func (r *rowList) cut(last ID) {
 	if n := len(r.runs); n == 0 {
 		r.from = 0
 	} else if r.from >= n {
-		x := &r.runs[n-1]
-		if r.from = n - 1; x.n > 1 {
+		r.from = n - 1
+		if x := &r.runs[n-1]; x.n > 1 {
 			x.keys = []string{x.keys[0], x.keys[len(x.keys)-1]}
 		}
 	}
@@ -630,7 +635,8 @@ func (r *rowList) setPlaces() {
 			return
 		}
 		run.first, run.turn = last+run.first, turn+run.turn
-		if last, turn = run.last(), run.turn; last > maxID || turn > maxTurn {
+		last, turn = run.last(), run.turn
+		if last > maxID || turn > maxTurn {
 			run.first = 0
 			return
 		}

@@ -20,9 +20,9 @@ import (
 // stay in the log, where summarizers find them. Options.OnLoad and Options.Repair work as
 // in [Restore], and the next Save saves their changes.
 //
-// It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, a
-// [*DamageError] if the log is damaged, an error that matches [ErrVersion] if a later
-// version of this package wrote it, and the errors of Restore and of s.
+// It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, and a
+// [*DamageError] if the log is damaged. If a later version of this package wrote the log,
+// the error matches [ErrVersion]. Other errors are those of Restore and of s.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
 	if err := checkStore(s, key, opts != nil && opts.NoArchive); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (h *History) finishLoad(l *loader) error {
 		}
 	}
 	h.updateChargeLocked()
-	h.warnOfMeter()
+	h.warnAssumed()
 	return nil
 }
 
@@ -488,7 +488,8 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	patch := difference(b.saved, d.picture)
 	patch.keep(d)
 	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
-	if data, err = patch.encode(); err != nil || !changed {
+	data, err = patch.encode()
+	if err != nil || !changed {
 		return data, changed, err
 	}
 	read := b.read + int64(len(data))
@@ -501,7 +502,8 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	if err != nil || d.full {
 		return full, true, err
 	}
-	if d.full = read > maxRead*int64(len(full)); d.full {
+	d.full = read > maxRead*int64(len(full))
+	if d.full {
 		return full, true, nil
 	}
 	d.retry = read + read/4
@@ -528,7 +530,8 @@ func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNe
 		if err != nil {
 			return nil, false, err
 		}
-		if n++; n > 1 {
+		n++
+		if n > 1 {
 			break
 		}
 		if found = draftIn(drafts, rec.ID); found != nil {

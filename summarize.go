@@ -653,6 +653,11 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		read, _ := originals.read(ctx, e.id)
 		w.sources = append(w.sources, source{e.id, &read.Message, e.tokens})
 	}
+	return w.handoff(ctx)
+}
+
+// handoff writes the summary for Handoff.
+func (w *writer) handoff(ctx context.Context) (Summary, error) {
 	summary, err := w.write(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -661,8 +666,8 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		return Summary{}, err
 	}
 	summary.Covers = nil // the summarizer may have set it; the IDs of h mean nothing to another History
-	if s.summary != nil {
-		summary.Updates = min(s.summary.sum.Updates, maxUpdates-1) + 1
+	if old := w.s.summary; old != nil {
+		summary.Updates = min(old.sum.Updates, maxUpdates-1) + 1
 	}
 	return summary, nil
 }

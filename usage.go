@@ -34,7 +34,7 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if doubt != nil {
 		h.warnOfUsage(at, u, doubt)
 	}
-	h.warnOfMeter()
+	h.warnRising()
 	if err == nil {
 		h.prove(at.version)
 	}
@@ -76,20 +76,25 @@ func (s *setup) warnOfUsage(at *Snapshot, u Usage, cause error) {
 	s.warn("convo: usage left aside", "cause", cause, "input", u.Input, "raw", at.raw(), "model", at.known().model)
 }
 
-// warnOfMeter logs, once each, that the window is a guess, and that reports keep growing
-// faster than the requests. It calls the caller's logger, so no lock may be held.
-func (h *History) warnOfMeter() {
+// warnAssumed logs, once, that the window is a guess. It calls the caller's logger, so no lock
+// may be held.
+func (h *History) warnAssumed() {
 	h.mu.Lock()
-	assumed, rising := false, false
-	if !h.endedLocked() {
-		assumed, rising = h.meter.dueWarnings()
-	}
+	due := !h.endedLocked() && h.meter.dueAssumed()
 	window, model := h.meter.limits().Window, h.known().model
 	h.mu.Unlock()
-	if assumed {
+	if due {
 		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
 	}
-	if rising {
+}
+
+// warnRising logs, once, that reports keep growing faster than the requests. It calls the
+// caller's logger, so no lock may be held.
+func (h *History) warnRising() {
+	h.mu.Lock()
+	due, model := h.meter.dueRising(), h.known().model
+	h.mu.Unlock()
+	if due {
 		h.warn("convo: reported usage grows faster than the requests, which makes compactions more frequent: report each request alone, without what earlier ones used", "reports", manyRising, "model", model)
 	}
 }
