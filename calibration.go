@@ -176,16 +176,6 @@ func (s *state) sysShared(old *reported) int64 {
 	return n
 }
 
-// sumMeasured computes measured, the raw tokens of the view that the last
-// report measured, and pinMeasured. rewritten says whether more than the end of the
-// list has changed since that report.
-func (s *state) sumMeasured(rewritten bool) {
-	s.measured, s.pinMeasured = 0, 0
-	if s.known().cal != nil {
-		s.measured, s.pinMeasured = s.sharedWith(s.known().cal.at, rewritten)
-	}
-}
-
 // isMeasured reports whether the last usage report measured e, which is in the list.
 func (s *state) isMeasured(e *entry) bool {
 	cal := s.known().cal
@@ -337,16 +327,5 @@ func (s *state) carried() learned {
 		own.at, own.version = nil, 0
 		out[i] = &own
 	}
-	return out
-}
-
-// withoutEphemeral returns s without its ephemeral messages, which are not
-// saved.
-func (s *state) withoutEphemeral() state {
-	out := *s
-	if s.eph != nil && s.known().cal != nil && s.known().cal.at.eph == s.eph {
-		out.measured -= s.eph.tokens()
-	}
-	out.eph = nil
 	return out
 }

@@ -77,15 +77,6 @@ func (h *History) Decisions() ([]byte, error) {
 	return out.encode()
 }
 
-// withoutFrame returns s without its system entries, tools and ephemeral messages.
-func (s *state) withoutFrame() state {
-	out := s.withoutEphemeral()
-	out.tools = nil
-	out.replace(nil, s.list, s.originals, s.turn)
-	out.sumMeasured(true)
-	return out
-}
-
 // ReadDecisions reads what [History.Decisions] has returned. If data is not that, it
 // returns a [*SnapshotError], which matches [ErrVersion] if a later version of this
 // package wrote it.

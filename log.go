@@ -96,17 +96,10 @@ type picture struct {
 
 // pictureLocked returns the picture that a record of h would hold now.
 func (h *History) pictureLocked() *picture {
-	at := h.snapshotLocked()
-	return &picture{
-		view: at,
-		scalars: scalars{
-			last: h.last, turn: h.turn, touched: h.touched, appended: h.appended, model: h.known().model, released: h.released,
-			ever: h.appendedEver, edited: timeOf(h.lastEdit).UTC(), breaker: h.compactor.saved(),
-			toolsSet: h.known().toolsSet, meterFigures: h.meter.saved(), counted: at.raw() - at.eph.tokens(),
-		},
-		rewritten: h.rewritten,
-		entries:   h.state.len(), estimated: h.estimate().Tokens,
-	}
+	p := h.picture(h.snapshotLocked())
+	p.breaker, p.meterFigures = h.compactor.saved(), h.meter.saved()
+	p.estimated = h.estimate().Tokens
+	return p
 }
 
 // unsaved returns how many changes a view has since the record last saved, or 0 if there

@@ -328,35 +328,6 @@ func (r *stateJSON) repin(pin, unpin []ID) error {
 	return nil
 }
 
-// picture returns the combined content of the records. If count is false, the entries
-// have no calls and only the tokens that the records give. An error is a
-// *SnapshotError.
-func (r *reading) picture(count bool) (*picture, error) {
-	in := &r.state
-	fault := func(format string, args ...any) (*picture, error) {
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf(format, args...)}
-	}
-	s, err := in.state(count)
-	if err != nil {
-		return nil, err
-	}
-	if in.cal != nil && in.seen == nil {
-		return fault("it is not said what the calibration in force was measured for")
-	}
-	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars}
-	counted := in.counted
-	if count {
-		counted = p.view.raw()
-	}
-	p.view.knowledge, p.recounted = in.knowledgeOf(&p.view.state, counted, false)
-	if k := p.view.known(); k.reported && k.cal == nil {
-		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.view.known().model)
-	}
-	p.view.sumMeasured(true)
-	p.view.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
-	return p, nil
-}
-
 // knowledgeOf returns the knowledge from usage reports for s, a state with the entries
 // of r. counted is the raw tokens of the view of r as s counts. If mended is true, entries
 // of s may differ from those of r. If the log was counted in another way, the figures are

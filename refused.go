@@ -209,9 +209,7 @@ func (r *recovery) giveUp(c *cure) (report Report) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.refusals.settle(noVersion)
-	if h.released == c.release {
-		h.unrelease(c.released)
-	}
+	h.unrelease(c.release, c.released)
 	h.measureBeforeLocked(&report)
 	report.Reason, report.Outcome, report.wasBack = ReasonRefused, OutcomeFailed, true
 	report.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}

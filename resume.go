@@ -69,15 +69,13 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 		return nil, err
 	}
 	h.takeOver(p)
-	s := &p.view.state
-	s.keep = maxTotal
-	s.replace(s.sys, s.list, r.originals, s.turn)
+	p.view.setOriginals(r.originals)
 	l := &loader{setup: &h.setup, to: &h.view, from: p.view, own: true}
 	if _, err := l.read(log, p); err != nil {
 		return nil, r.faultOf(err)
 	}
 	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
-		l.to.lastAppend = max(l.to.lastAppend, at)
+		l.to.appendedAt(at)
 	}
 	h.opts.Repair, h.opts.AsSent = repair, asSent
 	if err := h.appendTail(r.newTail(l.to)); err != nil {
@@ -589,11 +587,11 @@ type tail struct {
 }
 
 func (r *resumer) newTail(v *view) *tail {
-	t := &tail{resumer: r, view: v, queue: maps.Clone(r.queued), waiting: v.queue, sent: r.rows.sent}
-	for _, q := range v.queue {
+	t := &tail{resumer: r, view: v, queue: maps.Clone(r.queued), sent: r.rows.sent}
+	t.waiting = v.swapQueue(nil) // what was delivered is among the rows
+	for _, q := range t.waiting {
 		t.queue[q.msg.Key] = true
 	}
-	v.queue = nil // what was delivered is among the rows
 	return t
 }
 
@@ -623,8 +621,9 @@ func (h *History) appendTail(t *tail) error {
 		}
 		t.early = nil
 	}
-	more, err := h.newQueued(t.end())
-	t.view.queue = append(t.view.queue, more...)
+	waiting, late := t.end()
+	more, err := h.newQueued(late)
+	t.view.swapQueue(append(waiting, more...))
 	return err
 }
 
@@ -640,19 +639,20 @@ func (h *History) appendRow(t *tail, rows []Message) error {
 // begin prepares the view for the next message.
 func (t *tail) begin(m *Message) {
 	if m.Role == RoleAssistant {
-		t.view.answers = sentView{known: true, open: t.view.openCount() > 0, prefix: t.view.wholeIn(t.rows.frame)}
+		sent := sentView{known: true, open: t.view.openCount() > 0, prefix: t.view.wholeIn(t.rows.frame)}
 		if t.sent != nil {
-			t.view.answers, t.sent = *t.sent, nil
+			sent, t.sent = *t.sent, nil
 		}
+		t.view.swapAnswers(sent)
 	}
 	t.delivered = t.queue[m.Key]
 }
 
-// end puts what still waits into the queue, but for messages that were queued after the
-// decisions. It returns these.
-func (t *tail) end() (more []Message) {
+// end returns what still waits of the queue, and the messages that were queued after the
+// decisions.
+func (t *tail) end() (waiting []*queued, late []Message) {
 	if t.sent != nil {
-		t.view.answers = *t.sent
+		t.view.swapAnswers(*t.sent)
 	}
 	left := make(map[string]bool)
 	for _, m := range t.early {
@@ -660,9 +660,9 @@ func (t *tail) end() (more []Message) {
 	}
 	for _, q := range t.waiting {
 		if !t.given[q.msg.Key] || left[q.msg.Key] {
-			t.view.queue = append(t.view.queue, q)
+			waiting = append(waiting, q)
 			delete(left, q.msg.Key)
 		}
 	}
-	return slices.DeleteFunc(t.early, func(m Message) bool { return !left[m.Key] })
+	return waiting, slices.DeleteFunc(t.early, func(m Message) bool { return !left[m.Key] })
 }

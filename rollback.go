@@ -346,10 +346,7 @@ func (h *History) withoutLocked(id ID) (*view, error) {
 	if id > 0 {
 		n = firstAfter(h.list, id-1)
 	}
-	rest := &view{state: h.state}
-	rest.cutTail(n, true)
-	rest.calls = callsOf(rest.list)
-	return rest, nil
+	return h.without(n), nil
 }
 
 // hasDropped reports whether an entry newer than last has left the view and was not taken back.

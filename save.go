@@ -95,8 +95,7 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	if err != nil {
 		return nil, r.damage(ctx, s, err)
 	}
-	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
-	return p.view, nil
+	return p.loaded(), nil
 }
 
 // checkStore returns a *ValueError unless s is a Store and key is valid. With noArchive,
@@ -225,32 +224,6 @@ func (r *reading) start(ctx context.Context, s Store) (*picture, error) {
 		return nil, r.damage(ctx, s, err)
 	}
 	return p, nil
-}
-
-// load fills an empty view with the state read, before Options.OnLoad takes effect. p is
-// what start has returned. saved is a picture of what is in the log, with the entries of
-// the view unless Repair has changed any.
-func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *picture, err error) {
-	l = &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
-	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
-	recounted, err := l.read(r, p)
-	if _, ok := errors.AsType[*SnapshotError](err); ok {
-		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
-	}
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case l.mended:
-		if p, err = r.picture(true); err != nil {
-			return nil, nil, err
-		}
-	default:
-		p.view = &Snapshot{state: to.clipped()}
-		to.seen, p.rewritten = len(to.list), to.rewritten
-	}
-	p.view.queue = l.queued // the same messages as in the view
-	p.recounted = recounted
-	return l, p, nil
 }
 
 // takeOver adopts the figures of a picture that are not of the view.

@@ -361,15 +361,7 @@ func (s *Snapshot) Before(id ID) *Snapshot {
 	if !ok {
 		return nil
 	}
-	next := s.state.clipped()
-	next.cutTail(n, true)
-	next.eph, next.queue = nil, nil
-	next.cutLeft(id - 1)
-	pins, _ := slices.BinarySearch(next.pins, id)
-	next.pins = slices.Clip(next.pins[:pins])
-	next.version++
-	next.sumMeasured(true)
-	return &Snapshot{setting: s.setting, state: next}
+	return &Snapshot{setting: s.setting, state: s.state.before(n)}
 }
 
 // Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that

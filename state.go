@@ -850,3 +850,63 @@ func idsOf(list []*entry) []ID {
 	}
 	return ids
 }
+
+// sumMeasured computes measured, the raw tokens of the view that the last
+// report measured, and pinMeasured. rewritten says whether more than the end of the
+// list has changed since that report.
+func (s *state) sumMeasured(rewritten bool) {
+	s.measured, s.pinMeasured = 0, 0
+	if s.known().cal != nil {
+		s.measured, s.pinMeasured = s.sharedWith(s.known().cal.at, rewritten)
+	}
+}
+
+// withoutEphemeral returns s without its ephemeral messages, which are not
+// saved.
+func (s *state) withoutEphemeral() state {
+	out := *s
+	if s.eph != nil && s.known().cal != nil && s.known().cal.at.eph == s.eph {
+		out.measured -= s.eph.tokens()
+	}
+	out.eph = nil
+	return out
+}
+
+// withoutFrame returns s without its system entries, tools and ephemeral messages.
+func (s *state) withoutFrame() state {
+	out := s.withoutEphemeral()
+	out.tools = nil
+	out.replace(nil, s.list, s.originals, s.turn)
+	out.sumMeasured(true)
+	return out
+}
+
+// before returns s up to list[n], which it has, without what is not an entry.
+func (s *state) before(n int) state {
+	id, next := s.list[n].id, s.clipped()
+	next.cutTail(n, true)
+	next.eph, next.queue = nil, nil
+	next.cutLeft(id - 1)
+	pins, _ := slices.BinarySearch(next.pins, id)
+	next.pins = slices.Clip(next.pins[:pins])
+	next.version++
+	next.sumMeasured(true)
+	return next
+}
+
+// asText returns s without the native items of its summary.
+func (s *state) asText() state {
+	next := s.clipped()
+	if s.summary != nil {
+		own := *s.summary
+		own.sum.Native = Native{}
+		next.summary = &own
+	}
+	return next
+}
+
+// setOriginals replaces the originals, and keeps them all.
+func (s *state) setOriginals(list []*original) {
+	s.keep = maxTotal
+	s.replace(s.sys, s.list, list, s.turn)
+}

@@ -831,54 +831,6 @@ func (in *stateJSON) isZero() bool {
 		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil && in.back == nil && in.left == nil
 }
 
-// state checks in and returns the state that it describes. If count is not set, the
-// entries get no calls, and only the tokens that were read.
-func (in *stateJSON) state(count bool) (state, error) {
-	if err := in.check(); err != nil {
-		return state{}, &SnapshotError{Index: -1, Err: err}
-	}
-	sys, list := orNil(in.system), in.entries
-	s := state{
-		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
-		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
-		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
-	}
-	if left := orNil(in.left); left.id > 0 {
-		s.left = []leftRow{left}
-	}
-	if err := in.finish(&s, sys, 0, true, count); err != nil {
-		return s, err
-	}
-	if err := in.finish(&s, list, len(sys), false, count); err != nil {
-		return s, err
-	}
-	setHeads(list)
-	for i, e := range list {
-		if e.head != e.id && e.turn != list[i-1].turn {
-			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
-		}
-	}
-	for _, pin := range s.pins {
-		if i, ok := index(list, pin); !ok || list[i].head != pin {
-			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
-		}
-	}
-	for _, e := range sys {
-		if _, ok := index(list, e.id); ok {
-			return s, &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
-		}
-	}
-	s.load(sys, list, nil, in.turn)
-	if t := in.tools; t != nil {
-		s.tools = s.id.toolset(t.tools, t.key)
-	}
-	if in.summary != nil && in.summary.Text != "" {
-		s.summary = s.id.placed(*in.summary)
-	}
-	s.request = s.requestOf(in.heads, in.sent)
-	return s, nil
-}
-
 // metaOf returns the title and the application data.
 func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)} }
 

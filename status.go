@@ -69,6 +69,7 @@ func (h *History) Status() Status {
 func (h *History) statusLocked() Status {
 	e, limits, marks, b := h.estimate(), h.meter.limits(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
+	appended, edited := h.times()
 	return Status{
 		Entries:      h.state.len(),
 		System:       len(h.sys),
@@ -89,11 +90,11 @@ func (h *History) statusLocked() Status {
 		Low:          orZero(marks.low, clampInt(limits.most())),
 		Soft:         orZero(marks.soft, clampInt(limits.most())),
 		MinFree:      clampInt(marks.minFree),
-		Decisions:    h.version - h.plain + h.requeued,
+		Decisions:    h.decisions(),
 		Originals:    clampInt(h.originalRaw),
 		Appended:     clampInt(h.appended),
-		LastAppend:   timeOf(h.lastAppend),
-		LastEdit:     timeOf(h.lastEdit),
+		LastAppend:   appended,
+		LastEdit:     edited,
 	}
 }
 

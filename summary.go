@@ -148,13 +148,7 @@ func (s *state) covered() (list []coveredView) {
 // text of the summary instead. Entries that are bound only after these items are not
 // bound in it.
 func (s *Snapshot) AsText() *Snapshot {
-	next := &Snapshot{setting: s.setting, state: s.state.clipped()}
-	if s.summary != nil {
-		own := *s.summary
-		own.sum.Native = Native{}
-		next.summary = &own
-	}
-	return next
+	return &Snapshot{setting: s.setting, state: s.asText()}
 }
 
 // nativeTokens returns the raw tokens of native items: those of the texts in them, and for

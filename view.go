@@ -1,6 +1,9 @@
 package convo
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A view is the state of a conversation that a History changes, with what its next change
 // needs to know of earlier ones.
@@ -108,13 +111,6 @@ func (v *view) release(last ID) {
 	v.released = last
 }
 
-// unrelease makes last the newest entry whose bond has ended, after a release that has ended
-// more.
-func (v *view) unrelease(last ID) {
-	v.released = last
-	v.newVersion()
-}
-
 // setMeta sets the title and the data of the application.
 func (v *view) setMeta(m meta) {
 	v.meta, v.snap = m, nil
@@ -183,4 +179,55 @@ func (v *view) moment() moment {
 		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
 		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
 	}
+}
+
+// swapQueue replaces the queue, and returns the one before.
+func (v *view) swapQueue(list []*queued) (was []*queued) {
+	was, v.queue, v.snap = v.queue, list, nil
+	return was
+}
+
+// swapAnswers sets what the next answer is for, and returns what it was for.
+func (v *view) swapAnswers(sent sentView) (was sentView) {
+	was, v.answers = v.answers, sent
+	return was
+}
+
+// appendedAt sets the time of the last Append, unless a later one is known.
+func (v *view) appendedAt(at int64) { v.lastAppend = max(v.lastAppend, at) }
+
+// picture returns a picture with what a record holds of the view, of which at is a snapshot.
+func (v *view) picture(at *Snapshot) *picture {
+	return &picture{
+		view: at,
+		scalars: scalars{
+			last: v.last, turn: v.turn, touched: v.touched, appended: v.appended, model: v.known().model, released: v.released,
+			ever: v.appendedEver, edited: timeOf(v.lastEdit).UTC(), toolsSet: v.known().toolsSet, counted: at.raw() - at.eph.tokens(),
+		},
+		rewritten: v.rewritten,
+		entries:   v.state.len(),
+	}
+}
+
+// decisions returns how many decisions were made.
+func (v *view) decisions() uint64 { return v.version - v.plain + v.requeued }
+
+// times returns the times of the last Append and of the last edit.
+func (v *view) times() (appended, edited time.Time) { return timeOf(v.lastAppend), timeOf(v.lastEdit) }
+
+// unrelease takes back a release of the entries up to last, unless there was another since.
+// Before it, those up to was were released.
+func (v *view) unrelease(last, was ID) {
+	if v.released == last {
+		v.released = was
+		v.newVersion()
+	}
+}
+
+// without returns the view without list[n:]. It is for checks only.
+func (v *view) without(n int) *view {
+	rest := &view{state: v.state}
+	rest.cutTail(n, true)
+	rest.calls = callsOf(rest.list)
+	return rest
 }

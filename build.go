@@ -1,0 +1,115 @@
+package convo
+
+import (
+	"errors"
+	"fmt"
+)
+
+// load fills an empty view with the state read, before Options.OnLoad takes effect. p is
+// what start has returned. saved is a picture of what is in the log, with the entries of
+// the view unless Repair has changed any.
+func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *picture, err error) {
+	l = &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
+	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
+	recounted, err := l.read(r, p)
+	if _, ok := errors.AsType[*SnapshotError](err); ok {
+		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
+	}
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case l.mended:
+		if p, err = r.picture(true); err != nil {
+			return nil, nil, err
+		}
+	default:
+		p.view = &Snapshot{state: to.clipped()}
+		to.seen, p.rewritten = len(to.list), to.rewritten
+	}
+	p.view.queue = l.queued // the same messages as in the view
+	p.recounted = recounted
+	return l, p, nil
+}
+
+// picture returns the combined content of the records. If count is false, the entries
+// have no calls and only the tokens that the records give. An error is a
+// *SnapshotError.
+func (r *reading) picture(count bool) (*picture, error) {
+	in := &r.state
+	fault := func(format string, args ...any) (*picture, error) {
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf(format, args...)}
+	}
+	s, err := in.state(count)
+	if err != nil {
+		return nil, err
+	}
+	if in.cal != nil && in.seen == nil {
+		return fault("it is not said what the calibration in force was measured for")
+	}
+	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars}
+	counted := in.counted
+	if count {
+		counted = p.view.raw()
+	}
+	p.view.knowledge, p.recounted = in.knowledgeOf(&p.view.state, counted, false)
+	if k := p.view.known(); k.reported && k.cal == nil {
+		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.view.known().model)
+	}
+	p.view.sumMeasured(true)
+	p.view.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
+	return p, nil
+}
+
+// state checks in and returns the state that it describes. If count is not set, the
+// entries get no calls, and only the tokens that were read.
+func (in *stateJSON) state(count bool) (state, error) {
+	if err := in.check(); err != nil {
+		return state{}, &SnapshotError{Index: -1, Err: err}
+	}
+	sys, list := orNil(in.system), in.entries
+	s := state{
+		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
+		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
+		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
+	}
+	if left := orNil(in.left); left.id > 0 {
+		s.left = []leftRow{left}
+	}
+	if err := in.finish(&s, sys, 0, true, count); err != nil {
+		return s, err
+	}
+	if err := in.finish(&s, list, len(sys), false, count); err != nil {
+		return s, err
+	}
+	setHeads(list)
+	for i, e := range list {
+		if e.head != e.id && e.turn != list[i-1].turn {
+			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
+		}
+	}
+	for _, pin := range s.pins {
+		if i, ok := index(list, pin); !ok || list[i].head != pin {
+			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
+		}
+	}
+	for _, e := range sys {
+		if _, ok := index(list, e.id); ok {
+			return s, &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
+		}
+	}
+	s.load(sys, list, nil, in.turn)
+	if t := in.tools; t != nil {
+		s.tools = s.id.toolset(t.tools, t.key)
+	}
+	if in.summary != nil && in.summary.Text != "" {
+		s.summary = s.id.placed(*in.summary)
+	}
+	s.request = s.requestOf(in.heads, in.sent)
+	return s, nil
+}
+
+// loaded returns the view of p, for the limits that were saved with it.
+func (p *picture) loaded() *Snapshot {
+	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
+	return p.view
+}
