@@ -34,9 +34,7 @@ func (h *History) Queue(msgs ...Message) error {
 	if len(more) == 0 {
 		return nil
 	}
-	h.queue = append(h.queue, more...)
-	h.requeued++
-	h.snap = nil // the version stays: the next request is the same
+	h.requeue(append(h.queue, more...))
 	if !h.awaitsAnswer() || h.hasFailed() {
 		h.deliverLocked()
 	}
@@ -54,8 +52,7 @@ func (h *History) Unqueue() []Message {
 	for i := range h.queue {
 		msgs[i] = h.queue[i].msg.clone()
 	}
-	h.queue, h.snap = nil, nil
-	h.requeued++
+	h.requeue(nil)
 	return msgs
 }
 
@@ -84,7 +81,7 @@ func (h *History) deliverLocked() int {
 		made[batch[i].id] = q
 	}
 	h.recorder.add("", made)
-	h.queue = nil
+	h.swapQueue(nil)
 	return n
 }
 
