@@ -48,12 +48,12 @@ func (h *History) Decisions() ([]byte, error) {
 	}
 	h.mu.Lock()
 	p := h.pictureLocked()
-	sent := h.answers
-	if s := h.talk.waits(); s != nil && !sent.known {
-		sent = s.view
+	var sending sentView
+	if s := h.talk.waits(); s != nil {
+		sending = s.view
 	}
-	sent.open = !h.binds(sent)
-	at := timeOf(h.lastAppend)
+	sent := h.nextAnswer(sending)
+	at, _ := h.times()
 	h.mu.Unlock()
 
 	rows, others, err := newRowList(p.view)

@@ -111,9 +111,8 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	}
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
-	h.id = h.ident
+	h.view = view{state: state{id: h.ident, knowledge: knowledge{prior: o.prior("")}.within(limits, false)}}
 	h.keepOriginalsLocked()
-	h.knowledge = knowledge{prior: o.prior("")}.within(limits, false)
 	if o.Budget != nil {
 		h.account = &account{pool: o.Budget}
 	}

@@ -63,15 +63,6 @@ func (s *state) awaitsAnswer() bool {
 	return newest == RoleUser || newest == RoleTool
 }
 
-// setQueue makes list the queue. The version stays, since the next request is the same.
-func (v *view) setQueue(list []*queued) { v.queue, v.snap = list, nil }
-
-// requeue is setQueue for a change that Decisions must tell.
-func (v *view) requeue(list []*queued) {
-	v.setQueue(list)
-	v.requeued++
-}
-
 // takesUser reports whether a user message may follow. failed says that the request of the
 // newest message has failed.
 func (v *view) takesUser(roles *RolePolicy, failed bool) bool {
@@ -125,7 +116,7 @@ func (h *History) deliverLocked() int {
 		made[batch[i].id] = q
 	}
 	h.recorder.add("", made)
-	h.setQueue(nil)
+	h.swapQueue(nil)
 	return len(list)
 }
 

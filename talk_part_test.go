@@ -61,7 +61,7 @@ func TestTalk_MayDeliver(t *testing.T) {
 		{"after a user message", viewWith(RoleUser), &strict, nil, false},
 		{"after a user message, with another policy", viewWith(RoleUser), &relaxed, nil, true},
 		{"after a user message whose request has failed", viewWith(RoleUser), &strict, func(tk *talk, v *view) { tk.note(v.list[0], true) }, true},
-		{"empty queue", viewWith(), &strict, func(_ *talk, v *view) { v.setQueue(nil) }, false},
+		{"empty queue", viewWith(), &strict, func(_ *talk, v *view) { v.swapQueue(nil) }, false},
 		{"an open call", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.calls = &calls{head: 2, list: []call{{id: "c"}}, open: 1} }, false},
 		{"a paused answer", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.list[1].marks.set(paused, true) }, false},
 		{"a Do waits for this answer", viewWith(RoleUser), &relaxed, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, false},
@@ -70,7 +70,7 @@ func TestTalk_MayDeliver(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var tk talk
-			c.view.setQueue(queue)
+			c.view.swapQueue(queue)
 			if c.do != nil {
 				c.do(&tk, c.view)
 			}

@@ -231,3 +231,20 @@ func (v *view) without(n int) *view {
 	rest.calls = callsOf(rest.list)
 	return rest
 }
+
+// requeue replaces the queue. The version stays, since the next request is the same.
+func (v *view) requeue(list []*queued) {
+	v.swapQueue(list)
+	v.requeued++
+}
+
+// nextAnswer returns what the next answer is for: what was prepared or else sending, which may
+// be unknown. It is open if, and only if, the answer may not be bound.
+func (v *view) nextAnswer(sending sentView) sentView {
+	sent := v.answers
+	if !sent.known {
+		sent = sending
+	}
+	sent.open = !v.binds(sent)
+	return sent
+}
