@@ -3,8 +3,6 @@ package convo
 import (
 	"slices"
 	"time"
-
-	"github.com/seed-c1b73e60/convo/internal/calibrate"
 )
 
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
@@ -30,14 +28,13 @@ func newCompactor(t triggers, ttl time.Duration) compactor {
 // A moment is what a compactor is told about a conversation as it is now.
 type moment struct {
 	at        *state
-	rewritten uint64          // version of the last edit, or of undoing one
-	edited    bool            // an edit has changed the view
-	focus     string          // of the compaction that made the last edit; empty: none
-	ever      int64           // raw tokens ever appended
-	undone    uint64          // version made by the newest Undo; 0: there was none, or an edit was applied since
-	undoneAt  int64           // ever at that time
-	upper     int64           // upper bound of the next request
-	scale     calibrate.Scale // of the view
+	rewritten uint64 // version of the last edit, or of undoing one
+	edited    bool   // an edit has changed the view
+	focus     string // of the compaction that made the last edit; empty: none
+	ever      int64  // raw tokens ever appended
+	undone    uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
+	undoneAt  int64  // ever at that time
+	upper     int64  // upper bound of the next request
 	marks     marks
 	limits    Limits
 }
@@ -46,7 +43,7 @@ type moment struct {
 func (m *moment) fits() bool { return m.upper <= m.marks.limit }
 
 // since returns the upper bound of what was appended since so many tokens were.
-func (m *moment) since(ever int64) int64 { return m.scale.Part(m.ever - ever) }
+func (m *moment) since(ever int64) int64 { return m.at.scale().Part(m.ever - ever) }
 
 // isHeld reports whether compactions must not start on their own, because an edit was
 // undone and fewer than MinFree tokens were appended since. It matters only while the
@@ -59,7 +56,7 @@ func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
 // momentLocked returns what the compactor and the spills are told about h.
 func (h *History) momentLocked() moment {
 	m := h.view.moment()
-	m.upper, m.scale, m.marks, m.limits = h.upper(), h.scale(), h.meter.marks(), h.meter.limits()
+	m.upper, m.marks, m.limits = h.upper(), h.meter.marks(), h.meter.limits()
 	return m
 }
 
@@ -86,7 +83,7 @@ func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
 		if now.upper > now.marks.high {
 			v.reason = ReasonHigh
 		}
-		v.due = !now.edited || now.scale.Part(now.at.appended) >= now.minFree() || !now.fits()
+		v.due = !now.edited || now.at.scale().Part(now.at.appended) >= now.minFree() || !now.fits()
 	default:
 		v = c.dueAlone(now, asked == ReasonSoft)
 		v.alone = true

@@ -13,11 +13,11 @@ import (
 // mark is 800, and the limit 1000.
 func aMoment(change func(m *moment)) *moment {
 	m := &moment{
-		at: &state{version: 9}, rewritten: 5, edited: true, upper: 500,
+		at: &state{version: 9, knowledge: &knowledge{}}, rewritten: 5, edited: true, upper: 500,
 		marks:  marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50},
 		limits: Limits{High: 800, Low: 400, MinFree: 50},
 	}
-	m.scale.Prior.Ratio = 1
+	m.at.knowledge.prior.Ratio = 1
 	if change != nil {
 		change(m)
 	}

@@ -172,6 +172,7 @@ type projector struct {
 	at       int // index of the entry of the exchange being projected
 
 	next    message           // passed to the writer, and reused
+	keeping keeping           // of the message being read, and reused
 	defined writtenTools      // those of the snapshot written last
 	text    json.RawMessage   // the system text, if it is not among the messages
 	front   []json.RawMessage // the messages of the system text
@@ -537,11 +538,12 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 		return
 	}
 	t.parts = make([]convo.Part, 0, len(parts))
-	k := keeping{projector: p, message: t, parts: parts, seal: p.sealOf(t, parts)}
+	k := &p.keeping
+	*k = keeping{projector: p, message: t, parts: parts, seal: p.sealOf(t, parts)}
 	for i, part := range parts {
 		keep, lost := false, lostPart
 		if f := kindOfPart(part).keep; f != nil {
-			keep, lost = f(&k, i, part)
+			keep, lost = f(k, i, part)
 		}
 		if lost != "" {
 			p.lost.tell(t.placeOfAll(i), whole, lost, "")
