@@ -8,10 +8,10 @@ import (
 
 // A partKind says what the code that all formats share does with parts of one kind. The
 // files of a format say how the format writes them. A kind that no format writes needs
-// measure alone, or also shown and lost, to be sent as a text.
+// held and size alone, or also shown and lost, to be sent as a text.
 type partKind struct {
-	// measure returns how many bytes a part holds, and about how many it takes in JSON.
-	measure func(p convo.Part) (held, json int)
+	// held returns how many bytes a part holds, and size about how many it takes in JSON.
+	held, size func(p convo.Part) int
 
 	// keep reports whether a part of a message can be sent before the calls, and what is
 	// lost if not. keepInResult does so for a part of a result. If a function is nil, no
@@ -61,10 +61,8 @@ func kindOfPart(p convo.Part) *partKind {
 
 func init() {
 	kinds.text = partKind{
-		measure: func(p convo.Part) (held, json int) {
-			text := string(p.(convo.Text))
-			return len(text), quotedLen(text) + 32
-		},
+		held: func(p convo.Part) int { return len(p.(convo.Text)) },
+		size: func(p convo.Part) int { return quotedLen(string(p.(convo.Text))) + 32 },
 		keep: func(_ *keeping, _ int, p convo.Part) (bool, string) {
 			return !isBlankPart(p), ""
 		},
@@ -78,10 +76,8 @@ func init() {
 		likeText: 3,
 	}
 	kinds.media = partKind{
-		measure: func(p convo.Part) (held, json int) {
-			n := len(p.(convo.Media).Data)
-			return n, n + 96
-		},
+		held:         func(p convo.Part) int { return len(p.(convo.Media).Data) },
+		size:         func(p convo.Part) int { return len(p.(convo.Media).Data) + 96 },
 		keep:         func(*keeping, int, convo.Part) (bool, string) { return true, "" },
 		keepInResult: func(*profile, convo.Part) (bool, string) { return true, "" },
 		text:         func(p convo.Part) string { return mediaText(p.(convo.Media)) },
@@ -89,10 +85,13 @@ func init() {
 		likeText:     2,
 	}
 	kinds.reasoning = partKind{
-		measure: func(p convo.Part) (held, json int) {
+		held: func(p convo.Part) int {
 			r := p.(convo.Reasoning)
-			proof := len(r.Signature) + len(r.Encrypted)
-			return len(r.Text) + proof, quotedLen(r.Text) + proof + 96
+			return len(r.Text) + len(r.Signature) + len(r.Encrypted)
+		},
+		size: func(p convo.Part) int {
+			r := p.(convo.Reasoning)
+			return quotedLen(r.Text) + len(r.Signature) + len(r.Encrypted) + 96
 		},
 		keep: (*keeping).reasoning,
 		same: func(f *patchForm, a, b convo.Part) bool {
@@ -101,9 +100,10 @@ func init() {
 		},
 	}
 	kinds.call = partKind{
-		measure: func(p convo.Part) (held, json int) {
+		held: func(p convo.Part) int { return len(p.(convo.ToolCall).Arguments) },
+		size: func(p convo.Part) int {
 			c := p.(convo.ToolCall)
-			return len(c.Arguments), len(c.ID) + len(c.Name) + quotedLen(c.Arguments) + 96
+			return len(c.ID) + len(c.Name) + quotedLen(c.Arguments) + 96
 		},
 		keep: (*keeping).call,
 		id: func(p convo.Part) (id string, minted bool) {
@@ -116,21 +116,17 @@ func init() {
 		},
 	}
 	kinds.result = partKind{
-		measure: func(p convo.Part) (held, json int) {
-			held, json = measure(p.(convo.ToolResult).Parts)
-			return held, json + 96
-		},
-		id: func(p convo.Part) (id string, minted bool) { return p.(convo.ToolResult).CallID, false },
+		held: func(p convo.Part) int { return heldBy(p.(convo.ToolResult).Parts) },
+		size: func(p convo.Part) int { return sizeOf(p.(convo.ToolResult).Parts) + 96 },
+		id:   func(p convo.Part) (id string, minted bool) { return p.(convo.ToolResult).CallID, false },
 		same: func(f *patchForm, a, b convo.Part) bool {
 			x, y := a.(convo.ToolResult), b.(convo.ToolResult)
 			return sameID(a, b) && x.IsError == y.IsError && f.sameUnits(appendUnits(nil, "", x.Parts), appendUnits(nil, "", y.Parts))
 		},
 	}
 	kinds.opaque = partKind{
-		measure: func(p convo.Part) (held, json int) {
-			n := len(p.(convo.Opaque).JSON)
-			return n, n + 1
-		},
+		held:         func(p convo.Part) int { return len(p.(convo.Opaque).JSON) },
+		size:         func(p convo.Part) int { return len(p.(convo.Opaque).JSON) + 1 },
 		keep:         (*keeping).opaque,
 		keepInResult: (*profile).keepBlockInResult,
 		shown:        shownBlock,
@@ -144,21 +140,24 @@ func init() {
 	}
 }
 
-// measure returns how many bytes parts hold, and about how many they take in JSON.
-func measure(parts []convo.Part) (held, json int) {
+// heldBy returns how many bytes parts hold.
+func heldBy(parts []convo.Part) (n int) {
 	for _, p := range parts {
-		if f := kindOfPart(p).measure; f != nil {
-			h, j := f(p)
-			held, json = held+h, json+j
+		if held := kindOfPart(p).held; held != nil {
+			n += held(p)
 		}
 	}
-	return held, json
+	return n
 }
 
-// sizeOf estimates how many bytes the parts take in JSON.
-func sizeOf(parts []convo.Part) int {
-	_, json := measure(parts)
-	return json
+// sizeOf estimates how many bytes parts take in JSON.
+func sizeOf(parts []convo.Part) (n int) {
+	for _, p := range parts {
+		if size := kindOfPart(p).size; size != nil {
+			n += size(p)
+		}
+	}
+	return n
 }
 
 // textOf returns the text of a part, or the one that stands for it, or "".
@@ -198,7 +197,7 @@ func (l *losses) unjoined(parts []convo.Part, places []place) {
 // A keeping decides which parts of a message can be sent.
 type keeping struct {
 	*projector
-	message *message
+	message message // with the parts so far
 	parts   []convo.Part
 	seal    messageSeal
 	calls   bool // there was a call

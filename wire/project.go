@@ -293,8 +293,7 @@ func (p *projector) read(s *convo.Snapshot, from int, point func(at int)) {
 	var results []convo.Message
 	open, last, before, size := false, from, -1, 0
 	for i, m := range s.MessagesFrom(from, p.named) {
-		held, _ := measure(m.Parts)
-		size += held
+		size += heldBy(m.Parts)
 		isNote := m.Role == convo.RoleSystem && (p.begun || !isSystemAt(s, i))
 		if i == before {
 			p.lost.extra = append(p.lost.extra, p.number-1)
@@ -539,7 +538,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 	}
 	t.parts = make([]convo.Part, 0, len(parts))
 	k := &p.keeping
-	*k = keeping{projector: p, message: t, parts: parts, seal: p.sealOf(t, parts)}
+	*k = keeping{projector: p, message: *t, parts: parts, seal: p.sealOf(t, parts)}
 	for i, part := range parts {
 		keep, lost := false, lostPart
 		if f := kindOfPart(part).keep; f != nil {
@@ -553,6 +552,7 @@ func (p *projector) keep(t *message, parts []convo.Part) {
 		k.seal.read(part, keep)
 		if keep {
 			t.move(i, part)
+			k.message.parts = t.parts
 		}
 	}
 	if !k.calls {
