@@ -43,8 +43,8 @@ func (b *breaker) isOpen(now *moment) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(int64(now.limits.MinFree)/2, 1)
-	most := max(int64(now.limits.High-now.limits.Low), wait)
+	wait := max(now.step/2, 1)
+	most := max(now.span, wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}

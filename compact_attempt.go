@@ -75,7 +75,7 @@ func (h *History) begin(r *Report) (b beginning, err error) {
 	}
 	h.measureBeforeLocked(r)
 	now := h.momentLocked()
-	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: now.marks, window: now.limits.Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
+	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: now.marks, window: h.meter.limits().Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
 	b.sent, b.sentTokens = h.lastSent()
 	b.undone, b.noModel = h.compactor.restraints(&now)
 	return b, nil

@@ -36,7 +36,8 @@ type moment struct {
 	undoneAt  int64  // ever at that time
 	upper     int64  // upper bound of the next request
 	marks     marks
-	limits    Limits
+	step      int64 // Limits.MinFree
+	span      int64 // Limits.High less Limits.Low
 }
 
 // fits reports whether the next request is within the limit.
@@ -55,8 +56,8 @@ func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
 
 // momentLocked returns what the compactor and the spills are told about h.
 func (h *History) momentLocked() moment {
-	m := h.view.moment()
-	m.upper, m.marks, m.limits = h.upper(), h.meter.marks(), h.meter.limits()
+	m, l := h.view.moment(), h.meter.limits()
+	m.upper, m.marks, m.step, m.span = h.upper(), h.meter.marks(), int64(l.MinFree), int64(l.High-l.Low)
 	return m
 }
 

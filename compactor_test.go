@@ -14,8 +14,8 @@ import (
 func aMoment(change func(m *moment)) *moment {
 	m := &moment{
 		at: &state{version: 9, knowledge: &knowledge{}}, rewritten: 5, edited: true, upper: 500,
-		marks:  marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50},
-		limits: Limits{High: 800, Low: 400, MinFree: 50},
+		marks: marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50},
+		step:  50, span: 400,
 	}
 	m.at.knowledge.prior.Ratio = 1
 	if change != nil {
