@@ -12,16 +12,15 @@ import (
 // last saved or opened. If there are none, nothing changes.
 //
 // Otherwise the view, the summary, the pins and the queue are replaced by the stored
-// ones. Messages of h that are in no record are appended again after the stored entries,
-// in order and with their pins, one exchange at a time. These include messages that an
-// unsaved edit removed from the view. moved maps their old IDs to the new ones, where they
-// differ. No [RolePolicy] refuses them, so two user messages or two answers may be
-// adjacent, as after a compaction.
+// ones. Messages of h that are in no record, also those that an unsaved edit removed, are
+// appended again after the stored entries, in order, with their pins, one exchange at a
+// time. moved maps their old IDs to the new ones, where they differ. No [RolePolicy]
+// refuses them, so two user messages or two answers may be adjacent.
 //
-// Messages that cannot be appended are returned as refused and removed from h. These are
-// results whose call is not open in the stored view, and system messages that are not
-// stored. While a stored call is open, they are all messages but its results, unless the
-// policy lets a user message interrupt it. A warning logs their number.
+// Messages that cannot be appended are returned as refused and removed from h: results
+// whose call is not open in the stored view, and system messages that are not stored.
+// While a stored call is open, all but its results are refused, unless the policy lets a
+// user message interrupt it. A warning logs their number.
 //
 // Messages that h has delivered or Unqueue has removed are removed from the stored queue.
 // Delivered messages are appended again, with what follows them. If another writer has

@@ -107,10 +107,9 @@ func (r *Reply) print(ids bool) string {
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs. These are the errors of Append, also for a user or system
-// message in an answer. There is a [*StaleError] if at is nil, not from this History or older
-// than a Reload, or if a rollback has taken back what it shows. A usage that RecordUsage would
-// refuse is logged, and otherwise ignored.
+// r is returned without IDs: the errors of Append, also for a user or system message in an
+// answer, and a [*StaleError] if at is nil, not from this History or older than a Reload, or
+// if a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed

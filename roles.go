@@ -8,18 +8,15 @@ import "slices"
 // It applies to messages that are appended, and to lists that Restore imports. What a
 // History has accepted stays accepted, wherever it is loaded.
 //
-// These rules hold under every policy:
-//   - System messages that come before all others are system entries. Later ones are notes,
-//     which may follow any message.
-//   - A tool message answers open calls of the newest exchange, and no call twice. While a
-//     call is open, only tool messages may follow.
-//   - A user message may follow a user message, or a result, whose request has failed.
-//
-// A request has failed if Do, Run, Steps, Prepare, Recover or AppendReply has returned an
-// error since, or Do an empty answer, and no Do waits for another. It has also failed after
-// Open, Resume and Restore. A [*FloorError] or [*LimitError] is no such
-// error: Rewind(1) takes back what is too long. The summary, ephemeral messages and notes
-// do not count here: the message before them decides what may follow.
+// These rules hold under every policy. System messages that come before all others are
+// system entries; later ones are notes, which may follow any message. A tool message
+// answers open calls of the newest exchange, and no call twice. While a call is open, only
+// tool messages may follow. A user message may follow a user message, or a result, whose
+// request has failed. It has if Do, Run, Steps, Prepare, Recover or AppendReply returned an
+// error since, or Do an empty answer, and no Do waits for another; and after Open, Resume
+// and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1) takes back what
+// is too long. The summary, ephemeral messages and notes do not count here: the message
+// before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
 // compacted no earlier than a user message. It gives the model a changed rule, a new date

@@ -89,8 +89,8 @@ func (s *state) tookBack(last ID) {
 // is refused if the two can be distinguished.
 //
 // Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
-// History. It does the same if the snapshot shows an entry that another rollback has taken
-// back, or an edit that a rollback or Undo has undone.
+// History, or if it shows an entry that another rollback has taken back, or an edit that
+// was undone.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)

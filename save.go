@@ -20,9 +20,9 @@ import (
 // stay in the log, where summarizers find them. Options.OnLoad and Options.Repair work as
 // in [Restore], and the next Save saves their changes.
 //
-// It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, and a
-// [*DamageError] if the log is damaged. If a later version of this package wrote the log,
-// the error matches [ErrVersion]. Other errors are those of Restore and of s.
+// It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, a
+// [*DamageError] for a damaged log, and the errors of Restore and of s. They match
+// [ErrVersion] if a later version wrote the log.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
 	if err := checkStore(s, key, opts != nil && opts.NoArchive); err != nil {
 		return nil, err
