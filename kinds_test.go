@@ -117,8 +117,8 @@ func TestKinds_Fingerprints(t *testing.T) {
 		names := []string{"string"}
 		if typ := reflect.TypeOf(p); typ.Kind() == reflect.Struct {
 			names = nil
-			for i := range typ.NumField() {
-				names = append(names, typ.Field(i).Name)
+			for field := range typ.Fields() {
+				names = append(names, field.Name)
 			}
 		}
 		was := &Message{Role: k.roles[0], Parts: []Part{p}}

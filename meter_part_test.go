@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -191,11 +192,11 @@ func TestMeter_Marks(t *testing.T) {
 func TestMeter_ReserveMuch(t *testing.T) {
 	m := meterOf(t, Limits{Window: 1000, Reserve: -1})
 	for range 3 {
-		m.reserve(maxTotal)
+		m.reserve(math.MaxInt)
 	}
 	assert.Zero(t, m.marks().limit)
 	for range 3 {
-		m.release(maxTotal)
+		m.release(math.MaxInt)
 	}
 	assert.EqualValues(t, 1000, m.marks().limit)
 }

@@ -145,14 +145,6 @@ func (v *view) keptPrefix() (kept float64, end string, again int64) {
 // openCount returns how many calls have no result.
 func (v *view) openCount() int { return v.calls.openCalls() }
 
-// openCalls returns the calls that have no result, and the entry that holds them.
-func (v *view) openCalls() (head ID, open []ToolCall) {
-	if v.openCount() == 0 {
-		return 0, nil
-	}
-	return v.calls.head, v.state.openCalls(v.calls)
-}
-
 // openFault returns the error of a message other than a result, or nil if no call is open.
 func (v *view) openFault() error {
 	if v.openCount() == 0 {
