@@ -63,7 +63,7 @@ type beginning struct {
 	sentTokens int
 
 	undone           uint64 // version of the Undo that holds compactions up; 0: none does
-	noModel, noClear error  // see Goal, for a compaction that nobody asked for
+	noModel, noClear error  // see Goal, for a compaction that was not asked for
 }
 
 // begin measures h, and returns what an attempt has to know.

@@ -286,7 +286,7 @@ func TestBackground_NamesNothingPinned(t *testing.T) {
 	}
 }
 
-// Below Limits.High, no compaction that nobody asked for takes place in a round of tool
+// Below Limits.High, no compaction that was not asked for takes place in a round of tool
 // calls with signed reasoning.
 func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 	c := callOf("c")

@@ -51,7 +51,7 @@ func (m *moment) since(ever int64) int64 { return m.at.scale().Part(m.ever - eve
 // request fits.
 func (m *moment) isHeld() bool { return m.undone != 0 && m.since(m.undoneAt) < m.minFree() }
 
-// minFree returns the least that a compaction should free if nobody asked for it.
+// minFree returns the least that a compaction should free if it was not asked for.
 func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
 
 // momentLocked returns what the compactor and the spills are told about h.
@@ -67,7 +67,7 @@ type verdict struct {
 	reason   Reason
 	target   int64   // upper bound of the request, in tokens; 0: the strategy decides
 	ask      Trigger // due if this is, to be asked without the lock; nil: none
-	alone    bool    // nobody has asked for one
+	alone    bool    // none was asked for
 	noWindow bool    // it has to be reported that none will ever be due
 }
 
@@ -94,8 +94,8 @@ func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
 	return v
 }
 
-// dueAlone reports whether a compaction is due that nobody has asked for. With soft, the
-// soft mark alone makes one due.
+// dueAlone reports whether a compaction is due that was not asked for. With soft, the soft
+// mark alone makes one due.
 func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
 	m, s := &now.marks, now.at
 	v.target = m.low
@@ -116,7 +116,7 @@ func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
 	return v
 }
 
-// restraints returns what keeps a compaction back that nobody asked for: the version of
+// restraints returns what keeps back a compaction that was not asked for: the version of
 // the Undo that holds it up, or 0, and why no model may be called, or nil.
 func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
 	if now.fits() && now.isHeld() {
@@ -148,7 +148,7 @@ func (c *compactor) isReady(now *moment) bool {
 	return n == 0 || now.at.find(c.ready.edit.Drop[n-1]) != nil
 }
 
-// swapReady lets an edit wait, or none if it is nil, and returns the one that has waited.
+// swapReady lets an edit wait, or none if it is nil, and returns the edit that has waited.
 func (c *compactor) swapReady(next *readyEdit) (waited *readyEdit) {
 	waited, c.ready = c.ready, next
 	return waited

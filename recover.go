@@ -123,7 +123,7 @@ func (r *recovery) outcome(report Report, err error) error {
 	case isSmaller:
 		return nil
 	case err != nil:
-	case report.Outcome == OutcomeApplied: // more was appended meanwhile than was removed
+	case report.Outcome == OutcomeApplied: // more was appended in the meantime than was removed
 		err = &LimitError{Need: clampInt(weight), Limit: clampInt(refused - 1), Compacted: true}
 	default: // the conversation is empty
 		err = ErrNoGain

@@ -191,7 +191,7 @@ func (l *loader) isUnfinished() bool {
 // since h is not shared yet.
 func (h *History) settleLoad(l *loader) (err error) {
 	defer catch(&err, "Options.Tokenizer")
-	h.talk.note(h.newestMessage(), true) // whoever made the request is gone
+	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
 	switch turn := newestTurn(h.list); {
 	case !l.isUnfinished():
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn

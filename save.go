@@ -61,7 +61,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 
 // finishLoad does what is left to do for a History that was loaded.
 func (h *History) finishLoad(l *loader) error {
-	h.talk.note(h.newestMessage(), true) // whoever made the request is gone
+	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
 	if l.isUnfinished() {
 		if err := h.settleLoad(l); err != nil {
 			return err

@@ -29,7 +29,7 @@ type spiller struct {
 	ctx               context.Context // for Options.Spill
 	disabled          bool            // Options.Spill must not be called
 	applied           bool            // the edit was applied
-	down              error           // why no result should be cleared for a compaction that nobody asked for; nil: it may be
+	down              error           // why no result should be cleared for a compaction that was not asked for; nil: it may be
 	succeeded, failed int             // calls
 	cause             error           // of the last call that failed
 
@@ -48,7 +48,7 @@ func (s *spills) start(now *moment) *spiller {
 
 // end stores the references of p, so that Options.Spill is not called again if the edit
 // was refused and the next one clears the same results. If all calls of Spill have failed,
-// the breaker keeps compactions that nobody asked for from calling it for a while.
+// the breaker keeps compactions that was not asked for from calling it for a while.
 func (s *spills) end(now *moment, p *spiller) {
 	switch {
 	case p.succeeded > 0:

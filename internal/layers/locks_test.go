@@ -17,12 +17,12 @@ import (
 // lockExceptions are the functions that call a method whose name ends in Locked
 // without the lock, each with its reason.
 var lockExceptions = map[string]string{
-	"New":                "nobody else has the History yet",
-	"newHistory":         "nobody else has the History yet",
-	"Restore":            "nobody else has the History yet",
-	"History.settleLoad": "nobody else has the History yet",
-	"History.finishLoad": "nobody else has the History yet",
-	"History.takeOver":   "nobody else has the History yet",
+	"New":                "no other goroutine has the History yet",
+	"newHistory":         "no other goroutine has the History yet",
+	"Restore":            "no other goroutine has the History yet",
+	"History.settleLoad": "no other goroutine has the History yet",
+	"History.finishLoad": "no other goroutine has the History yet",
+	"History.takeOver":   "no other goroutine has the History yet",
 	"History.needFor":    "acceptLocked calls its literals with the lock held",
 	"attempt.apply":      "commitEdit calls acceptLocked with the lock held",
 }
