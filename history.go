@@ -130,7 +130,7 @@ func (h *History) keepOriginalsLocked() {
 		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window))
+	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window, readsUnread(h.opts.Strategy)))
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

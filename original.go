@@ -48,27 +48,40 @@ func (e *entry) setMissing(o *original) {
 	e.setOwn(r)
 }
 
-// withOriginals returns the originals in ascending order and their raw tokens. If they
-// exceed keep, it drops the oldest until an eighth of keep is free, so that the rest
-// need not be copied each time.
-func withOriginals(all []*original, keep int64) ([]*original, int64) {
+// A keeping says how many raw tokens of originals a state keeps.
+type keeping struct {
+	most   int64
+	unread int64 // also that many of originals which the summary has not read; 0: these are as others
+}
+
+// withOriginals sets the originals, which are in ascending order.
+func (s *state) withOriginals(all []*original) {
 	raw := int64(0)
 	for _, o := range all {
 		raw += o.tokens
 	}
-	return trimOriginals(all, raw, keep)
+	s.trimOriginals(all, raw)
 }
 
-// trimOriginals is like withOriginals, given the raw tokens of all.
-func trimOriginals(all []*original, raw, keep int64) ([]*original, int64) {
-	if raw <= keep {
-		return all, raw
+// trimOriginals is like withOriginals, given the raw tokens of all. If they are too many, it
+// drops the oldest until an eighth of the room is free, so that the rest need not be copied each
+// time.
+func (s *state) trimOriginals(all []*original, raw int64) {
+	trim := func(most int64, may func(o *original) bool) {
+		if raw <= most {
+			return
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(o *original) bool {
+			if raw <= most-most/8 || !may(o) {
+				return false
+			}
+			raw -= o.tokens
+			return true
+		})
 	}
-	n := 0
-	for ; raw > keep-keep/8 && n < len(all); n++ {
-		raw -= all[n].tokens
-	}
-	return slices.Clone(all[n:]), raw
+	trim(s.keep.most, func(o *original) bool { return s.keep.unread == 0 || s.summary.hasRead(o.id) })
+	trim(max(s.keep.most, s.keep.unread), func(*original) bool { return true })
+	s.originals, s.originalRaw = all, raw
 }
 
 // original returns the original of the entry with the ID, or nil if none is kept.
@@ -88,15 +101,21 @@ func (s *state) originalAt(id ID) (int, bool) {
 // defaultOriginals is the default of Options.KeepOriginals without a window.
 const defaultOriginals = 1_000_000
 
-// keepOriginals returns how many raw tokens of originals a state keeps.
-func keepOriginals(option, window int) int64 {
+// keepOriginals returns how many raw tokens of originals a state keeps. reads says that a
+// summarizer reads results that were cleared.
+func keepOriginals(option, window int, reads bool) (k keeping) {
 	switch {
 	case option != 0:
-		return min(max(int64(option), 0), maxTotal)
+		k.most = min(max(int64(option), 0), maxTotal)
 	case window > 0:
-		return min(int64(window), maxTotal/8) * 8
+		k.most = min(int64(window), maxTotal/8) * 8
+	default:
+		k.most = defaultOriginals
 	}
-	return defaultOriginals
+	if reads {
+		k.unread = cmp.Or(min(max(int64(window), 0), maxTotal), defaultOriginals/8)
+	}
+	return k
 }
 
 // toRead returns an entry of the view as a summarizer should read it, with the

@@ -226,7 +226,7 @@ func (h *History) mayRewindLocked(id, last ID) error {
 	case h.isTakenBack(id):
 		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
-	if newest := h.summary.newestCovered(); newest > last {
+	if newest := h.summary.newestKept(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
 			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.wayBack(id, last, h.opts.NoArchive))}
 	}
@@ -365,14 +365,31 @@ func (s *state) hasDropped(last ID) bool {
 	return false
 }
 
-// newestCovered returns the newest entry that s stands for, or 0 if there is none.
-func (s *placedSummary) newestCovered() ID {
+// newestKept returns the newest entry that s stands for whatever is taken back: one that it
+// covers, or has read if it is not known what it was before.
+func (s *Summary) newestKept() ID {
+	if s == nil || s.before != nil {
+		return s.newestCovered()
+	}
+	return max(s.newestCovered(), s.newestRead())
+}
+
+func (s *placedSummary) newestKept() ID {
 	if s == nil {
 		return 0
 	}
-	return s.sum.newestCovered()
+	return s.sum.newestKept()
 }
 
+// upTo returns s, or if s has read an entry newer than last, what it was before. s may be nil.
+func (s *placedSummary) upTo(last ID) *placedSummary {
+	if s == nil || s.sum.newestRead() <= last {
+		return s
+	}
+	return s.unread()
+}
+
+// newestCovered returns the newest entry that s stands for, or 0 if there is none.
 func (s *Summary) newestCovered() ID {
 	if s == nil || len(s.Covers) == 0 {
 		return 0
@@ -396,8 +413,9 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 // takeBackLocked takes back list[n:], which are the entries newer than last, and puts again
 // at the front of the queue.
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
+	was := h.summary
 	h.rewind(n, last, again)
-	h.wentBackLocked(h.summary, last)
+	h.wentBackLocked(was, last)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
@@ -565,6 +583,7 @@ func (v *view) rewind(n int, last ID, again []*queued) {
 	v.queue = append(again, v.queue...)
 	v.newVersion()
 	v.pins = slices.Clip(v.pins[:sort.Search(len(v.pins), func(i int) bool { return v.pins[i] > last })])
+	v.summary = v.summary.upTo(last)
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
@@ -658,5 +677,5 @@ func (e *entry) sameAs(f *entry) bool {
 
 // sameAs reports whether two summaries are equal, apart from their tokens.
 func (s *Summary) sameAs(t *Summary) bool {
-	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && s.Native.sameAs(&t.Native)
+	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && slices.Equal(s.Read, t.Read) && s.Native.sameAs(&t.Native)
 }

@@ -394,6 +394,10 @@ func appendSummary(dst []byte, s *Summary) []byte {
 	dst = strictjson.AppendString(append(dst, `{"text":`...), s.Text)
 	dst = strictjson.Text(dst, "names", s.Names)
 	dst = appendRanges(dst, "covers", s.Covers)
+	dst = appendRanges(dst, "read", s.Read)
+	if s.before != nil {
+		dst = appendSummary(strictjson.Key(dst, "before"), s.before)
+	}
 	dst = strictjson.Int(dst, "updates", s.Updates)
 	dst = strictjson.Time(dst, "time", s.Time)
 	dst = strictjson.AppendFields(dst, []strictjson.Field{{Key: "usage", Value: s.Usage.fields()}})
@@ -772,6 +776,10 @@ func readSummary(r *strictjson.Reader) (s Summary) {
 			s.Names = r.Text()
 		case "covers":
 			s.Covers = readRanges(r)
+		case "read":
+			s.Read = readRanges(r)
+		case "before":
+			s.before = new(readSummary(r))
 		case "updates":
 			s.Updates = r.Int()
 		case "time":
@@ -851,16 +859,29 @@ func (in *stateJSON) check() error {
 	case in.summary.Text == "" && in.version > 0:
 		return errors.New("the summary has no text")
 	}
-	if n := in.summary.Updates; n < 0 || n > maxUpdates {
+	return in.summary.faultIn(in.last)
+}
+
+// faultIn returns an error for a figure of a summary that was read, of a view whose last ID is
+// last.
+func (s *Summary) faultIn(last ID) error {
+	if n := s.Updates; n < 0 || n > maxUpdates {
 		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
 	}
-	if err := in.summary.Usage.fault(); err != nil {
+	if err := s.Usage.fault(); err != nil {
 		return err
 	}
-	if !ascend(in.summary.Covers, in.last) {
-		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", in.summary.Covers, in.last)
+	switch {
+	case !ascend(s.Covers, last):
+		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
+	case !ascend(s.Read, last):
+		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s.before == nil:
+		return nil
+	case s.before.before != nil || len(s.before.Read) > 0:
+		return errors.New("the summary from before the reading has read something itself")
 	}
-	return nil
+	return s.before.faultIn(last)
 }
 
 // fields returns the members of the JSON.

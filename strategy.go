@@ -95,6 +95,14 @@ type Goal struct {
 	// neither. Text that an edit put in place of a result is kept, as is what an edit or an
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
+
+	reading *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
+}
+
+// A readingGoal says what a summary of results that were cleared in the same edit has to leave.
+type readingGoal struct {
+	from    int64 // raw tokens of the view before the edit
+	minFree int64 // the least that the edit must free
 }
 
 // Format prints the goal in a line; %+v adds the results that must stay whole.
@@ -153,6 +161,23 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 	}
 	e, _ := s.toRead(ctx, id)
 	return e
+}
+
+// unread returns the entries with results that were cleared before a summarizer has read them,
+// as they were, if g has a reading. Those of which nothing more can be read are not among them.
+func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
+	if g.reading == nil {
+		return nil
+	}
+	for _, e := range s.list {
+		if e.missing() == 0 || e.final || !hasCleared(&e.msg) || s.summary.hasRead(e.id) {
+			continue
+		}
+		if read := g.original(ctx, s, e.id); int64(read.Tokens) > e.tokens {
+			list = append(list, source{e.id, &read.Message, int64(read.Tokens)})
+		}
+	}
+	return list
 }
 
 // plan calls strategy c for an edit, unless ctx has ended already. It returns when ctx
