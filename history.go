@@ -186,7 +186,7 @@ func (h *History) ownsLocked(at *Snapshot) error {
 		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
 	case at.owner != h:
 		return &StaleError{Reason: "another History made it; take one of this History"}
-	case h.isBeforeReload(at):
+	case h.isBeforeReload(&at.state):
 		return errReloaded
 	}
 	return nil

@@ -62,8 +62,8 @@ func (v *view) snapshot() (s *Snapshot, isNew bool) {
 	return v.snap, isNew
 }
 
-// isBeforeReload reports whether a snapshot is from before the last Reload with a change.
-func (v *view) isBeforeReload(at *Snapshot) bool { return at.version < v.reloaded }
+// isBeforeReload reports whether a state is from before the last Reload with a change.
+func (v *view) isBeforeReload(at *state) bool { return at.version < v.reloaded }
 
 // A sentView is the view that the next answer is for.
 type sentView struct {
