@@ -479,13 +479,5 @@ func (f foreign) check(bool) (_ Part, reason string) {
 	return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", f.is)
 }
 
-func (f foreign) tokens(*counter) int64                    { return 0 }
-func (f foreign) sum(s fingerprint.Sum) fingerprint.Sum    { return s }
-func (f foreign) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
-func (f foreign) jsonSize() int                            { return 0 }
-func (f foreign) appendJSON(dst []byte) ([]byte, error)    { return dst, nil } // appendParts refuses it
-func (f foreign) print(bool) string                        { return fmt.Sprintf("%T", f.is) }
-func (f foreign) printSize() string                        { return f.print(false) }
-func (f foreign) mask(string) Part                         { return nil }
-func (f foreign) render(*strings.Builder)                  {}
-func (f foreign) body() string                             { return "" }
+func (f foreign) print(bool) string { return fmt.Sprintf("%T", f.is) }
+func (f foreign) printSize() string { return f.print(false) }

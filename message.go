@@ -95,11 +95,15 @@ func known(p Part) Part {
 	case Text, Reasoning, ToolCall, ToolResult, Media, Opaque:
 		return p
 	}
-	return foreign{p}
+	return foreign{is: p}
 }
 
-// A foreign part stands for one that no History accepts. It has no kind.
-type foreign struct{ is Part }
+// A foreign part stands for one that no History accepts. It has no kind, and otherwise is like
+// empty reasoning, which is nothing to a model.
+type foreign struct {
+	Reasoning
+	is Part
+}
 
 // Text is plain text.
 type Text string

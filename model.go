@@ -54,14 +54,11 @@ func (h *History) SetLimits(l Limits) error {
 		return errors.Join(faults...)
 	}
 	defer h.warnAssumed()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	h.setLimitsLocked(limits, true)
-	h.updateChargeLocked()
-	return nil
+	return h.ifOpen(func() error {
+		h.setLimitsLocked(limits, true)
+		h.updateChargeLocked()
+		return nil
+	})
 }
 
 // setLimitsLocked replaces the limits. The new ones have their defaults. If tools is true,

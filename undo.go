@@ -31,7 +31,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.wentBackLocked(was, h.last)
+	h.recorder.wentBack(h.last, was, h.summary)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
