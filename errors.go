@@ -685,7 +685,8 @@ func reworded(s string, err error, other func(error) string) string {
 // eachError calls f with an error and those that it wraps, at most left in all.
 func eachError(err error, left *int, f func(error)) {
 	defer func() { _ = recover() }() // of a caller-supplied Unwrap
-	if *left--; *left < 0 || err == nil {
+	*left--
+	if *left < 0 || err == nil {
 		return
 	}
 	f(err)
