@@ -16,9 +16,9 @@ import (
 // have shown. [Resume] makes the History again from them and from the messages.
 //
 // They take eleven bytes for each row in view and about 2 kB besides, with the text of the
-// summary. Messages of which the application has no row as they are take their own size: those
-// that were rewritten, that have no key, or that the History has made, such as the results of
-// calls that were interrupted.
+// summary. Messages of which the application has no row are held whole. Those were
+// rewritten, have no key, or were made by the History, such as the results of calls that were
+// interrupted.
 //
 // A Decisions may be used by one goroutine at a time.
 type Decisions struct {
