@@ -772,7 +772,7 @@ const (
 type RowError struct {
 	// Key is the key of the row. Among rows that Needs does not name one by one, it may be
 	// that of a row nearby: of the row found in place of a missing one. A row with RowChanged
-	// has changed. Key is empty if the row has none, and rarely if several have changed.
+	// has changed. Key is empty if the row has none.
 	Key string
 
 	Fault RowFault
@@ -787,9 +787,6 @@ var rowAdvice = map[RowFault]string{
 }
 
 func (e *RowError) Error() string {
-	if e.Key == "" && e.Fault == RowChanged {
-		return "convo: several rows are not what they were when the view was made; make a History of the rows with Restore"
-	}
 	s := fmt.Sprintf("convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
 	if e.Err != nil {
 		s += ": " + withoutPrefix(e.Err)
