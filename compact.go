@@ -136,7 +136,8 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 	h.locked(func() {
 		now := h.moment(h.meter.marks())
 		again = h.measureBeforeLocked(r)
-		if v.closed = h.endedLocked(); v.closed {
+		v.closed = h.endedLocked()
+		if v.closed {
 			return
 		}
 		h.compactor.due(&now, asked, focus, &v)
