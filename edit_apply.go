@@ -735,6 +735,6 @@ func (v *view) commit(done *editEffect, focus string) {
 	v.state, v.snap = done.state, nil
 	v.recordEdit(done.newest)
 	v.rewritten, v.heldSince = v.version, 0
-	v.appended, v.lastEdit, v.lastFocus = 0, time.Now().UnixNano(), focus
+	v.appended, v.editedAt, v.lastFocus = 0, time.Now().UnixNano(), focus
 	v.releaseViews(0)
 }

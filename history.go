@@ -126,11 +126,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.meter.limits().Window > 0 {
-		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
+	if bound == 0 && h.meter.marks().set.Window > 0 {
+		bound = max(int64(h.meter.marks().set.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window))
+	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window))
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
@@ -206,7 +206,7 @@ func (h *History) Snapshot() *Snapshot {
 func (h *History) snapshotLocked() *Snapshot {
 	s, isNew := h.view.snapshot()
 	if isNew {
-		s.owner, s.setting = h, h.meter.limits().setting()
+		s.owner, s.setting = h, h.meter.marks().set.setting()
 	}
 	return s
 }
