@@ -643,27 +643,32 @@ func TestChain_ReadsWhatIsCleared(t *testing.T) {
 }
 
 func TestChain_DoesNotRead(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		strategy func(k *factKeeper) convo.CompactionStrategy
-	}{
-		{"Unread", func(k *factKeeper) convo.CompactionStrategy {
-			return convo.Chain(convo.ClearToolResults{Unread: true}, convo.Summarize{With: k})
-		}},
-		{"trigger", func(k *factKeeper) convo.CompactionStrategy {
-			return convo.Chain(convo.When(dueAlways, convo.ClearToolResults{}), convo.Summarize{With: k, Window: -1})
-		}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			k := new(factKeeper)
-			h := readingHistory(t, k, func(o *convo.Options) { o.Strategy = test.strategy(k) })
-			research(t, h, 0, 8)
-			_, r, err := h.Prepare(t.Context())
-			require.NoError(t, err)
-			assert.NotEmpty(t, r.Cleared, r)
-			assert.Empty(t, k.seen)
-		})
-	}
+	k := new(factKeeper)
+	h := readingHistory(t, k, func(o *convo.Options) {
+		o.Strategy = convo.Chain(convo.ClearToolResults{Unread: true}, convo.Summarize{With: k, Window: -1})
+	})
+	research(t, h, 0, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "Unread is set")
+
+	h = readingHistory(t, k, func(o *convo.Options) {
+		o.Strategy = convo.Chain(convo.When(dueAlways, convo.ClearToolResults{}), convo.Summarize{With: k, Window: -1})
+	})
+	research(t, h, 0, 8)
+	_, r, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "a trigger clears")
+
+	h = readingHistory(t, k, nil)
+	research(t, h, 0, 10)
+	_, r, err = h.Recover(t.Context(), h.Snapshot(), errors.New("prompt is too long: 3200 tokens > 3000 maximum"))
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "the request was refused")
 }
 
 // What a summarizer that failed has not read is cleared all the same, and read from the

@@ -54,20 +54,19 @@ type keeping struct {
 	unread int64 // also that many of originals which the summary has not read; 0: these are as others
 }
 
-// withOriginals sets the originals, which are in ascending order.
-func (s *state) withOriginals(all []*original) {
-	raw := int64(0)
+// rawOriginals returns the raw tokens of originals.
+func rawOriginals(all []*original) (raw int64) {
 	for _, o := range all {
 		raw += o.tokens
 	}
-	s.trimOriginals(all, raw)
+	return raw
 }
 
-// trimOriginals is like withOriginals, given the raw tokens of all. If they are too many, it
-// drops the oldest until an eighth of the room is free, so that the rest need not be copied each
-// time.
-func (s *state) trimOriginals(all []*original, raw int64) {
-	trim := func(most int64, may func(o *original) bool) {
+// trim returns the originals to keep of all, which are in ascending order and have so many raw
+// tokens, and the raw tokens of these. If there are too many, it drops the oldest until an
+// eighth of the room is free, so that the rest need not be copied each time.
+func (k keeping) trim(all []*original, raw int64, summary *placedSummary) ([]*original, int64) {
+	drop := func(most int64, may func(o *original) bool) {
 		if raw <= most {
 			return
 		}
@@ -79,9 +78,9 @@ func (s *state) trimOriginals(all []*original, raw int64) {
 			return true
 		})
 	}
-	trim(s.keep.most, func(o *original) bool { return s.keep.unread == 0 || s.summary.hasRead(o.id) })
-	trim(max(s.keep.most, s.keep.unread), func(*original) bool { return true })
-	s.originals, s.originalRaw = all, raw
+	drop(k.most, func(o *original) bool { return k.unread == 0 || summary.hasRead(o.id) })
+	drop(max(k.most, k.unread), func(*original) bool { return true })
+	return all, raw
 }
 
 // original returns the original of the entry with the ID, or nil if none is kept.

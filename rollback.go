@@ -131,23 +131,20 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	saved, err := h.recorder.savedBeside(at)
-	switch {
-	case err != nil:
-		return err
-	case !h.sharesEntries(&t.state):
-		return errOtherCopy
-	}
-	defer h.guard(len(h.list))()
-	h.revertLocked(t.state.keeping(&h.state, saved))
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return nil
+	return h.ifOpen(func() error {
+		saved, err := h.recorder.savedBeside(at)
+		switch {
+		case err != nil:
+			return err
+		case !h.sharesEntries(&t.state):
+			return errOtherCopy
+		}
+		defer h.guard(len(h.list))()
+		h.revertLocked(t.state.keeping(&h.state, saved))
+		h.updateChargeLocked()
+		h.deliverLocked()
+		return nil
+	})
 }
 
 // errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
@@ -342,11 +339,7 @@ func (h *History) withoutLocked(id ID) (*view, error) {
 	if h.talk.waits() != nil {
 		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
-	n := 0
-	if id > 0 {
-		n = firstAfter(h.list, id-1)
-	}
-	return h.without(n), nil
+	return h.without(firstAfter(h.list, id-1)), nil
 }
 
 // hasDropped reports whether an entry newer than last has left the view and was not taken back.
@@ -363,38 +356,6 @@ func (s *state) hasDropped(last ID) bool {
 		id = to
 	}
 	return false
-}
-
-// newestKept returns the newest entry that s stands for whatever is taken back: one that it
-// covers, or has read if it is not known what it was before.
-func (s *Summary) newestKept() ID {
-	if s == nil || s.before != nil {
-		return s.newestCovered()
-	}
-	return max(s.newestCovered(), s.newestRead())
-}
-
-func (s *placedSummary) newestKept() ID {
-	if s == nil {
-		return 0
-	}
-	return s.sum.newestKept()
-}
-
-// upTo returns s, or if s has read an entry newer than last, what it was before. s may be nil.
-func (s *placedSummary) upTo(last ID) *placedSummary {
-	if s == nil || s.sum.newestRead() <= last {
-		return s
-	}
-	return s.unread()
-}
-
-// newestCovered returns the newest entry that s stands for, or 0 if there is none.
-func (s *Summary) newestCovered() ID {
-	if s == nil || len(s.Covers) == 0 {
-		return 0
-	}
-	return s.Covers[len(s.Covers)-1].Last
 }
 
 // rewindLocked takes back list[n:], which are the entries newer than last. They end with the
@@ -415,20 +376,14 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
 	was := h.summary
 	h.rewind(n, last, again)
-	h.wentBackLocked(was, last)
+	h.recorder.wentBack(last, was, h.summary)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
 func (h *History) revertLocked(to *state) {
 	was := h.summary
 	h.revert(to)
-	h.wentBackLocked(was, to.last)
-}
-
-// wentBackLocked tells the other parts that entries newer than last were taken back, or an
-// edit was undone. The summary was was.
-func (h *History) wentBackLocked(was *placedSummary, last ID) {
-	h.recorder.wentBack(last, was, h.summary)
+	h.recorder.wentBack(to.last, was, h.summary)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they

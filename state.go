@@ -327,7 +327,12 @@ func (s *state) clipped() state {
 // setKeep sets how many originals to keep.
 func (s *state) setKeep(keep keeping) {
 	s.keep = keep
-	s.trimOriginals(s.originals, s.originalRaw)
+	s.putOriginals(s.originals, s.originalRaw)
+}
+
+// putOriginals sets the originals, of so many raw tokens, but for those that are not kept.
+func (s *state) putOriginals(all []*original, raw int64) {
+	s.originals, s.originalRaw = s.keep.trim(all, raw, s.summary)
 }
 
 // withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
@@ -417,7 +422,7 @@ func (s *state) append(e *entry, o *original) {
 		}
 	}
 	if o != nil {
-		s.trimOriginals(append(s.originals, o), s.originalRaw+o.tokens)
+		s.putOriginals(append(s.originals, o), s.originalRaw+o.tokens)
 	}
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
@@ -433,7 +438,7 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	}
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
-			s.withOriginals(slices.Clone(s.originals[:k]))
+			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
 		}
 	}
 	for _, r := range [...]**request{&s.request, &s.asked} {
@@ -492,7 +497,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	}
 	s.sys, s.sysRaw = sys, rawOf(sys)
 	s.turn = turn
-	s.withOriginals(originals)
+	s.putOriginals(originals, rawOriginals(originals))
 }
 
 // countMedia adds the media of e, or with -1 takes them away.
@@ -901,6 +906,13 @@ func (s *state) asText() state {
 		next.summary = &own
 	}
 	return next
+}
+
+// withoutReading returns s with the summary from before it has read results that stay.
+func (s *Snapshot) withoutReading() *Snapshot {
+	next := *s
+	next.summary = s.summary.unread()
+	return &next
 }
 
 // setOriginals replaces the originals, and keeps them all.

@@ -186,14 +186,16 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
-	if now := cutTo(s, r, z.maxTail(keeps), keep); len(now.drop) == 0 && !keeps {
+	now := cutTo(s, r, z.maxTail(keeps), keep)
+	if len(now.drop) == 0 && !keeps {
 		return nil // everything left may stay, so a summary would only use room
 	}
 	r.target, r.most = min(target, fits), fits
 	forNames := min(mostNames, w.maxTokens/4)
 	c, notKept := z.planCut(s, r, w.maxTokens+forNames, keep), 0
 	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
-		if fits = min(fits, limit); c.room(fits) < least {
+		fits = min(fits, limit)
+		if c.room(fits) < least {
 			r.target, r.most = fits, fits
 			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
 			for _, id := range c.drop {
@@ -237,6 +239,23 @@ func (w *writer) share(room, least int64, forNames int) int {
 	return forNames
 }
 
+// unread returns the entries with results that were cleared before a summarizer has read them,
+// as they were, if g has a reading. Those of which nothing more can be read are not among them.
+func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
+	if g.reading == nil {
+		return nil
+	}
+	for _, e := range s.list {
+		if e.missing() == 0 || e.final || !hasCleared(&e.msg) || s.summary.hasRead(e.id) {
+			continue
+		}
+		if read := g.original(ctx, s, e.id); int64(read.Tokens) > e.tokens {
+			list = append(list, source{e.id, &read.Message, int64(read.Tokens)})
+		}
+	}
+	return list
+}
+
 // collect sets what the summarizer reads: the entries to drop, and the results that were
 // cleared, with their calls. A result that the present summary has read is shown as in the
 // view.
@@ -269,16 +288,12 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 // having read any result that stays in the view. It is written by Extract. It returns nil if
 // the summary has read none, or if nothing is dropped: then the one before is without it.
 func (w *writer) withoutReading(ctx context.Context, drop []ID) (*Summary, error) {
-	reads := len(w.read) > 0
-	if old := w.s.summary; old != nil && len(drop) > 0 {
-		reads = reads || old.sum.newestRead() > drop[len(drop)-1]
-	}
-	if !reads || len(drop) == 0 {
+	old := w.s.summary
+	if len(drop) == 0 || len(w.read) == 0 && (old == nil || old.sum.newestRead() <= drop[len(drop)-1]) {
 		return nil, nil
 	}
-	own := *w.s
-	own.summary = own.summary.unread()
-	x := writer{s: &own, count: w.count, maxTokens: max(w.maxTokens, leastExtract)}
+	own := w.s.withoutReading()
+	x := writer{s: own, count: w.count, maxTokens: max(w.maxTokens, leastExtract)}
 	for _, src := range w.sources { // they are redacted
 		if _, dropped := slices.BinarySearch(drop, src.id); dropped {
 			x.sources = append(x.sources, src)
@@ -386,7 +401,8 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	w.removeShown(l, drop)
 	var chosen []string
 	for name := range l.Choose(most) {
-		if left -= w.count(" " + name); left < 0 {
+		left -= w.count(" " + name)
+		if left < 0 {
 			break
 		}
 		chosen = append(chosen, name)

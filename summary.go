@@ -216,11 +216,12 @@ func (s *Summary) print(ids bool) string {
 func printRanges(ranges []Range) string {
 	texts := make([]string, len(ranges))
 	for i, r := range ranges {
-		if texts[i] = fmt.Sprint(r.First); r.Last != r.First {
+		texts[i] = fmt.Sprint(r.First)
+		if r.Last != r.First {
 			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
 		}
 	}
-	return abbreviateList(texts)
+	return abbreviateList(texts, " ")
 }
 
 // maxUpdates is the largest value of Summary.Updates.
@@ -293,6 +294,38 @@ func (s *placedSummary) unread() *placedSummary {
 	return s
 }
 
+// newestKept returns the newest entry that s stands for whatever is taken back: one that it
+// covers, or has read if it is not known what it was before.
+func (s *Summary) newestKept() ID {
+	if s == nil || s.before != nil {
+		return s.newestCovered()
+	}
+	return max(s.newestCovered(), s.newestRead())
+}
+
+func (s *placedSummary) newestKept() ID {
+	if s == nil {
+		return 0
+	}
+	return s.sum.newestKept()
+}
+
+// upTo returns s, or if s has read an entry newer than last, what it was before. s may be nil.
+func (s *placedSummary) upTo(last ID) *placedSummary {
+	if s == nil || s.sum.newestRead() <= last {
+		return s
+	}
+	return s.unread()
+}
+
+// newestCovered returns the newest entry that s stands for, or 0 if there is none.
+func (s *Summary) newestCovered() ID {
+	if s == nil || len(s.Covers) == 0 {
+		return 0
+	}
+	return s.Covers[len(s.Covers)-1].Last
+}
+
 // setBefore sets s.before, as written for the edit that puts s in the place of was. With drops,
 // the edit drops entries that s stands for.
 func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
@@ -304,7 +337,8 @@ func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
 	case s.before != nil:
 		s.before.sum.Covers, s.before.sum.Updates, s.before.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
 	}
-	if s.sum.before = nil; s.before != nil {
+	s.sum.before = nil
+	if s.before != nil {
 		s.sum.before = &s.before.sum
 	}
 }
@@ -313,14 +347,7 @@ func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
 func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
 	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
-	switch before := sum.before; {
-	case before == nil:
-	case before.Text == "":
-		p.before = noSummary
-	default:
-		p.before = id.place(*before)
-		p.before.sum.Tokens = clampInt(p.before.raw)
-	}
+	p.before = id.placeBefore(sum.before)
 	n := &p.sum.Native
 	if n.Format == "" {
 		return p
@@ -333,6 +360,19 @@ func (id *identity) place(sum Summary) *placedSummary {
 	for _, item := range n.Items {
 		p.content = p.content.String(item)
 	}
+	return p
+}
+
+// placeBefore returns the placedSummary.before for Summary.before.
+func (id *identity) placeBefore(sum *Summary) *placedSummary {
+	if sum == nil {
+		return nil
+	}
+	if sum.Text == "" {
+		return noSummary
+	}
+	p := id.place(*sum)
+	p.sum.Tokens = clampInt(p.raw)
 	return p
 }
 
