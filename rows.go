@@ -450,31 +450,44 @@ func (r *rowList) append(dst []byte) []byte {
 		dst = append(dst, ']')
 	}
 	dst = append(dst, ']')
-	dst = strictjson.Int(dst, "from", r.from)
+	dst = strictjson.AppendFields(dst, r.fields())
 	dst = strictjson.Text(dst, "sums", sumsText(r.sums...))
 	dst = strictjson.Text(dst, "made", sumsText(r.made...))
 	dst = appendRanges(dst, "tools", r.tools)
 	dst = appendRanges(dst, "paused", r.paused)
 	dst = appendRanges(dst, "cleared", r.cleared)
-	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte {
-		dst = strictjson.Int(append(dst, '{'), "id", c.id)
-		dst = strictjson.Int(dst, "part", c.part)
-		dst = strictjson.Int(dst, "inside", c.inside)
-		dst = strictjson.Text(dst, "mark", c.mark)
-		dst = strictjson.Int(dst, "head", c.head)
-		dst = strictjson.Int(dst, "left", c.left)
-		return append(strictjson.Text(dst, "ref", c.ref), '}')
-	})
+	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte { return strictjson.AppendObject(dst, c.fields()) })
 	dst = strictjson.Text(dst, "frame", sumsText(fingerprint.Sum(r.frame.sys), r.frame.tools, r.frame.eph))
-	dst = strictjson.Bool(dst, "system_seen", r.sysSeen)
-	dst = strictjson.Bool(dst, "tools_seen", r.toolsSeen)
-	dst = strictjson.Bool(dst, "ephemeral_seen", r.ephemeralSeen)
 	if r.sent != nil {
 		p := r.sent.prefix
 		dst = strictjson.Text(append(strictjson.Key(dst, "sent"), '{'), "view", sumsText(p.heads, fingerprint.Sum(p.list), p.ephemeral))
 		dst = append(strictjson.Bool(dst, "open", r.sent.open), '}')
 	}
-	return append(strictjson.Time(dst, "time", r.lastAppend), '}')
+	return append(dst, '}')
+}
+
+// fields returns those members of the JSON that are plain values.
+func (r *rowList) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "from", Value: &r.from},
+		{Key: "system_seen", Value: &r.sysSeen},
+		{Key: "tools_seen", Value: &r.toolsSeen},
+		{Key: "ephemeral_seen", Value: &r.ephemeralSeen},
+		{Key: "time", Value: &r.lastAppend},
+	}
+}
+
+// fields returns the members of the JSON.
+func (c *rowChange) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "id", Value: (*int64)(&c.id)},
+		{Key: "part", Value: &c.part},
+		{Key: "inside", Value: &c.inside},
+		{Key: "mark", Value: &c.mark},
+		{Key: "head", Value: &c.head},
+		{Key: "left", Value: &c.left},
+		{Key: "ref", Value: &c.ref},
+	}
 }
 
 // sumsText writes sums, eleven characters for each.
@@ -507,13 +520,12 @@ func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
 // readRowList reads what rowList.append has written.
 func readRowList(r *strictjson.Reader) *rowList {
 	l := new(rowList)
+	plain := l.fields()
 	for key := range r.Object {
 		switch string(key) {
 		case "runs":
 			l.runs = readList(r, readRowRun)
 			l.setPlaces()
-		case "from":
-			l.from = r.Int()
 		case "made":
 			l.made = readSums(r, -1)
 		case "sums":
@@ -529,18 +541,12 @@ func readRowList(r *strictjson.Reader) *rowList {
 			l.tools = readRanges(r)
 		case "paused":
 			l.paused = readRanges(r)
-		case "system_seen":
-			l.sysSeen = r.Bool()
-		case "tools_seen":
-			l.toolsSeen = r.Bool()
-		case "ephemeral_seen":
-			l.ephemeralSeen = r.Bool()
 		case "sent":
 			l.sent = readSent(r)
-		case "time":
-			l.lastAppend = readTime(r)
 		default:
-			r.Unknown(key)
+			if !r.Field(key, plain) {
+				r.Unknown(key)
+			}
 		}
 	}
 	if err := l.check(); err != nil && r.Err() == nil {
@@ -586,26 +592,7 @@ func readRowRun(r *strictjson.Reader) (run rowRun) {
 }
 
 func readRowChange(r *strictjson.Reader) (c rowChange) {
-	for key := range r.Object {
-		switch string(key) {
-		case "id":
-			c.id = ID(r.Int64())
-		case "part":
-			c.part = r.Int()
-		case "inside":
-			c.inside = r.Int()
-		case "mark":
-			c.mark = r.Text()
-		case "head":
-			c.head = r.Int()
-		case "left":
-			c.left = r.Int()
-		case "ref":
-			c.ref = r.Text()
-		default:
-			r.Unknown(key)
-		}
-	}
+	r.Fields(c.fields())
 	return c
 }
 
@@ -669,17 +656,13 @@ func (r *rowList) check() error {
 		return fmt.Errorf("%d sums for %d rows", len(r.sums), rows)
 	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
+	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
+		return errors.New("ranges do not ascend")
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}
-	for _, ranges := range [][]Range{r.cleared, r.tools, r.paused} {
-		prev := ID(0)
-		for _, c := range ranges {
-			if c.First <= prev || c.Last < c.First {
-				return errors.New("ranges do not ascend")
-			}
-			prev = c.Last
-		}
+	if _, ok := nanoseconds(r.lastAppend); !ok {
+		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
 	}
 	if !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }) {
 		return errors.New("changes do not ascend")
