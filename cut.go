@@ -115,7 +115,8 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	}
 	take := func(i int) {
 		n := s.list[i].tokens // the message is an exchange of its own
-		if words[i] = tokens+n <= budget; words[i] {
+		words[i] = tokens+n <= budget
+		if words[i] {
 			tokens += n
 		}
 	}
@@ -139,7 +140,8 @@ func (s *state) tailStart(tokens int64) int {
 		if f.hasUnpinned(i-1) || s.isPinned(e.head) {
 			continue
 		}
-		if tokens -= e.tokens; tokens < 0 {
+		tokens -= e.tokens
+		if tokens < 0 {
 			return i
 		}
 	}
