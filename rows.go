@@ -609,7 +609,7 @@ func readRowList(r *strictjson.Reader) *rowList {
 		case "sent":
 			l.sent = readSent(r)
 		case "time":
-			l.lastAppend = readTime(r)
+			l.lastAppend = r.Time()
 		default:
 			r.Unknown(key)
 		}
