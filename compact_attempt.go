@@ -99,7 +99,8 @@ func (f *flight) try(n need) (Report, error) {
 		if r.Outcome == OutcomeDeclined {
 			tooLarge.Err = r.Cause
 		}
-		if err = tooLarge; f.h.isClosed() {
+		err = tooLarge
+		if f.h.isClosed() {
 			err = ErrClosed
 		}
 	}
@@ -215,7 +216,8 @@ func (a *attempt) plan() (Edit, error) {
 	a.goal.Redact = h.opts.Redact
 	if before := h.opts.BeforeCompaction; before != nil {
 		shown, goal := own, a.goal
-		if a.planErr = callBefore(a.f.ctx, before, &shown, &goal); a.planErr != nil {
+		a.planErr = callBefore(a.f.ctx, before, &shown, &goal)
+		if a.planErr != nil {
 			return Edit{}, a.planErr
 		}
 		a.goal.Focus = text.Valid(goal.Focus)

@@ -685,7 +685,8 @@ func reworded(s string, err error, other func(error) string) string {
 // eachError calls f with an error and those that it wraps, at most left in all.
 func eachError(err error, left *int, f func(error)) {
 	defer func() { _ = recover() }() // of a caller-supplied Unwrap
-	if *left--; *left < 0 || err == nil {
+	*left--
+	if *left < 0 || err == nil {
 		return
 	}
 	f(err)
@@ -768,7 +769,7 @@ const (
 type RowError struct {
 	// Key is the key of the row. Among rows that Needs does not name one by one, it may be
 	// that of a row nearby: of the row found in place of a missing one. A row with RowChanged
-	// has changed. Key is empty if the row has none, and rarely if several have changed.
+	// has changed. Key is empty if the row has none.
 	Key string
 
 	Fault RowFault
@@ -784,9 +785,6 @@ var rowAdvice = map[RowFault]string{
 
 func (e *RowError) Error() string {
 	var b strings.Builder
-	if e.Key == "" && e.Fault == RowChanged {
-		return "convo: several rows are not what they were when the view was made; make a History of the rows with Restore"
-	}
 	fmt.Fprintf(&b, "convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
 	if e.Err != nil {
 		b.WriteString(": " + withoutPrefix(e.Err))

@@ -96,8 +96,8 @@ func (r *Reply) print(ids bool) string {
 // at, and appends its messages. Your own loop calls it with what the model returned;
 // [History.Do] and [History.Run] need no such call.
 //
-// It returns the Reply as Do does: the messages as they were appended, with IDs for calls
-// that had none and the keys of Options.Key, and the number of queued messages that were
+// The Reply that it returns has the messages as they were appended, with IDs for calls that
+// had none and the keys of Options.Key. It also has the number of queued messages that were
 // appended after them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
@@ -107,9 +107,9 @@ func (r *Reply) print(ids bool) string {
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs: the errors of Append, also for a user or system message in an
-// answer, and a [*StaleError] if at is nil, not from this History or older than a Reload, or
-// if a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
+// r is returned without IDs. The error is one of Append, also for a user or system message
+// in an answer. Or it is a [*StaleError]: at is nil, not from this History or older than a
+// Reload, or a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed

@@ -13,9 +13,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// snapshotVersion is the version of a snapshot's JSON that this package writes, and the
-// highest version that it reads.
-const snapshotVersion = 1
+// The versions of the JSON of a snapshot and of Decisions that this package writes and
+// reads.
+const (
+	snapshotVersion  = 1
+	decisionsVersion = 2
+)
 
 // A stateJSON is what is saved of a History. The Data of a record holds the difference
 // from the state of the previous record, or in a full record from the state of an empty
@@ -254,14 +257,8 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 
 // decode reads the JSON of a form. An error is a *SnapshotError.
 func decode(data []byte, as form) (*stateJSON, error) {
-	if as != inRecord {
-		version, err := readVersion(data)
-		switch {
-		case err != nil:
-			return nil, &SnapshotError{Index: -1, Err: err}
-		case version != snapshotVersion:
-			return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, snapshotVersion)}
-		}
+	if err := checkVersion(data, as); err != nil {
+		return nil, &SnapshotError{Index: -1, Err: err}
 	}
 	r := strictjson.NewReader(data)
 	in := new(stateJSON)
@@ -281,9 +278,17 @@ func decode(data []byte, as form) (*stateJSON, error) {
 	return in, nil
 }
 
-// readVersion reads the version of a snapshot, and the fields before it.
-func readVersion(data []byte) (version int, err error) {
-	r := strictjson.NewReader(data)
+// checkVersion returns an error unless the JSON of a form has the version that this package
+// reads. A record has its version in Record.Format.
+func checkVersion(data []byte, as form) error {
+	want := snapshotVersion
+	switch as {
+	case inRecord:
+		return nil
+	case inDecisions:
+		want = decisionsVersion
+	}
+	version, r := 0, strictjson.NewReader(data)
 	for key := range r.Object {
 		if string(key) == "version" {
 			version = r.Int()
@@ -291,7 +296,13 @@ func readVersion(data []byte) (version int, err error) {
 		}
 		r.Skip()
 	}
-	return version, r.Err()
+	switch {
+	case r.Err() != nil || version == want:
+		return r.Err()
+	case as == inDecisions && version > 0 && version < want:
+		return fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, want)
+	}
+	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
 }
 
 // setTokens gives the entries the tokens that were read.

@@ -137,7 +137,8 @@ type Usage struct {
 // String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
 func (u Usage) String() string {
 	parts := func(total int, verb string, of ...string) string {
-		if of = slices.DeleteFunc(of, func(s string) bool { return s == "" }); len(of) > 0 {
+		of = slices.DeleteFunc(of, func(s string) bool { return s == "" })
+		if len(of) > 0 {
 			verb += " (" + strings.Join(of, ", ") + ")"
 		}
 		return grouped(total) + " " + verb
