@@ -161,12 +161,9 @@ type joint struct {
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
 // the results of the batch with calls.
 func (h *History) checkBatch(batch []pendingEntry) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
+	return h.ifOpen(func() error {
+		return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
+	})
 }
 
 // appendLocked appends a batch, or returns an error and changes nothing.

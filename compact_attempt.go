@@ -56,7 +56,6 @@ type beginning struct {
 	at     *Snapshot
 	now    calibrate.Scale // of at
 	marks  marks
-	window int
 	status Status
 
 	sent       *Snapshot // see Goal.Sent
@@ -74,8 +73,8 @@ func (h *History) begin(r *Report) (b beginning, err error) {
 		return b, ErrClosed
 	}
 	h.measureBeforeLocked(r)
-	now := h.momentLocked()
-	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: now.marks, window: h.meter.limits().Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
+	now := h.moment(h.meter.marks())
+	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: *now.marks, status: h.statusLocked(), noClear: h.spills.start(&now).down}
 	b.sent, b.sentTokens = h.lastSent()
 	b.undone, b.noModel = h.compactor.restraints(&now)
 	return b, nil
@@ -256,7 +255,7 @@ func (a *attempt) start() error {
 		a.limit = a.marks.limit
 	}
 	a.goal = Goal{
-		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.window, Status: b.status,
+		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.marks.set.Window, Status: b.status,
 		Sent: b.sent, SentTokens: b.sentTokens,
 	}
 	if !a.requested {
@@ -397,7 +396,7 @@ type outlook struct {
 
 // afterLocked returns what the view next would leave.
 func (h *History) afterLocked(next *state) outlook {
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	undone, _ := h.compactor.restraints(&now)
 	return outlook{next.scale(), now.marks.limit, undone}
 }
@@ -506,7 +505,7 @@ func (a *attempt) isShortOfBudget(limit int64) bool {
 func (h *History) attempted(e *ending) (fits, told bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	told = h.compactor.ended(&now, e)
 	return now.fits() && !h.endedLocked(), told
 }

@@ -25,10 +25,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 		return false
 	}
 	var r Report
-	if _, due, err := h.check(ReasonSoft, "", &r); !due && err == nil {
-		return false
-	}
-	if !h.compactor.tryTake() {
+	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compactor.tryTake() {
 		return false
 	}
 	f := h.start(context.WithoutCancel(ctx))

@@ -3,7 +3,7 @@ package convo
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
@@ -86,10 +86,7 @@ func (r *Reply) print(ids bool) string {
 	if r.CutOff != nil {
 		texts = append(texts, "cut off: "+r.CutOff.print(ids))
 	}
-	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
-	}
-	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
+	return "reply(" + abbreviateList(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
 }
 
 // AppendReply records the usage of an answer to a request that was made of the snapshot
@@ -301,18 +298,8 @@ func (r *Reply) fault(ctx context.Context, now func() *Snapshot) error {
 
 // saysAnything reports whether the answer holds anything besides reasoning.
 func (r *Reply) saysAnything() bool {
-	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case Reasoning:
-			case Text:
-				if p != "" {
-					return true
-				}
-			default:
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Messages, func(m Message) bool {
+		m.Parts = withoutReasoning(m.Parts)
+		return !m.isEmpty()
+	})
 }

@@ -230,12 +230,7 @@ func onlyDeclines(err error, left *int) bool {
 	case *breakerError: // regardless of the failure
 		return true
 	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if !onlyDeclines(err, left) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !onlyDeclines(err, left) })
 	}
 	if wrapped := errors.Unwrap(err); wrapped != nil {
 		return onlyDeclines(wrapped, left)
