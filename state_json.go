@@ -169,7 +169,7 @@ var savedFields = [...]savedField{
 	{key: "entries", in: inAll, at: func(in *stateJSON) any { return in.shown(&in.entries) }, set: (*stateJSON).compare},
 	{key: "counter", in: inRecord, at: func(in *stateJSON) any { return &in.counter }},
 	{key: "tokens", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.tokens) }},
-	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return rowsJSON{in} }},
+	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return strictjson.Optional(&in.rows, (*rowList).fields) }},
 	{key: "pins", in: inAll, at: func(in *stateJSON) any { return strictjson.Ints(&in.pins) }, set: func(in *stateJSON, from, to *picture) {
 		if !sameIDs(from.view.pins, to.view.pins) {
 			in.pins, in.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
@@ -511,20 +511,8 @@ func (r *leftRow) fields() []strictjson.Field {
 }
 
 // value returns the value of the JSON.
-func (h *requestHeads) value() strictjson.Value { return headsJSON{h} }
-
-// A headsJSON is the value of heads: a text.
-type headsJSON struct{ *requestHeads }
-
-func (h headsJSON) IsZero() bool { return *h.requestHeads == requestHeads{} }
-
-func (h headsJSON) Append(dst []byte) []byte {
-	return strictjson.AppendString(dst, sumsText(h.model, h.tools, h.sys, h.summary, h.eph))
-}
-
-func (h headsJSON) Read(r *strictjson.Reader) {
-	s := readSums(r, 5)
-	*h.requestHeads = requestHeads{s[0], s[1], s[2], s[3], s[4]}
+func (h *requestHeads) value() strictjson.Value {
+	return someSums{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
 }
 
 // value returns the value of the JSON.
@@ -559,15 +547,6 @@ func (f sentJSON) Read(r *strictjson.Reader) {
 		*all[i] = n
 	}
 }
-
-// A rowsJSON is the value of rows.
-type rowsJSON struct{ in *stateJSON }
-
-func (v rowsJSON) IsZero() bool { return v.in.rows == nil }
-
-func (v rowsJSON) Append(dst []byte) []byte { return v.in.rows.append(dst) }
-
-func (v rowsJSON) Read(r *strictjson.Reader) { v.in.rows = readRowList(r) }
 
 // shown returns the value of a list of entries of the view.
 func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
@@ -790,28 +769,6 @@ func ascend(ranges []Range, last ID) bool {
 		prev = r.Last
 	}
 	return prev <= last
-}
-
-// appendRanges appends a member of an object that is an array of ranges.
-func appendRanges(dst []byte, key string, ranges []Range) []byte {
-	return strictjson.AppendFields(dst, []strictjson.Field{{Key: key, Value: rangesJSON(&ranges)}})
-}
-
-// appendList appends an array member of an object, or nothing if the list is empty.
-func appendList[E any](dst []byte, key string, list []E, add func([]byte, E) []byte) []byte {
-	return strictjson.AppendFields(dst, []strictjson.Field{{Key: key, Value: strictjson.Array(&list, add, nil)}})
-}
-
-// readRanges reads an array of ranges.
-func readRanges(r *strictjson.Reader) (ranges []Range) {
-	rangesJSON(&ranges).Read(r)
-	return ranges
-}
-
-// readList reads an array, with read for each element.
-func readList[E any](r *strictjson.Reader, read func(*strictjson.Reader) E) (list []E) {
-	strictjson.Array(&list, nil, read).Read(r)
-	return list
 }
 
 // finish checks a list, either the system entries or the others, and counts its tokens
