@@ -533,9 +533,7 @@ func (m *Message) checkShared(inline *[1]Part) error {
 // error if it is invalid. The caller sets the Index of that error. If deep is set, the parts
 // of results are not shared either.
 func (m *Message) check(deep bool) error {
-	switch m.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
+	if !slices.Contains(roles, m.Role) {
 		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
 	for _, s := range [...]*string{&m.Author, &m.Origin.Format, &m.Origin.Model, &m.Origin.Container, &m.Meta} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -60,11 +61,26 @@ func (c *change) matches(callID string) (found *Clear) {
 	return found
 }
 
+// results yields the indices of the results among parts that c clears, and how. If forget is
+// true, it yields those whose originals are forgotten, and otherwise the others.
+func (c *change) results(parts []Part, forget bool) iter.Seq2[int, *Clear] {
+	return func(yield func(int, *Clear) bool) {
+		for i, p := range parts {
+			r, ok := p.(ToolResult)
+			if !ok {
+				continue // the snapshot was not checked
+			}
+			if t := c.matches(r.CallID); t != nil && t.Forget == forget && !yield(i, t) {
+				return
+			}
+		}
+	}
+}
+
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
 func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
-	ed := &checkedEdit{at: at, drop: slices.Clone(e.Drop), oldSummary: at.summary, byStrategy: byStrategy}
-	slices.Sort(ed.drop)
-	ed.drop = slices.Compact(ed.drop)
+	ed := &checkedEdit{at: at, oldSummary: at.summary, byStrategy: byStrategy}
+	ed.drop = slices.Compact(slices.Sorted(slices.Values(e.Drop)))
 	err := ed.checkDrop()
 	if err == nil {
 		err = ed.checkClear(e.Clear)
@@ -164,8 +180,7 @@ func unknownEntry(at *state, id ID) error {
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
 func (ed *checkedEdit) checkClear(clears []Clear) error {
-	clears = slices.Clone(clears)
-	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	clears = slices.SortedStableFunc(slices.Values(clears), func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
 	at, floor := ed.at, ed.at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
@@ -212,6 +227,14 @@ type prepared struct {
 	unspilled []Clear        // these results
 }
 
+// notSpilled notes that a result was not cleared, and why.
+func (p *prepared) notSpilled(c Clear, err error) {
+	if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
+		p.spillErrs = append(p.spillErrs, err)
+	}
+	p.unspilled = append(p.unspilled, c)
+}
+
 // A replacement is an entry, a copy of it that was cut, cleared or rewritten, and
 // the original of the copy. It is zero if there is nothing to change.
 type replacement struct {
@@ -254,23 +277,15 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
-	for i, part := range to.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue // the snapshot was not checked
-		}
-		t := c.matches(r.CallID)
-		if t == nil || t.Forget || t.Text == "" && r.Cleared {
-			continue
-		}
-		text := t.Text
+	for i, t := range c.results(to.msg.Parts, false) {
+		r, text := to.msg.Parts[i].(ToolResult), t.Text
 		if text == "" {
+			if r.Cleared {
+				continue
+			}
 			var err error
 			if text, err = spill.marker(id, from, next, i); err != nil {
-				if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
-					p.spillErrs = append(p.spillErrs, err)
-				}
-				p.unspilled = append(p.unspilled, Clear{ID: from.id, CallID: r.CallID})
+				p.notSpilled(Clear{ID: from.id, CallID: r.CallID}, err)
 				continue
 			}
 		}
@@ -304,13 +319,9 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *original) {
 	var to *entry
 	var next *original
-	for i, part := range e.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue
-		}
-		t := c.matches(r.CallID)
-		if t == nil || !t.Forget || t.Text == "" && r.Cleared && o == nil {
+	for i, t := range c.results(e.msg.Parts, true) {
+		r := e.msg.Parts[i].(ToolResult)
+		if t.Text == "" && r.Cleared && o == nil {
 			continue
 		}
 		if to == nil {

@@ -63,14 +63,19 @@ func refusalIn(err error) *refusal {
 // clear is Recover for a provider that has refused a part of the request. If isLast is true,
 // the request is not sent again, and clear only puts back what was cleared in vain.
 func (r *recovery) clear(isLast bool) (report Report, err error) {
-	h, at := r.h, r.at
 	defer func() {
 		for _, report := range r.reports {
-			h.deliver(report)
+			r.h.deliver(report)
 		}
 	}()
-	h.curing.Lock()
-	defer h.curing.Unlock()
+	r.h.curing.Lock()
+	defer r.h.curing.Unlock()
+	return r.clearAlone(isLast)
+}
+
+// clearAlone is clear for the only caller at a time.
+func (r *recovery) clearAlone(isLast bool) (report Report, err error) {
+	h, at := r.h, r.at
 	report = h.notNeededReport()
 	report.Reason = ReasonRefused
 	var format any
