@@ -151,13 +151,6 @@ func (o *original) paired(e *entry) {
 	o.readTokens = o.tokens
 }
 
-// A joint holds what is needed to append a checked batch.
-type joint struct {
-	answered []int  // indices of the calls in h.calls that it answers
-	open     *calls // of the newest exchange after it
-	last     ID
-}
-
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
 // the results of the batch with calls.
 func (h *History) checkBatch(batch []pendingEntry) error {
@@ -303,7 +296,7 @@ func (v *view) bindTo(a *pendingEntry, sent sentView) {
 // join checks whether a batch can be appended. It gives the entries their IDs
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked. failed is as for check.
-func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) {
+func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joining, error) {
 	j := v.joining(s, failed)
 	now := time.Now().UnixNano()
 	var at int
@@ -323,18 +316,20 @@ func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) 
 	}
 	if err != nil {
 		v.calls.reopen(j.answered)
-		return joint{}, err
+		return joining{}, err
 	}
-	return j.joint, nil
+	return j, nil
 }
 
 // A joining is a batch being checked: the conversation as it would be with the messages
 // that were checked so far.
 type joining struct {
-	joint
 	by           *setup
 	calls        *calls // of the newest exchange before the batch
-	touched      int    // see state
+	answered     []int  // indices of those that the batch answers
+	open         *calls // of the newest exchange now
+	last         ID
+	touched      int // see state
 	newest       Role
 	turn         int
 	exchangeTurn int  // of the newest exchange
@@ -347,9 +342,10 @@ type joining struct {
 // joining returns the conversation before a batch.
 func (v *view) joining(s *setup, failed bool) joining {
 	j := joining{
-		joint:        joint{open: v.calls, last: v.last},
 		by:           s,
 		calls:        v.calls,
+		open:         v.calls,
+		last:         v.last,
 		touched:      v.touched,
 		newest:       v.newestRole(),
 		turn:         v.turn,

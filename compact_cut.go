@@ -115,11 +115,12 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 		kept := list[:0:0]
 		for _, c := range list {
 			if !c.stored && c.size > max(size, c.least) {
-				again = true
-				if err := a.store(spill, c); err != nil {
+				again, c.stored = true, true
+				if _, err := spill.store(c.in, c.original, c.part); err != nil {
 					a.cutErr = errors.Join(a.cutErr, err)
 					continue
 				}
+				c.measure(a.f.h.ident.counter)
 			}
 			kept = append(kept, c)
 		}
@@ -191,16 +192,6 @@ func (c *cuttable) whole() ToolResult { return c.original.read.Parts[c.part].(To
 func (c *cuttable) measure(by *counter) {
 	whole := c.whole()
 	c.least = by.leastCut(&whole, c.original.refs[c.part])
-}
-
-// store passes the original of a result to Options.Spill.
-func (a *attempt) store(spill *spiller, c *cuttable) error {
-	c.stored = true
-	if _, err := spill.store(c.in, c.original, c.part); err != nil {
-		return err
-	}
-	c.measure(a.f.h.ident.counter)
-	return nil
 }
 
 // useCuts cuts the results to the given size, and lets the strategy see the view

@@ -492,15 +492,13 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
 	r := &done.report
-	var rest []ID
-	for _, id := range r.Dropped {
-		if _, covered := slices.BinarySearch(ed.covered, id); covered {
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool {
+		_, covered := slices.BinarySearch(ed.covered, id)
+		if covered {
 			r.Summarised = append(r.Summarised, id)
-		} else {
-			rest = append(rest, id)
 		}
-	}
-	r.Dropped = rest
+		return covered
+	})
 }
 
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
