@@ -88,7 +88,7 @@ type pendingEntry struct {
 	before   []*entry  // results that answer the calls that it interrupts
 	goesOn   bool      // an answer that may follow a paused one, whatever the policy
 	row      bool      // the application had it already; see AppendRows
-	bound    bool      // what its reasoning is bound to is known, or that it is not
+	bound    bool      // it was decided before what its reasoning is bound to, if anything
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -100,7 +100,7 @@ func (a pendingEntry) given() Message {
 	return a.msg.clone()
 }
 
-// isDecision reports whether a row does not tell all about a.
+// isDecision reports whether a has more to it than a row holds.
 func (a pendingEntry) isDecision() bool {
 	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
 }
@@ -223,7 +223,7 @@ func (v *view) push(e *entry, o *original) {
 // bind sets what the entries of a batch are bound to, right before they are appended.
 func (v *view) bind(batch []pendingEntry) {
 	sent := v.answers
-	isNext, alone := sent.known, true // the first answer is for what was sent, which had nothing of the batch
+	isNext, alone := sent.known, true // the first answer is for what was sent, before anything of the batch
 	for i := range batch {
 		a := &batch[i]
 		if a.isSystem() {
@@ -237,7 +237,7 @@ func (v *view) bind(batch []pendingEntry) {
 			}
 		}
 		if a.msg.Role == RoleAssistant {
-			v.answerComes()
+			v.endAnswers()
 			if !a.bound {
 				if !sent.known {
 					sent = v.sentAfter(batch[:i])
@@ -256,15 +256,16 @@ func (v *view) bind(batch []pendingEntry) {
 	}
 }
 
-// answerComes says that an answer is being appended: the next one is for another view.
-func (v *view) answerComes() {
+// endAnswers notes that an answer is appended, so that what was prepared is not the view that
+// the next answer is for.
+func (v *view) endAnswers() {
 	if v.asked != nil { // what Prepare returned
 		v.setAnswered(v.asked)
 	}
 	v.answers = sentView{}
 }
 
-// sentAfter returns the view with the first entries of a batch as one that a request is made of.
+// sentAfter returns the view with the first entries of a batch, as what a request is made of.
 func (v *view) sentAfter(batch []pendingEntry) sentView {
 	sent, f := v.sentView(), v.frame()
 	sent.open = false

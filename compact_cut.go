@@ -30,10 +30,10 @@ type cuttable struct {
 // also cuts results if the floor is over the target, as far as that helps. For MakeRoom
 // it cuts nothing.
 func (a *attempt) cutFloor() error {
-	a.see(a.at)
+	a.show(a.at)
 	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
 		a.yields = true
-		a.see(&Snapshot{state: *a.at.withEphemeral(own)})
+		a.show(&Snapshot{state: *a.at.withEphemeral(own)})
 	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3
@@ -228,5 +228,5 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		a.cuts = nil
 		return
 	}
-	a.see(&Snapshot{state: done.state})
+	a.show(&Snapshot{state: done.state})
 }

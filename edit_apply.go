@@ -24,7 +24,7 @@ type checkedEdit struct {
 	at         *state         // the snapshot
 	drop       []ID           // in ascending order
 	covered    []ID           // the part of drop that newSummary stands for
-	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
+	changes    []change       // in ascending order of entries; for a dropped entry, what to forget
 	byStrategy bool           // it may not rewrite the floor
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
@@ -444,7 +444,7 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 		if err := done.editList(ed, p); err != nil || done.retry {
 			return err
 		}
-		done.leave(done.gone)
+		done.noteLeft(done.gone)
 	}
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
@@ -549,8 +549,8 @@ type editWalk struct {
 	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
-// A naming is what an edit says of an entry. An entry may be named twice: what is dropped
-// may also be changed, if its original is to be forgotten.
+// A naming is what an edit does with an entry. A dropped entry may also be changed, if its
+// original is to be forgotten.
 type naming struct {
 	id       ID
 	drop     bool
@@ -561,7 +561,7 @@ type naming struct {
 
 const changedSince = "was changed by another edit since; take a new snapshot"
 
-// names returns what the edit says of each entry that it names, in ascending order.
+// names returns what the edit does with each entry that it names, in ascending order.
 func (ed *checkedEdit) names(p *prepared) []naming {
 	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
 	for _, id := range ed.drop {
@@ -637,8 +637,8 @@ func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *origina
 // from a new row if a rollback goes back to it.
 const maxLeft = 1000
 
-// leave notes the rows among entries that an edit has dropped or changed.
-func (s *state) leave(gone []departed) {
+// noteLeft notes the rows among entries that an edit has dropped or changed.
+func (s *state) noteLeft(gone []departed) {
 	all := slices.Clip(s.left)
 	for _, d := range gone {
 		if key := d.was.msg.Key; d.now == nil && key != "" {

@@ -132,8 +132,8 @@ func (r *recovery) settle() {
 	})
 }
 
-// isBack reports whether a provider refuses what c has cleared. It then names the same part, or
-// where the line stands that took its place, or no place at all. finds says that there is
+// isBack reports whether a provider refuses the same as before c cleared it. The error then
+// names the same part, the line in its place, or no place at all. finds says that there is
 // something else to clear.
 func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.Body) bool {
 	switch {
@@ -420,8 +420,8 @@ func (r *refusal) take(at *Snapshot) (c clearing, err error) {
 	return c, err
 }
 
-// leaveOut says up to which entry signed reasoning is left out: the one that is named, or all.
-// What another server has encrypted is all of it.
+// leaveOut returns up to which entry signed reasoning is left out. That is the entry that the
+// error names, or the newest one if it names none, or if another server has encrypted them.
 func (r *refusal) leaveOut(at *Snapshot, found, all []spot) (c clearing, err error) {
 	all = slices.DeleteFunc(all, func(s spot) bool { return s.e == nil })
 	named := newestOf(found)
