@@ -43,9 +43,6 @@ func (r *reading) picture(count bool) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.cal != nil && in.seen == nil {
-		return fault("it is not said what the calibration in force was measured for")
-	}
 	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars}
 	counted := in.counted
 	if count {

@@ -64,7 +64,7 @@ func (a *attempt) beside() int64 {
 		return 0
 	}
 	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
-	_, words := r.wordsOf(&a.at.state, 0)
+	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	raw := words + max(a.at.summary.tokens(), min(leastRoom, a.limit/16))
 	return a.scale.Weigh(raw) - a.scale.Weigh(0)
 }

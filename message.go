@@ -123,7 +123,7 @@ type Reasoning struct {
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	// ID identifies the call within its message. Append fills in an ID that is empty, and sets
-	// Minted; Decode of package wire and [Builder] have done so already. In a message with a
+	// Minted; Decode and streams of package wire have done so already. In a message with a
 	// Key, the ID that Append fills in is always the same.
 	ID   string
 	Name string // of the tool
