@@ -7,8 +7,8 @@ import (
 )
 
 // A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
-// [History.Run] and [History.AppendReply] return it to their caller. A [Builder] makes
-// one from a stream, as does a Transcript of package wire.
+// [History.Run] and [History.AppendReply] return it to their caller. A
+// Transcript of package wire makes one, also from a stream.
 type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed by results
 	// that the provider or send has for its calls; none if the answer is empty. Do and
