@@ -769,3 +769,34 @@ func TestChain_TakesBackWhatWasReadBesideDrops(t *testing.T) {
 	assert.Empty(t, sum.Read)
 	assert.NotEmpty(t, sum.Covers)
 }
+
+// What was sent is asked about in one call, also where a transcript of it would not leave a part
+// of the window free. If the provider finds that too long, the transcript is split.
+func TestSummarize_AsksAfterWhatWasSent(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		var sent []bool
+		with := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			sent = append(sent, req.Sent != nil)
+			if fails && len(sent) <= 2 {
+				return convo.Summary{}, errors.New("prompt is too long: 20000 tokens > 16000 maximum")
+			}
+			return convo.Summary{Text: "what was found"}, nil
+		})
+		h := readingHistory(t, nil, func(o *convo.Options) {
+			o.Limits = convo.Limits{Window: 16_000, Reserve: 1000}
+			o.Strategy = convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: with})
+		})
+		research(t, h, 0, 47)
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens(), Output: 10}))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		_, ok := h.Snapshot().Summary()
+		assert.True(t, ok, r)
+		if want := []bool{true}; !fails {
+			assert.Equal(t, want, sent)
+		} else {
+			assert.Equal(t, []bool{true, false, false, false}, sent)
+		}
+	}
+}
