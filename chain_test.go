@@ -623,6 +623,8 @@ func TestChain_ReadsWhatIsCleared(t *testing.T) {
 		}
 	}
 	assert.Equal(t, r.Cleared, ids)
+	assert.Equal(t, r.Cleared, r.Read)
+	assert.Regexp(t, `: 7 results cleared and read in \d+ tokens \(\d\.\d s\)`, r.String())
 
 	// What was read is not read again when its exchange is dropped.
 	for steps := 10; steps < 200; steps += 5 {
