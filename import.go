@@ -188,7 +188,7 @@ func (l *loader) summarise(text string, ids []ID) {
 		text = sum.Text + "\n\n" + text
 		names = strings.TrimSpace(sum.Names + " " + names)
 	}
-	sum.Names, sum.Native = names, Native{} // the provider has not read the text
+	sum.Names, sum.Native, sum.before = names, Native{}, nil // the provider has not read the text
 	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
 	sum.Covers = l.from.covering(sum.Covers)
 	l.to.summary = l.ident.placed(sum)

@@ -84,7 +84,7 @@ func (s *setup) withKeyOf(id *identity) *setup {
 // restored returns a view with the content of a snapshot except its calibrations.
 func (s *setup) restored(at *Snapshot) (*view, error) {
 	own := s.withKeyOf(at.id)
-	to := &view{state: state{id: own.ident, keep: maxTotal}}
+	to := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
 	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
