@@ -150,7 +150,7 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return nil, (&reading{}).add(rec)
 	}
-	r, err := decodeState(rec.Data)
+	r, err := decode(rec.Data, inRecord)
 	if err == nil {
 		err = r.checkPast(rec.Upto)
 	}

@@ -287,7 +287,7 @@ func partOf(rec *Record, last ID) (*stateJSON, error) {
 func (s *salvage) writeLost(r Record, part *stateJSON) error {
 	part.scalars, part.lost = s.was, true
 	part.last = r.Upto
-	data, err := part.encode()
+	data, err := part.encode(inRecord)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type checkedEdit struct {
 	at         *state         // the snapshot
 	drop       []ID           // in ascending order
 	covered    []ID           // the part of drop that newSummary stands for
-	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
+	changes    []change       // in ascending order of entries; for a dropped entry, what to forget
 	byStrategy bool           // it may not rewrite the floor
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
@@ -60,11 +61,26 @@ func (c *change) matches(callID string) (found *Clear) {
 	return found
 }
 
+// results yields the indices of the results among parts that c clears, and how. If forget is
+// true, it yields those whose originals are forgotten, and otherwise the others.
+func (c *change) results(parts []Part, forget bool) iter.Seq2[int, *Clear] {
+	return func(yield func(int, *Clear) bool) {
+		for i, p := range parts {
+			r, ok := p.(ToolResult)
+			if !ok {
+				continue // the snapshot was not checked
+			}
+			if t := c.matches(r.CallID); t != nil && t.Forget == forget && !yield(i, t) {
+				return
+			}
+		}
+	}
+}
+
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
 func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
-	ed := &checkedEdit{at: at, drop: slices.Clone(e.Drop), oldSummary: at.summary, byStrategy: byStrategy}
-	slices.Sort(ed.drop)
-	ed.drop = slices.Compact(ed.drop)
+	ed := &checkedEdit{at: at, oldSummary: at.summary, byStrategy: byStrategy}
+	ed.drop = slices.Compact(slices.Sorted(slices.Values(e.Drop)))
 	err := ed.checkDrop()
 	if err == nil {
 		err = ed.checkClear(e.Clear)
@@ -164,8 +180,7 @@ func unknownEntry(at *state, id ID) error {
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
 func (ed *checkedEdit) checkClear(clears []Clear) error {
-	clears = slices.Clone(clears)
-	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	clears = slices.SortedStableFunc(slices.Values(clears), func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
 	at, floor := ed.at, ed.at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
@@ -212,6 +227,14 @@ type prepared struct {
 	unspilled []Clear        // these results
 }
 
+// notSpilled notes that a result was not cleared, and why.
+func (p *prepared) notSpilled(c Clear, err error) {
+	if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
+		p.spillErrs = append(p.spillErrs, err)
+	}
+	p.unspilled = append(p.unspilled, c)
+}
+
 // A replacement is an entry, a copy of it that was cut, cleared or rewritten, and
 // the original of the copy. It is zero if there is nothing to change.
 type replacement struct {
@@ -254,23 +277,15 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
-	for i, part := range to.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue // the snapshot was not checked
-		}
-		t := c.matches(r.CallID)
-		if t == nil || t.Forget || t.Text == "" && r.Cleared {
-			continue
-		}
-		text := t.Text
+	for i, t := range c.results(to.msg.Parts, false) {
+		r, text := to.msg.Parts[i].(ToolResult), t.Text
 		if text == "" {
+			if r.Cleared {
+				continue
+			}
 			var err error
 			if text, err = spill.marker(id, from, next, i); err != nil {
-				if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
-					p.spillErrs = append(p.spillErrs, err)
-				}
-				p.unspilled = append(p.unspilled, Clear{ID: from.id, CallID: r.CallID})
+				p.notSpilled(Clear{ID: from.id, CallID: r.CallID}, err)
 				continue
 			}
 		}
@@ -304,13 +319,9 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *original) {
 	var to *entry
 	var next *original
-	for i, part := range e.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue
-		}
-		t := c.matches(r.CallID)
-		if t == nil || !t.Forget || t.Text == "" && r.Cleared && o == nil {
+	for i, t := range c.results(e.msg.Parts, true) {
+		r := e.msg.Parts[i].(ToolResult)
+		if t.Text == "" && r.Cleared && o == nil {
 			continue
 		}
 		if to == nil {
@@ -433,7 +444,7 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 		if err := done.editList(ed, p); err != nil || done.retry {
 			return err
 		}
-		done.leave(done.gone)
+		done.noteLeft(done.gone)
 	}
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
@@ -481,15 +492,13 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
 	r := &done.report
-	var rest []ID
-	for _, id := range r.Dropped {
-		if _, covered := slices.BinarySearch(ed.covered, id); covered {
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool {
+		_, covered := slices.BinarySearch(ed.covered, id)
+		if covered {
 			r.Summarised = append(r.Summarised, id)
-		} else {
-			rest = append(rest, id)
 		}
-	}
-	r.Dropped = rest
+		return covered
+	})
 }
 
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
@@ -540,8 +549,8 @@ type editWalk struct {
 	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
-// A naming is what an edit says of an entry. An entry may be named twice: what is dropped
-// may also be changed, if its original is to be forgotten.
+// A naming is what an edit does with an entry. A dropped entry may also be changed, if its
+// original is to be forgotten.
 type naming struct {
 	id       ID
 	drop     bool
@@ -552,7 +561,7 @@ type naming struct {
 
 const changedSince = "was changed by another edit since; take a new snapshot"
 
-// names returns what the edit says of each entry that it names, in ascending order.
+// names returns what the edit does with each entry that it names, in ascending order.
 func (ed *checkedEdit) names(p *prepared) []naming {
 	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
 	for _, id := range ed.drop {
@@ -628,8 +637,8 @@ func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *origina
 // from a new row if a rollback goes back to it.
 const maxLeft = 1000
 
-// leave notes the rows among entries that an edit has dropped or changed.
-func (s *state) leave(gone []departed) {
+// noteLeft notes the rows among entries that an edit has dropped or changed.
+func (s *state) noteLeft(gone []departed) {
 	all := slices.Clip(s.left)
 	for _, d := range gone {
 		if key := d.was.msg.Key; d.now == nil && key != "" {

@@ -13,9 +13,9 @@ type reversal struct {
 	edit    uint64 // edits that made version edit or a later one were undone
 }
 
-// maxTakenBack is the number of ranges of IDs that a History keeps of what was taken back.
-// Beyond it, the two oldest become one if both are below the view, so what left by a
-// compaction between them may count as taken back.
+// maxTakenBack is how many ranges of IDs of entries that were taken back are kept. Beyond it,
+// the two oldest become one if both are below the view. An entry between them, which a
+// compaction removed, then counts as taken back.
 const maxTakenBack = 100
 
 // TakenBack reports whether an entry with the ID was taken back, as by [History.RewindTo],
@@ -23,8 +23,8 @@ const maxTakenBack = 100
 // by a compaction.
 func (s *Snapshot) TakenBack(id ID) bool { return s.isTakenBack(id) }
 
-// isTakenBack reports whether a rollback took back the entry with the ID. Where there never
-// was an entry, it reports whether one of that time would have been.
+// isTakenBack reports whether a rollback took back the entry with the ID. For an ID that no
+// entry has had, it reports whether a rollback has gone back past it.
 func (s *state) isTakenBack(id ID) bool { return s.takenBackUpTo(id) != 0 }
 
 // takenBackUpTo returns the newest ID that was taken back together with the entry with the ID,

@@ -290,10 +290,7 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 			}
 			n := len(body)
 			if head+weight > left {
-				n = text.Prefix(body, left-head, weight, p.w.count)
-				if border := borderBefore(body, n); border > n/2 {
-					n = border
-				}
+				n = p.fitting(body, left-head, weight)
 			}
 			piece := renderMessage(src.msg, body[:n], part > 0)
 			rendered.WriteString(piece)
@@ -310,6 +307,16 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 	}
 	next()
 	return chunks, nil
+}
+
+// fitting returns how many bytes at the start of a text of weight tokens fit into room: up to
+// the end of a line or a word, if there is one nearby.
+func (p *prompter) fitting(body string, room, weight int) int {
+	n := text.Prefix(body, room, weight, p.w.count)
+	if border := borderBefore(body, n); border > n/2 {
+		return border
+	}
+	return n
 }
 
 // cutMiddle removes the middle of a text that has more than the given number of tokens,
