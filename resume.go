@@ -344,29 +344,25 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 			if whole != nil {
 				continue
 			}
-			e := &entry{msg: m, id: id, at: noTime, turn: turn}
-			if err := r.enter(e, key, namer); err != nil {
-				return nil, err
+			e, err := r.entry(m, id, turn, namer)
+			if err != nil {
+				return nil, &RowError{Key: key, Fault: RowChanged, Err: err}
 			}
+			r.ids[id] = key
 			entries = append(entries, e)
 		}
 	}
 	return entries, nil
 }
 
-// enter completes the entry of the row with the key.
-func (r *resumer) enter(e *entry, key string, namer *setup) error {
-	r.ids[e.id] = key
-	e.tools = isIn(r.rows.tools, e.id)
-	e.marks.set(paused, isIn(r.rows.paused, e.id))
-	err := e.msg.checkShared(&e.inline)
-	if err == nil {
-		err = namer.identify(e)
+// entry returns the entry of a row.
+func (r *resumer) entry(m Message, id ID, turn int, namer *setup) (*entry, error) {
+	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
+	e.marks.set(paused, isIn(r.rows.paused, id))
+	if err := e.msg.checkShared(&e.inline); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return &RowError{Key: key, Fault: RowChanged, Err: err}
-	}
-	return nil
+	return e, namer.identify(e)
 }
 
 // setMade sets what the signed answers among the entries were made for. If there are fewer than
