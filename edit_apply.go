@@ -110,11 +110,18 @@ func (ed *checkedEdit) checkSummary(summary Summary) error {
 		return &EditError{Rule: "a native summary needs a text, which all other models get"}
 	}
 	summary.Native = summary.Native.clone()
-	for _, r := range summary.Covers {
-		if r.First < 1 || r.Last < r.First || r.Last > ed.at.last {
-			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, ed.at.last)}
+	for _, list := range [...]struct {
+		verb   string
+		ranges []Range
+	}{{"covers", summary.Covers}, {"has read", summary.Read}} {
+		for _, r := range list.ranges {
+			if r.First < 1 || r.Last < r.First || r.Last > ed.at.last {
+				return &EditError{Rule: fmt.Sprintf("the summary %s %d to %d, which is not an ascending range of IDs from 1 to %d", list.verb, r.First, r.Last, ed.at.last)}
+			}
 		}
 	}
+	summary.Read = slices.Clone(summary.Read)
+	sortRanges(summary.Read)
 	if summary.Covers == nil && summary.Text != "" {
 		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
 	} else {
@@ -437,10 +444,10 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if back, own := done.eph.split(); ed.yields && back != nil {
 		done.eph, done.changed, done.report.yielded = own, true, true
 	}
+	if err := done.checkCovered(ed, p); err != nil {
+		return err
+	}
 	if len(ed.drop)+len(ed.changes)+len(ed.cuts) > 0 {
-		if err := done.checkCovered(ed, p); err != nil {
-			return err
-		}
 		if err := done.editList(ed, p); err != nil || done.retry {
 			return err
 		}
@@ -448,6 +455,10 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	}
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
+		done.putOriginals(done.originals, done.originalRaw) // some may have been read
+	}
+	if slices.ContainsFunc(done.report.Forgotten, done.summary.hasRead) {
+		done.summary = done.summary.unread()
 	}
 	return nil
 }
@@ -461,6 +472,18 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 	for _, id := range ed.covered {
 		if e := done.find(id); e != nil && e.reads() != ed.at.find(id).reads() {
 			return &StaleError{ID: id, Reason: changedSince}
+		}
+	}
+	if len(ed.newSummary.Read) == 0 {
+		return nil
+	}
+	isRead := inRanges(ed.newSummary.Read)
+	for _, was := range ed.at.list {
+		if !isRead(was.id) {
+			continue
+		}
+		if e := done.find(was.id); e == nil || e.reads() != was.reads() {
+			return &StaleError{ID: was.id, Reason: changedSince}
 		}
 	}
 	return nil
@@ -478,13 +501,14 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers := without(ed.newSummary.Covers, done.report.Spared)
+	covers, reads := without(ed.newSummary.Covers, done.report.Spared), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
-		covers = slices.Concat(was.sum.Covers, covers)
+		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)
 		s.sum.Updates = min(was.sum.Updates, maxUpdates-1) + 1
 	}
-	s.sum.Covers = done.covering(covers)
+	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
+	s.setBefore(was, len(done.report.Summarised) > 0)
 	done.summary, done.changed = s, true
 }
 
@@ -658,8 +682,8 @@ func (done *editEffect) touch(e *entry) { done.touched = max(done.touched, e.tur
 // carryOut applies an edit and fills in the report, or returns an error and changes nothing.
 // It returns the results that were not cleared because their originals could not be stored.
 func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]Clear, error) {
-	spill := h.newSpiller(ctx, ed.noSpill)
-	defer h.endSpiller(spill)
+	spill, end := h.newSpiller(ctx, ed.noSpill)
+	defer end()
 	for {
 		now := h.Snapshot()
 		p, err := h.prepareEdit(now, ed, spill)
@@ -684,41 +708,38 @@ func (c *setup) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *
 // commitEdit applies a prepared edit and fills in the report, or reports that the edit must
 // be prepared once more.
 func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return false, ErrClosed
-	case h.isBeforeReload(ed.at):
-		return false, errReloaded
-	}
-	h.measureBeforeLocked(r)
-	done, err := h.edit(ed, p, *r)
-	if err != nil || done.retry {
-		return err == nil, err
-	}
-	r.Spared, r.Cause = done.report.Spared, done.report.Cause
-	if !done.changed {
-		r.Outcome, r.Cause = OutcomeDeclined, cmp.Or(r.Cause, error(ErrNoGain))
-		return false, nil
-	}
-	if ed.acceptLocked != nil {
-		if err := ed.acceptLocked(&h.state, &done.state); err != nil {
-			return false, err
+	err = h.ifOpen(func() error {
+		if h.isBeforeReload(ed.at) {
+			return errReloaded
 		}
-	}
-	defer h.guard(len(h.list))()
-	was := h.summary
-	h.commit(done, ed.focus)
-	if ed.byStrategy {
-		h.compactor.settled(h.version, true)
-	}
-	h.recorder.edited(&done.report, was, h.summary)
-	h.updateChargeLocked()
-	*r = done.report
-	r.Outcome = OutcomeApplied
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
-	return false, nil
+		h.measureBeforeLocked(r)
+		done, err := h.edit(ed, p, *r)
+		if err != nil || done.retry {
+			retry = err == nil
+			return err
+		}
+		r.Spared, r.Cause = done.report.Spared, done.report.Cause
+		if !done.changed {
+			r.Outcome, r.Cause = OutcomeDeclined, cmp.Or(r.Cause, error(ErrNoGain))
+			return nil
+		}
+		if ed.acceptLocked != nil {
+			if err := ed.acceptLocked(&h.state, &done.state); err != nil {
+				return err
+			}
+		}
+		was := h.summary
+		h.commit(done, ed.focus)
+		if ed.byStrategy {
+			h.compactor.settled(h.version, true)
+		}
+		h.recorder.edited(&done.report, was, h.summary)
+		*r = done.report
+		r.Outcome = OutcomeApplied
+		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fits(h.meter.marks())
+		return nil
+	})
+	return retry, err
 }
 
 // edit returns the view after an edit, which leaves v as it is, and compares the next request

@@ -79,6 +79,9 @@ func newPrompter(w *writer) *prompter {
 	if border := w.border(); border != "" {
 		p.task += "\n\nThe newer messages stay, from the one on that begins with " + border + ". Do not summarise them."
 	}
+	if len(w.read) > 0 {
+		p.task += readTask
+	}
 	if len(w.pinned) > 0 {
 		p.task += "\n\nSome older messages of the user, and messages that are pinned, stay word for word too. Their rules belong in the summary only if another message changed them."
 	}
@@ -149,6 +152,9 @@ func (w *writer) mostOfResult() int {
 // promptKey derives the key of the tags in prompts from the key of a History, so that no
 // summarizer sees the key of the tags in the view.
 func promptKey(key string) string { return keyFrom([]byte(key)) }
+
+// readTask says what leaves of messages with results that are cleared.
+const readTask = "\n\nOf older calls of tools, only the results are removed. Write down what these results say that may be needed: facts, names, numbers, and where each was found."
 
 // updateTask asks the model to carry over the previous summary.
 const updateTask = "\n\nThere is already a summary of what came before. Write it anew: carry over all that is still true, the user's goal and rules word for word, correct what has changed, and add what is new, under the same headings."
