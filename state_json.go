@@ -751,8 +751,8 @@ func (s *Summary) checkSaved(last ID) error {
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
 	case !ascend(s.Read, last):
 		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
-	case s.before != nil && (s.before.before != nil || len(s.before.Read) > 0):
-		return errors.New("the summary from before the reading has read something itself")
+	case s.before != nil && s.before.before != nil:
+		return errors.New("the summary from before the reading has another one before it")
 	}
 	if err := s.before.checkSaved(last); err != nil {
 		return err
