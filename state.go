@@ -429,15 +429,12 @@ func (s *state) append(e *entry, o *original) {
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
 
-// cutTail removes the entries of list from index n on and returns their raw tokens. seen
-// reports whether a snapshot may share them. If so, the remaining entries are copied to a
-// new array with some spare capacity. Then no append overwrites entries of the snapshot,
-// and s does not keep the removed entries in memory.
-func (s *state) cutTail(n int, seen bool) (raw int64) {
-	turn := 0
-	if n > 0 {
-		turn = s.list[n-1].turn
-	}
+// cutTail removes the entries of list from index n on. seen reports whether a snapshot may
+// share them. If so, the remaining entries are copied to a new array with some spare
+// capacity. Then no append overwrites entries of the snapshot, and s does not keep the
+// removed entries in memory.
+func (s *state) cutTail(n int, seen bool) {
+	turn, raw := newestTurn(s.list[:n]), rawOf(s.list[n:])
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
 			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
@@ -452,7 +449,6 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 		s.fold = s.fold.Remove(e.content)
 	}
 	for _, e := range s.list[n:] {
-		raw += e.tokens
 		s.countMedia(e, -1)
 		if s.isPinned(e.head) {
 			s.pinRaw -= e.tokens
@@ -473,7 +469,6 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	s.listRaw -= raw
 	s.appended = max(s.appended-raw, 0)
 	s.turn = max(s.touched, newestTurn(s.list))
-	return raw
 }
 
 // putTail undoes a cutTail: it puts the entries from index n on back, in a new array.
