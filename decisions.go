@@ -16,8 +16,8 @@ import (
 // has left it, what was cleared or cut, pins, the summary, the queue, and what usage reports
 // have shown. [Resume] makes the History again from them and from the messages.
 //
-// They take eleven bytes for each row in view and about 2 kB besides, with the text of the
-// summary. Messages of which the application has no row are held whole. Those were
+// They take eleven bytes for each row in view, about 45 and the key for each user message whose
+// answer has left, and about 2 kB besides, with the text of the summary. Messages of which the application has no row are held whole. Those were
 // rewritten, have no key, or were made by the History, such as the results of calls that were
 // interrupted.
 //
