@@ -247,10 +247,8 @@ func (r *stateJSON) leave(out []Range) error {
 	if len(out) == 0 {
 		return nil
 	}
-	for i, o := range out {
-		if o.First < 1 || o.Last < o.First || i > 0 && o.First <= out[i-1].Last {
-			return fmt.Errorf("out has %d to %d, want ascending ranges of IDs", o.First, o.Last)
-		}
+	if !ascend(out, out[len(out)-1].Last) {
+		return fmt.Errorf("out is %v, want ascending ranges of IDs", out)
 	}
 	from, _ := index(r.entries, out[0].First)
 	left := inRanges(out)

@@ -71,22 +71,21 @@ type stateJSON struct {
 
 // Scalars are the figures that each record holds completely.
 type scalars struct {
-	last          ID
-	turn, touched int
-	appended      int64
-	model         string
-	released      ID
-	ever          int64
-	edited        time.Time
-	breaker       breaker // without its cause
-	toolsSet      bool    // see knowledge
+	last ID
+	turn int
+	figures
+	model    string
+	ever     int64
+	edited   time.Time
+	breaker  breaker // without its cause
+	toolsSet bool    // see knowledge
 	meterFigures
 	counted int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
 }
 
 // scalars returns the scalars that a snapshot has.
 func (s *state) scalars() scalars {
-	return scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model, released: s.released}
+	return scalars{last: s.last, turn: s.turn, figures: s.figures, model: s.known().model}
 }
 
 // A form is a form in which a state is saved, or several of them.
