@@ -212,7 +212,11 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.scalars = next.scalars
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
 	r.lost = next.lost
-	strictjson.Update(r.fields(inAll), next.fields(inAll))
+	for i := range savedFields {
+		if next.has>>i&1 == 1 {
+			strictjson.Update(r.field(i).Value, next.field(i).Value)
+		}
+	}
 	if err := r.leave(next.out); err != nil {
 		return err
 	}

@@ -64,6 +64,7 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
+	has    uint64 // after reading: the fields that may have a value, by their rows in savedFields
 	fault  error  // of an entry that cannot be written
 	index  int    // while reading: of the next entry, as in a snapshot
 	failed *entry // that could not be read
@@ -209,15 +210,9 @@ func anyTotal(*stateJSON) int64 { return maxTotal }
 // optional returns the value of a text that is left out if it is nil.
 func optional(at **string) strictjson.Value { return strictjson.Optional(at, strictjson.Plain) }
 
-// fields returns the fields that a form has.
-func (in *stateJSON) fields(as form) []strictjson.Field {
-	fields := make([]strictjson.Field, 0, len(savedFields))
-	for i := range savedFields {
-		if f := &savedFields[i]; f.in&as != 0 {
-			fields = append(fields, strictjson.Field{Key: f.key, Value: f.at(in)})
-		}
-	}
-	return fields
+// field returns the field in the i-th row of savedFields.
+func (in *stateJSON) field(i int) strictjson.Field {
+	return strictjson.Field{Key: savedFields[i].key, Value: savedFields[i].at(in)}
 }
 
 // difference returns the changes from from to to.
@@ -247,11 +242,16 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 			size += 96 + e.msg.jsonSize()
 		}
 	}
-	data := strictjson.AppendObject(make([]byte, 0, size), in.fields(as))
+	data := append(make([]byte, 0, size), '{')
+	for i := range savedFields {
+		if savedFields[i].in&as != 0 {
+			data = in.field(i).Append(data)
+		}
+	}
 	if in.fault != nil {
 		return nil, in.fault
 	}
-	return data, nil
+	return append(data, '}'), nil
 }
 
 // decode reads the JSON of a form. An error is a *SnapshotError.
@@ -264,7 +264,14 @@ func decode(data []byte, as form) (*stateJSON, error) {
 	if r.Null() {
 		r.Fail(errors.New("it is null"))
 	}
-	r.Fields(in.fields(as))
+	r.Each(len(savedFields), func(i int) string { return savedFields[i].key }, func(i int) {
+		if savedFields[i].in&as == 0 {
+			r.Unknown([]byte(savedFields[i].key))
+			return
+		}
+		in.field(i).Read(r)
+		in.has |= 1 << i
+	})
 	in.setTokens(r)
 	if r.End(); r.Err() != nil {
 		fault := &SnapshotError{Index: -1, Err: r.Err()}
@@ -353,7 +360,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
 	}
 	in, err := decode(data, inSnapshot)
-	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version}) {
+	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version, has: in.has}) {
 		return err
 	}
 	next, err := in.state(true)
