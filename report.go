@@ -459,13 +459,10 @@ func (h *History) measureBeforeLocked(r *Report) (again int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.marks().set.Window)
+	r.Fits, r.Limit = total <= limit && !h.isClosed(), orZero(limit, h.meter.marks().set.Window)
 	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
-
-// fitsLocked reports whether the next request is within the limit.
-func (h *History) fitsLocked() bool { return h.upper() <= h.meter.marks().limit }
 
 // A Link describes what one strategy of a [Chain] did.
 type Link struct {

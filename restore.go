@@ -69,8 +69,8 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if err := h.settleLoad(l); err != nil {
 		return nil, err
 	}
-	h.updateChargeLocked()
-	h.warnAssumed()
+	h.charge(h.account)
+	h.warnDue(true)
 	return h, nil
 }
 
@@ -198,7 +198,7 @@ func (h *History) settleLoad(l *loader) (err error) {
 		h.recorder.add("", l.closeCalls())
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
-		h.takeBackLocked(n, h.list[n].id-1, nil)
+		h.recorder.wentBack(h.rewind(n, h.list[n].id-1, nil))
 		if err := l.reportDropped(turn); err != nil {
 			return err
 		}

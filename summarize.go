@@ -775,10 +775,12 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	h.mu.Lock()
-	s := h.snapshotLocked()
-	sent, tokens := h.lastSent()
-	h.mu.Unlock()
+	var s, sent *Snapshot
+	var tokens int
+	h.locked(func() {
+		s = h.snapshotLocked()
+		sent, tokens = h.lastSent()
+	})
 	if len(s.list) == 0 && s.summary == nil {
 		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}
 	}
