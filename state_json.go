@@ -787,30 +787,23 @@ func ascend(ranges []Range, last ID) bool {
 	return prev <= last
 }
 
-// finish checks a list, either the system entries or the others, and counts its tokens
-// and calls if count is set. first is the index of its first entry in the snapshot.
-func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bool) error {
+// finish checks the entries, and counts their tokens and calls if count is set.
+func (in *stateJSON) finish(s *state, count bool) error {
+	sys := orNil(in.system)
+	setHeads(in.entries)
 	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
-	for i, e := range list {
-		user := e.msg.Role == RoleUser
+	for i, e := range slices.Concat(sys, in.entries) {
+		system := i < len(sys)
+		if i == len(sys) {
+			prev, said = &entry{}, &entry{}
+		}
+		if system {
+			e.head = e.id
+		}
 		e.note = !system && e.msg.Role == RoleSystem
-		var fault string
-		switch {
-		case e.id <= prev.id || e.id > in.last:
-			fault = fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
-		case system && e.msg.Role != RoleSystem:
-			fault = fmt.Sprintf("role %s among the system entries", e.msg.Role)
-		case e.turn < prev.turn || e.turn > in.turn || system && e.turn != 0:
-			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
-		case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
-			fault = fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
-		case e.missing() < 0 || e.missing() > maxTotal:
-			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
+		if fault := in.faultOf(e, prev, said, system); fault != "" {
+			return &SnapshotError{Index: i, ID: e.id, Err: errors.New(fault)}
 		}
-		if fault != "" {
-			return &SnapshotError{Index: first + i, ID: e.id, Err: errors.New(fault)}
-		}
-		e.head = e.id
 		if count {
 			e.tokens = s.id.message(&e.msg)
 			e.calls = newCalls(&e.msg, s.id.counter)
@@ -823,4 +816,28 @@ func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bo
 		}
 	}
 	return nil
+}
+
+// faultOf says what is wrong with an entry, its message aside. It follows prev, and said is the
+// newest entry before it that is not a note.
+func (in *stateJSON) faultOf(e, prev, said *entry, system bool) string {
+	user := e.msg.Role == RoleUser
+	_, twice := index(orNil(in.system), e.id)
+	switch {
+	case e.id <= prev.id || e.id > in.last:
+		return fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
+	case !system && twice:
+		return fmt.Sprintf("two entries with ID %d", e.id)
+	case system && e.msg.Role != RoleSystem:
+		return fmt.Sprintf("role %s among the system entries", e.msg.Role)
+	case e.turn < prev.turn || e.turn > in.turn || system && e.turn != 0:
+		return fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
+	case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
+		return fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
+	case e.head != e.id && e.turn != prev.turn:
+		return fmt.Sprintf("the result is in turn %d, its exchange in turn %d", e.turn, prev.turn)
+	case e.missing() < 0 || e.missing() > maxTotal:
+		return fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
+	}
+	return ""
 }
