@@ -16,7 +16,8 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	var tooLong error
 	for range maxRounds {
 		r, err = h.CompactIfNeeded(ctx)
-		if at, tooLong = h.snapshotToSend(&r); err != nil || tooLong == nil {
+		at, tooLong = h.snapshotToSend(&r)
+		if err != nil || tooLong == nil {
 			return at, r, err
 		}
 	}

@@ -197,7 +197,8 @@ func (in *stateJSON) rewind(last ID) {
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
-		if in.summary = s.before; s.before.Text == "" {
+		in.summary = s.before
+		if s.before.Text == "" {
 			in.summary = nil
 		}
 	}

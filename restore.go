@@ -99,7 +99,8 @@ func (l *loader) fill() (err error) {
 		v.summary = l.ident.placed(s.summary.sum)
 	}
 	if t := s.tools; t != nil {
-		if v.tools = l.ident.toolset(t.tools, t.key); v.tools.tokens() == t.tokens() {
+		v.tools = l.ident.toolset(t.tools, t.key)
+		if v.tools.tokens() == t.tokens() {
 			v.tools = t
 		}
 	}
@@ -177,7 +178,8 @@ func (l *loader) counts() (n int64, err error) {
 
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
-	switch open := l.to.openCount() > 0; l.opts.OnLoad {
+	open := l.to.openCount() > 0
+	switch l.opts.OnLoad {
 	case OnLoadKeep:
 		return false
 	case OnLoadDropTurn:
@@ -362,7 +364,8 @@ func (l *loader) check(e *entry) error {
 		return nil
 	}
 	err = atIndex(err, l.at.index)
-	if e.msg = l.repaired(old.msg); e.msg.Role == RoleNone {
+	e.msg = l.repaired(old.msg)
+	if e.msg.Role == RoleNone {
 		return l.mend(err, 0, "dropped")
 	}
 	return l.mend(err, old.id, "invalid parts removed")
