@@ -100,7 +100,8 @@ func (l *loader) place() error {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
 			answer.err, answer.mended = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}, "results put into a tool message"
-			if list = append(list, answer); len(rest) == 0 {
+			list = append(list, answer)
+			if len(rest) == 0 {
 				continue
 			}
 			e.msg.Parts = rest
@@ -133,7 +134,8 @@ func (l *loader) place() error {
 		if e.msg.Role != RoleTool {
 			hasCall = hasCalls(&e.msg)
 		}
-		if list = append(list, e); len(held) > 0 && !own.hasResultBehind(i) {
+		list = append(list, e)
+		if len(held) > 0 && !own.hasResultBehind(i) {
 			list, held = append(list, held...), nil
 			hasCall = false
 		}
