@@ -86,7 +86,7 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestCovered(), last: in.last}
+	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestKept(), last: in.last}
 	for _, e := range in.entries {
 		d.whole[e.id] = true
 	}
@@ -196,6 +196,11 @@ func (in *stateJSON) rewind(last ID) {
 	in.back = &s.takenBack
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
+	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
+		if in.summary = s.before; s.before.Text == "" {
+			in.summary = nil
+		}
+	}
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }
 

@@ -183,11 +183,11 @@ func (r *reading) add(rec *Record) error {
 	if rec.Full {
 		*r = reading{ids: next.recent}
 	}
-	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestCovered()}
+	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestKept()}
 	if err := r.state.apply(next); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	if r.count > 0 && r.state.summary.newestCovered() > before.covered {
+	if r.count > 0 && r.state.summary.newestKept() > before.covered {
 		r.marks = withMark(r.marks, before)
 	}
 	if r.state.last != rec.Upto {

@@ -459,6 +459,8 @@ func (s *Summary) fields() []strictjson.Field {
 		{Key: "text", Value: &s.Text},
 		{Key: "names", Value: &s.Names},
 		{Key: "covers", Value: rangesJSON(&s.Covers)},
+		{Key: "read", Value: rangesJSON(&s.Read)},
+		{Key: "before", Value: strictjson.Optional(&s.before, (*Summary).fields)},
 		{Key: "updates", Value: &s.Updates},
 		{Key: "time", Value: &s.Time},
 		{Key: "usage", Value: usage},
@@ -740,8 +742,16 @@ func (s *Summary) checkSaved(last ID) error {
 	if n := s.Updates; n < 0 || n > maxUpdates {
 		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
 	}
-	if !ascend(s.Covers, last) {
+	switch {
+	case !ascend(s.Covers, last):
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
+	case !ascend(s.Read, last):
+		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s.before != nil && (s.before.before != nil || len(s.before.Read) > 0):
+		return errors.New("the summary from before the reading has read something itself")
+	}
+	if err := s.before.checkSaved(last); err != nil {
+		return err
 	}
 	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time))
 }
