@@ -66,8 +66,9 @@ func (a *attempt) beside() int64 {
 	}
 	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
 	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
-	// By default a summary has an eighth of the target, and its names a quarter of that.
-	summary := max(a.at.summary.tokens(), r.share/8*5/4, min(leastRoom, a.limit/16)) + int64(a.at.SummaryTokens(""))
+	// By default a summary has an eighth of the target, its names a quarter of that, and the
+	// tags around it no more than another eighth.
+	summary := max(a.at.summary.tokens(), r.share/8*11/8, min(leastRoom, a.limit/16))
 	return a.scale.Worst(a.floor.total()+words+summary) - a.scale.Kept().Upper()
 }
 

@@ -17,7 +17,8 @@ import (
 // Extract is a [Summarizer] that calls no model. Its summary lists what the user said,
 // what the assistant said, lines of results, the tools that were called and how often,
 // the paths and errors that came up, and the last answer. It is quick, returns the same
-// text for the same messages, and never exceeds SummaryRequest.MaxTokens.
+// text for the same messages, and never exceeds SummaryRequest.MaxTokens. What no person
+// wrote, see [HostMeta], is read like a result.
 //
 // It fills that room. Up to a third of it goes to what the user said, the first message
 // before the newest ones. Of the rest it prefers lines with names, such as paths,
@@ -76,6 +77,7 @@ type notes struct {
 	errs    []note
 	paths   []note
 	answer  note // the last answer
+	alike   echoes
 
 	lines  []note // for readLines
 	read   int    // bytes of the texts that were searched
@@ -161,12 +163,21 @@ func (n *notes) readAll(sources []source) {
 	n.whole = max(mostRead-said, mostRead/8)
 	n.names.Grow((said + min(n.whole, said)) / 64)
 	for i := range slices.Backward(sources) {
-		n.readSource(&sources[i], names.Source{Place: i, Weight: nameWeight[sources[i].msg.Role], Said: sources[i].msg.Role != RoleTool})
+		role := n.speaker(sources[i].msg)
+		n.readSource(&sources[i], role, names.Source{Place: i, Weight: nameWeight[role], Said: role != RoleTool})
 	}
 }
 
-// readSource notes what a message says.
-func (n *notes) readSource(s *source, from names.Source) {
+// speaker returns the role of a message, or RoleTool for a user message that no person wrote.
+func (n *notes) speaker(m *Message) Role {
+	if m.isHosts() || m.Role == RoleUser && n.alike.has(m) {
+		return RoleTool
+	}
+	return m.Role
+}
+
+// readSource notes what a message says. role is its speaker.
+func (n *notes) readSource(s *source, role Role, from names.Source) {
 	m := s.msg
 	at := int64(from.Place) << 20
 	for media := range m.allMedia {
@@ -174,7 +185,7 @@ func (n *notes) readSource(s *source, from names.Source) {
 			n.names.Read(media.URL, from)
 		}
 	}
-	switch m.Role {
+	switch role {
 	case RoleUser, RoleSystem:
 		for _, text := range m.texts {
 			n.search(text, from)
@@ -211,16 +222,24 @@ func (n *notes) readSource(s *source, from names.Source) {
 				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
 			}
 			for t := range eachOf[Text](r.Parts) {
-				part := len(t)
-				if most := max(n.whole, leastRead); part > most {
-					part = borderBefore(string(t), most)
-					n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
-				}
-				n.whole = max(n.whole-part, 0)
-				n.readLines(&n.results, 4, string(t[:part]), note{at: at, most: 240}, from, false)
+				n.readResult(s, string(t), at, from)
+			}
+			if t, ok := p.(Text); ok { // of a user message that no person wrote
+				n.readResult(s, string(t), at, from)
 			}
 		}
 	}
+}
+
+// readResult notes lines of a text of a result, or of its beginning if too much was read.
+func (n *notes) readResult(s *source, t string, at int64, from names.Source) {
+	part := len(t)
+	if most := max(n.whole, leastRead); part > most {
+		part = borderBefore(t, most)
+		n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
+	}
+	n.whole = max(n.whole-part, 0)
+	n.readLines(&n.results, 4, t[:part], note{at: at, most: 240}, from, false)
 }
 
 // search reads a text for names. It reports how many it has, and how many of them a newer

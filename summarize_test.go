@@ -1377,7 +1377,7 @@ func TestSummarize_ReadsOnce(t *testing.T) {
 			said := func() string {
 				var b strings.Builder
 				for b.Len() < tt.size {
-					fmt.Fprintf(&b, "the file %d is in /srv/dir%d and so on; ", r.IntN(1e6), r.IntN(1e6))
+					fmt.Fprintf(&b, "the %c%c file %d is in /srv/dir%d and so on; ", 'a'+r.IntN(26), 'a'+r.IntN(26), r.IntN(1e6), r.IntN(1e6))
 				}
 				return b.String()[:tt.size]
 			}

@@ -1,0 +1,145 @@
+package convo
+
+import "strings"
+
+// HostMeta is the Meta of a user message that no person wrote, such as a reminder, the output
+// of a hook, a description of the environment or the news that a task has ended. The mark may be
+// followed by a space and a text of the application.
+//
+// A compaction treats such a message like a tool result: it leaves before what the user said.
+// A message with an Author is what that person said. Of messages with neither, these count as
+// the host's: those whose text is wrapped whole in tags, such as <system-reminder>, unless a
+// tag is that of a prompt, such as <task>; and from the fourth on, counted from the newest, those
+// of at least 100 bytes that repeat but for numbers, paths and identifiers.
+const HostMeta = "host"
+
+// isHosts reports whether m is a user message that no person wrote, as far as the message
+// itself shows it; see HostMeta.
+func (m *Message) isHosts() bool {
+	switch {
+	case m.Role != RoleUser || m.Author != "":
+		return false
+	case m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "):
+		return true
+	}
+	wrapped := false
+	for _, p := range m.Parts {
+		t, ok := p.(Text)
+		if !ok || t != "" && !isWrapped(string(t)) {
+			return false
+		}
+		wrapped = wrapped || t != ""
+	}
+	return wrapped
+}
+
+// promptTags are the tags that people and applications put around what a user wants.
+var promptTags = map[string]bool{
+	"goal": true, "input": true, "instruction": true, "instructions": true, "message": true, "prompt": true, "query": true, "question": true,
+	"request": true, "task": true, "user": true, "user_input": true, "user_message": true, "user_query": true, "user_request": true,
+}
+
+// isWrapped reports whether a text is one element after another, none of which has a prompt
+// tag, with nothing between them.
+func isWrapped(s string) bool {
+	s = strings.TrimSpace(s)
+	for n := 0; s != ""; n++ {
+		name, rest, ok := cutElement(s)
+		if !ok || promptTags[name] {
+			return false
+		}
+		s = strings.TrimLeft(rest, " \t\r\n")
+	}
+	return true
+}
+
+// cutElement returns the name of the element that a text begins with, and the text after it.
+func cutElement(s string) (name, rest string, ok bool) {
+	if s[0] != '<' {
+		return "", "", false
+	}
+	n := 1
+	for n < len(s) && isTagByte(s[n]) {
+		n++
+	}
+	end := strings.IndexByte(s, '>')
+	if n == 1 || n == len(s) || end < n || strings.IndexByte("> \t\r\n/", s[n]) < 0 {
+		return "", "", false
+	}
+	name, rest = s[1:n], s[end+1:]
+	if s[end-1] == '/' {
+		return name, rest, true
+	}
+	for {
+		i := strings.Index(rest, "</")
+		if i < 0 {
+			return "", "", false
+		}
+		rest = rest[i+2:]
+		if after, found := strings.CutPrefix(rest, name); found && strings.HasPrefix(after, ">") {
+			return name, after[1:], true
+		}
+	}
+}
+
+func isTagByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == ':' || c == '.'
+}
+
+// An echoes finds messages that repeat but for numbers, paths and identifiers. It is asked
+// about the messages of a list, the newest first. Of patterns with the same place, it knows
+// the last.
+type echoes [256]struct {
+	pattern uint64
+	n       int
+}
+
+// These bound what counts as a repetition.
+const (
+	leastEchoed = 100 // bytes of a message; people repeat shorter ones
+	mostEchoed  = 3   // newest messages that are alike and still count as said
+	echoedHead  = 64  // bytes that are compared at the beginning of each message
+	echoedTail  = 32  // and at its end
+)
+
+// has reports whether at least mostEchoed newer messages were like m, and adds m.
+func (e *echoes) has(m *Message) bool {
+	if m.Author != "" || len(m.Parts) != 1 {
+		return false
+	}
+	t, _ := m.Parts[0].(Text)
+	if len(t) < leastEchoed {
+		return false
+	}
+	pattern := patternOf(patternOf(fnvOffset, string(t[:echoedHead])), string(t[len(t)-echoedTail:]))
+	at := &e[pattern%uint64(len(e))]
+	if at.pattern != pattern {
+		at.pattern, at.n = pattern, 0
+	}
+	at.n++
+	return at.n > mostEchoed
+}
+
+// The 64-bit FNV-1a hash.
+const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
+
+// patternOf adds a text to a hash. All words with a digit or a mark of a path or an identifier
+// count as the same, and so do words that the ends of the text cut off.
+func patternOf(hash uint64, s string) uint64 {
+	word, varies := hash, true
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == ' ' || c == '\n' || c == '\t':
+			if varies {
+				word = hash * fnvPrime
+			}
+			hash = (word ^ ' ') * fnvPrime
+			word, varies = hash, false
+		case '0' <= c && c <= '9' || c == '/' || c == '_' || c == '\\':
+			varies = true
+		default:
+			word = (word ^ uint64(c)) * fnvPrime
+		}
+	}
+	return hash
+}
