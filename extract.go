@@ -92,7 +92,7 @@ type note struct {
 	at     int64    // grows from the oldest to the newest
 	nth    int      // in a ranked list
 	calls  int      // of a tool
-	most   int      // bytes that are shown of the line; 0: all
+	most   int      // characters that are shown of the line; 0: all
 	line   string   // made by show
 	weight int      // of line, in tokens
 	isMade bool     // whether line and weight are set
@@ -379,7 +379,7 @@ func (l *note) show(count func(string) int) {
 		l.line = oneLine(l.text)
 	}
 	if l.most > 0 {
-		l.line = shorten(l.line, l.most)
+		l.line = shortenRunes(l.line, l.most)
 	}
 	l.weight = count("- " + l.line + "\n")
 }
@@ -405,7 +405,7 @@ func newestFirst(list []note) {
 }
 
 // firstThenNewest yields the first of some notes, and then the others, the newest first. Those
-// are shortened to the given number of bytes.
+// are shortened to the given number of characters.
 func firstThenNewest(list []note, most int) iter.Seq[*note] {
 	newestFirst(list)
 	return func(yield func(*note) bool) {
@@ -512,6 +512,20 @@ func oneLine(s string) string {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
 			return strings.Join(strings.Fields(s), " ")
 		}
+	}
+	return s
+}
+
+// shortenRunes is shorten for a number of characters.
+func shortenRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "..."
+		}
+		n--
 	}
 	return s
 }

@@ -1063,9 +1063,9 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Greater(t, lines[4], "- number 30", "the newest")
 	assert.Equal(t, "- number 59", lines[len(lines)-1])
 
-	first := strings.Repeat("é", 300)
+	first := strings.Repeat("é", 500)
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.User(first), convo.User(first + "x")}, MaxTokens: 5000})
-	assert.Equal(t, "The user said:\n- "+first+"\n- "+strings.Repeat("é", 200)+"...", text, "the first one is whole, and 400 bytes of others")
+	assert.Equal(t, "The user said:\n- "+first+"\n- "+strings.Repeat("é", 400)+"...", text, "the first one is whole, and 400 characters of others")
 
 	// What is still too long is cut where it must be, between two runes.
 	long := []convo.Message{convo.User(strings.Repeat("é", 300))}

@@ -1,6 +1,9 @@
 package convo
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // HostMeta is the Meta of a user message that no person wrote, such as a reminder, the output
 // of a hook, a description of the environment or the news that a task has ended. The mark may be
@@ -100,6 +103,7 @@ const (
 	mostEchoed  = 3   // newest messages that are alike and still count as said
 	echoedHead  = 64  // bytes that are compared at the beginning of each message
 	echoedTail  = 32  // and at its end
+	leastAlike  = 6   // words or wide letters in these that do not vary
 )
 
 // has reports whether at least mostEchoed newer messages were like m, and adds m.
@@ -111,10 +115,15 @@ func (e *echoes) has(m *Message) bool {
 	if len(t) < leastEchoed {
 		return false
 	}
-	pattern := patternOf(patternOf(fnvOffset, string(t[:echoedHead])), string(t[len(t)-echoedTail:]))
-	at := &e[pattern%uint64(len(e))]
-	if at.pattern != pattern {
-		at.pattern, at.n = pattern, 0
+	p := pattern{hash: fnvOffset}
+	p.add(string(t[:echoedHead]))
+	p.add(string(t[len(t)-echoedTail:]))
+	if p.words < leastAlike {
+		return false
+	}
+	at := &e[p.hash%uint64(len(e))]
+	if at.pattern != p.hash {
+		at.pattern, at.n = p.hash, 0
 	}
 	at.n++
 	return at.n > mostEchoed
@@ -123,23 +132,35 @@ func (e *echoes) has(m *Message) bool {
 // The 64-bit FNV-1a hash.
 const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
 
-// patternOf adds a text to a hash. All words with a digit or a mark of a path or an identifier
-// count as the same, and so do words that the ends of the text cut off.
-func patternOf(hash uint64, s string) uint64 {
-	word, varies := hash, true
+// A pattern is what a text has besides the words that vary from one repetition to the next.
+type pattern struct {
+	hash  uint64
+	words int // that do not vary; each letter that is not ASCII counts as one
+}
+
+// add adds a text. Words with a digit or a mark of a path or an identifier vary, and so does
+// what stands at the ends of the text, where words are cut off.
+func (p *pattern) add(s string) {
+	word, varies := p.hash, true
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == ' ' || c == '\n' || c == '\t':
-			if varies {
-				word = hash * fnvPrime
+			if !varies {
+				p.hash = word
+				p.words++
 			}
-			hash = (word ^ ' ') * fnvPrime
-			word, varies = hash, false
+			p.hash = (p.hash ^ ' ') * fnvPrime
+			word, varies = p.hash, false
 		case '0' <= c && c <= '9' || c == '/' || c == '_' || c == '\\':
 			varies = true
-		default:
+		case c < utf8.RuneSelf:
 			word = (word ^ uint64(c)) * fnvPrime
+		default: // many scripts have no spaces
+			p.hash = (p.hash ^ uint64(c)) * fnvPrime
+			word = p.hash
+			if utf8.RuneStart(c) {
+				p.words++
+			}
 		}
 	}
-	return hash
 }

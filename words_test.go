@@ -102,3 +102,30 @@ func TestDefault_HostsTextLeavesFirst(t *testing.T) {
 		assert.LessOrEqual(t, strings.Count(said, "\n"), 4, "%s: %s", name, sum.Text)
 	}
 }
+
+// What people say does not count as a repetition, in no script and with no form.
+func TestDefault_RepetitionsAreOfHosts(t *testing.T) {
+	han := []rune("天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏")
+	for name, text := range map[string]func(i int) string{
+		"short":   func(i int) string { return fmt.Sprintf("Order %d has arrived.", i) },
+		"Chinese": func(i int) string { return strings.Repeat(string(han[i%24])+string(han[i/24%24]), 30) },
+		"paths":   func(i int) string { return strings.Repeat(fmt.Sprintf("src/a%d/b_%d.go ", i, i*7), 12) },
+		"prose": func(i int) string {
+			return strings.Repeat(string(rune('a'+i%26))+string(rune('a'+i/26))+" is here, ", 12)
+		},
+	} {
+		h := historyOf(t, windowOf(200_000, nil), convo.User("go"))
+		for i := range 100 {
+			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 3000)), convo.User(text(i)))
+		}
+		_, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		users := 0
+		for _, e := range h.Snapshot().All() {
+			if e.Message.Role == convo.RoleUser {
+				users++
+			}
+		}
+		assert.Equal(t, 101, users, name)
+	}
+}
