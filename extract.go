@@ -20,8 +20,8 @@ import (
 // text for the same messages, and never exceeds SummaryRequest.MaxTokens. What no person
 // wrote, see [HostMeta], is read like a result.
 //
-// It fills that room. Up to a third of it goes to what the user said, the first message
-// before the newest ones. Of the rest it prefers lines with names, such as paths,
+// It fills that room. Up to a third of it goes to what the user said: the first message, and
+// then those with words that few others have. Of the rest it prefers lines with names, such as paths,
 // identifiers, dates and amounts, which come up again later. A repeated line is listed
 // once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
 type Extract struct{}
@@ -298,6 +298,8 @@ const (
 	mostAsked  = 5000    // messages of the user
 	leastRead  = 100     // bytes of each result that are searched
 	mostMissed = 50      // lines in a row that do not fit
+
+	mostCompared = 1000 // newest messages of the user whose words are compared
 )
 
 // readPrevious reads a summary that Extract wrote earlier, after the messages. It keeps any
@@ -422,6 +424,45 @@ func firstThenNewest(list []note, most int) iter.Seq[*note] {
 	}
 }
 
+// firstThenRarest yields the first of what the user said, and then the others: those with words
+// that few of the others have, and the newer of two that are as rare. Those are shortened to
+// the given number of characters.
+func firstThenRarest(list []note, most int) iter.Seq[*note] {
+	newestFirst(list)
+	return func(yield func(*note) bool) {
+		last := len(list) - 1
+		if last < 0 || !yield(&list[last]) {
+			return
+		}
+		compared := min(last, mostCompared)
+		texts := make([]string, compared)
+		var counts wordCounts
+		for i := range texts {
+			texts[i] = list[i].beginning(most / 2)
+			counts.add(texts[i])
+		}
+		var best ranked
+		for i := range list[:last] {
+			score := 0
+			if i < compared {
+				score = min(2*counts.rare(texts[i], compared), mostWorth)
+			}
+			list[i].most = most
+			best.add(list[i], score)
+		}
+		best.best(yield)
+	}
+}
+
+// beginning returns about the first n bytes of what a note is made of.
+func (l *note) beginning(n int) string {
+	s := l.text
+	if l.msg != nil {
+		s = l.msg.Text()
+	}
+	return s[:text.Floor(s, min(n, len(s)))]
+}
+
 // text renders the notes in about the given number of tokens.
 func (n *notes) text(room int, count func(string) int) string {
 	left := room
@@ -474,7 +515,7 @@ func (n *notes) text(room int, count func(string) int) string {
 	if n.said.n+n.results.n+len(n.tools)+len(n.paths)+len(n.errs) == 0 && n.answer.text == "" {
 		share = room
 	}
-	choose(headAsked, share, firstThenNewest(n.asked, 400))
+	choose(headAsked, share, firstThenRarest(n.asked, 400))
 	if n.answer.text != "" {
 		choose(headAnswer, room/8, forward([]note{n.answer}))
 	}

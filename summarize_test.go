@@ -1099,6 +1099,27 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
 }
 
+// Of what the user said, Extract lists the first message and then those with words that few
+// others have, in any script, and the newer of two that are as rare.
+func TestExtract_RareWords(t *testing.T) {
+	for name, c := range map[string]struct{ usual, rare string }{
+		"English": {"look at the next page and go on until you are done", "my landlord plays the harpsichord on rainy mornings"},
+		"Chinese": {"请继续看下一页直到你全部看完为止", "房东下雨天早上喜欢弹大键琴"},
+	} {
+		msgs := []convo.Message{convo.User("the first")}
+		for i := range 200 {
+			msgs = append(msgs, convo.User(itoa(i)+" "+c.usual))
+			if i == 40 {
+				msgs = append(msgs, convo.User(c.rare))
+			}
+		}
+		lines := strings.Split(extract(t, convo.SummaryRequest{Messages: msgs, MaxTokens: 300}), "\n")
+		assert.Less(t, len(lines), 40, name)
+		assert.Equal(t, []string{"The user said:", "- the first", "- " + c.rare}, lines[:3], name)
+		assert.Equal(t, "- 199 "+c.usual, lines[len(lines)-1], name)
+	}
+}
+
 func TestExtract_EndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")

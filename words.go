@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,10 +11,10 @@ import (
 // followed by a space and a text of the application.
 //
 // A compaction treats such a message like a tool result: it leaves before what the user said.
-// A message with an Author is what that person said. Of messages with neither, these count as
-// the host's: those whose text is wrapped whole in tags, such as <system-reminder>, unless a
-// tag is that of a prompt, such as <task>; and from the fourth on, counted from the newest, those
-// of at least 100 bytes that repeat but for numbers, paths and identifiers.
+// A message with an Author is what that person said. A message with neither counts as the
+// host's if its text is wrapped whole in tags, such as <system-reminder>, unless a tag is that
+// of a prompt, such as <task>. So does one of at least 100 bytes that three newer ones repeat
+// but for numbers, paths and identifiers.
 const HostMeta = "host"
 
 // isHosts reports whether m is a user message that no person wrote, as far as the message
@@ -161,6 +162,65 @@ func (p *pattern) add(s string) {
 			if utf8.RuneStart(c) {
 				p.words++
 			}
+		}
+	}
+}
+
+// wordCounts holds how often words are in some texts, by a hash. Different words may have the
+// same place, so that a word may seem less rare than it is.
+type wordCounts [1 << 14]uint8
+
+// add counts the words of a text.
+func (c *wordCounts) add(s string) {
+	for hash := range hashedWords(s) {
+		if n := &c[hash]; *n < 255 {
+			*n++
+		}
+	}
+}
+
+// rare returns how many words of one of n texts are in at most one in 50 of them.
+func (c *wordCounts) rare(s string, n int) (rare int) {
+	most := uint8(min(max(n/50, 1), 254))
+	for hash := range hashedWords(s) {
+		if c[hash] <= most {
+			rare++
+		}
+	}
+	return rare
+}
+
+// hashedWords yields the place of each word of a text in wordCounts. Of scripts other than
+// Latin, a word is each pair of letters.
+func hashedWords(s string) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		const places = uint64(len(wordCounts{}))
+		word, last := uint64(0), rune(0) // 0: none
+		for _, r := range s {
+			isLatin := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+			if isLatin {
+				if word == 0 {
+					word = fnvOffset
+				}
+				word = (word ^ uint64(r)) * fnvPrime
+				last = 0
+				continue
+			}
+			if word != 0 && !yield(word>>40%places) {
+				return
+			}
+			word = 0
+			if r < utf8.RuneSelf {
+				last = 0
+				continue
+			}
+			if last != 0 && !yield((uint64(last)<<21^uint64(r))*fnvPrime>>20%places) {
+				return
+			}
+			last = r
+		}
+		if word != 0 {
+			yield(word >> 40 % places)
 		}
 	}
 }
