@@ -155,3 +155,6 @@ func ViewOf(h *History) any {
 	}
 	return v
 }
+
+// IsHosts reports whether no person wrote a user message, as far as it shows it.
+func IsHosts(m Message) bool { return m.isHosts() }
