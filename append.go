@@ -64,20 +64,18 @@ func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 // appendBatch appends a batch, and delivers the queue. It returns a report of the results that
 // were cut, or nil.
 func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return 0, nil, ErrClosed
-	}
-	if len(batch) == 0 {
-		return 0, nil, nil
-	}
-	if last, err = h.appendLocked(batch); err != nil {
-		return 0, nil, err
-	}
-	cut = h.reportCutsLocked(batch)
-	h.deliverLocked()
-	return last, cut, nil
+	err = h.ifOpen(func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := h.appendLocked(batch); err != nil {
+			return err
+		}
+		last, cut = h.last, h.reportCutsLocked(batch)
+		h.deliverLocked()
+		return nil
+	})
+	return last, cut, err
 }
 
 // A pendingEntry is an entry that has not been appended yet.
@@ -88,7 +86,7 @@ type pendingEntry struct {
 	before   []*entry  // results that answer the calls that it interrupts
 	goesOn   bool      // an answer that may follow a paused one, whatever the policy
 	row      bool      // the application had it already; see AppendRows
-	bound    bool      // what its reasoning is bound to is known, or that it is not
+	bound    bool      // it was decided before what its reasoning is bound to, if anything
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -100,7 +98,7 @@ func (a pendingEntry) given() Message {
 	return a.msg.clone()
 }
 
-// isDecision reports whether a row does not tell all about a.
+// isDecision reports whether a has more to it than a row holds.
 func (a pendingEntry) isDecision() bool {
 	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
 }
@@ -131,7 +129,8 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // sure that the batch can be appended, and pairs results with calls.
 func (h *History) cutLong(batch []pendingEntry) error {
 	if h.spillsOf(batch) {
-		if err := h.checkBatch(batch); err != nil {
+		err := h.ifOpen(func() error { return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage())) })
+		if err != nil {
 			return err
 		}
 	}
@@ -151,25 +150,10 @@ func (o *original) paired(e *entry) {
 	o.readTokens = o.tokens
 }
 
-// A joint holds what is needed to append a checked batch.
-type joint struct {
-	answered []int  // indices of the calls in h.calls that it answers
-	open     *calls // of the newest exchange after it
-	last     ID
-}
-
-// checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
-// the results of the batch with calls.
-func (h *History) checkBatch(batch []pendingEntry) error {
-	return h.ifOpen(func() error {
-		return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
-	})
-}
-
 // appendLocked appends a batch, or returns an error and changes nothing.
-func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
+func (h *History) appendLocked(batch []pendingEntry) error {
 	if err := h.view.extend(&h.setup, batch, h.talk.hasFailed(h.newestMessage())); err != nil {
-		return 0, err
+		return err
 	}
 	for _, a := range batch {
 		if a.original != nil {
@@ -177,8 +161,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 	}
 	h.talk.note(h.newestMessage(), false)
-	h.updateChargeLocked()
-	return h.last, nil
+	return nil
 }
 
 // check returns an error if a batch cannot be appended. Otherwise it pairs the results of
@@ -230,7 +213,7 @@ func (v *view) push(e *entry, o *original) {
 // bind sets what the entries of a batch are bound to, right before they are appended.
 func (v *view) bind(batch []pendingEntry) {
 	sent := v.answers
-	isNext, alone := sent.known, true // the first answer is for what was sent, which had nothing of the batch
+	isNext, alone := sent.known, true // the first answer is for what was sent, before anything of the batch
 	for i := range batch {
 		a := &batch[i]
 		if a.isSystem() {
@@ -244,7 +227,7 @@ func (v *view) bind(batch []pendingEntry) {
 			}
 		}
 		if a.msg.Role == RoleAssistant {
-			v.answerComes()
+			v.endAnswers()
 			if !a.bound {
 				if !sent.known {
 					sent = v.sentAfter(batch[:i])
@@ -263,15 +246,16 @@ func (v *view) bind(batch []pendingEntry) {
 	}
 }
 
-// answerComes says that an answer is being appended: the next one is for another view.
-func (v *view) answerComes() {
+// endAnswers notes that an answer is appended, so that what was prepared is not the view that
+// the next answer is for.
+func (v *view) endAnswers() {
 	if v.asked != nil { // what Prepare returned
 		v.setAnswered(v.asked)
 	}
 	v.answers = sentView{}
 }
 
-// sentAfter returns the view with the first entries of a batch as one that a request is made of.
+// sentAfter returns the view with the first entries of a batch, as what a request is made of.
 func (v *view) sentAfter(batch []pendingEntry) sentView {
 	sent, f := v.sentView(), v.frame()
 	sent.open = false
@@ -303,7 +287,7 @@ func (v *view) bindTo(a *pendingEntry, sent sentView) {
 // join checks whether a batch can be appended. It gives the entries their IDs
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked. failed is as for check.
-func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) {
+func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joining, error) {
 	j := v.joining(s, failed)
 	now := time.Now().UnixNano()
 	var at int
@@ -323,18 +307,20 @@ func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) 
 	}
 	if err != nil {
 		v.calls.reopen(j.answered)
-		return joint{}, err
+		return joining{}, err
 	}
-	return j.joint, nil
+	return j, nil
 }
 
 // A joining is a batch being checked: the conversation as it would be with the messages
 // that were checked so far.
 type joining struct {
-	joint
 	by           *setup
 	calls        *calls // of the newest exchange before the batch
-	touched      int    // see state
+	answered     []int  // indices of those that the batch answers
+	open         *calls // of the newest exchange now
+	last         ID
+	touched      int // see state
 	newest       Role
 	turn         int
 	exchangeTurn int  // of the newest exchange
@@ -347,9 +333,10 @@ type joining struct {
 // joining returns the conversation before a batch.
 func (v *view) joining(s *setup, failed bool) joining {
 	j := joining{
-		joint:        joint{open: v.calls, last: v.last},
 		by:           s,
 		calls:        v.calls,
+		open:         v.calls,
+		last:         v.last,
 		touched:      v.touched,
 		newest:       v.newestRole(),
 		turn:         v.turn,
@@ -472,20 +459,17 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return 0, ErrClosed
-	}
-	n := h.openCount()
-	if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
-		return 0, err
-	}
-	defer h.guard(len(h.list))()
-	h.closeCalls(&h.setup, reason, tokens)
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return n, nil
+	err = h.ifOpen(func() error {
+		n := h.openCount()
+		if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
+			return err
+		}
+		h.closeCalls(&h.setup, reason, tokens)
+		h.deliverLocked()
+		answered = n
+		return nil
+	})
+	return answered, err
 }
 
 // closeCalls appends an error result with the reason for each open call, and returns their
@@ -533,9 +517,7 @@ func (m *Message) checkShared(inline *[1]Part) error {
 // error if it is invalid. The caller sets the Index of that error. If deep is set, the parts
 // of results are not shared either.
 func (m *Message) check(deep bool) error {
-	switch m.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
+	if !slices.Contains(roles, m.Role) {
 		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
 	for _, s := range [...]*string{&m.Author, &m.Origin.Format, &m.Origin.Model, &m.Origin.Container, &m.Meta} {

@@ -114,7 +114,9 @@ func (a *archive) add(rec *Record) error {
 	a.missing = without(a.missing, idsOf(fresh))
 	// In a copy of a pruned log, the first Prev is empty.
 	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
-		a.missing = append(a.missing, missing(entries, a.last, rec.Upto)...)
+		if rec.Upto > a.last {
+			a.missing = append(a.missing, minus([]Range{{a.last + 1, rec.Upto}}, rangesOf(idsOf(entries)))...)
+		}
 		a.untold = true
 	}
 	if rec.Full && !r.lost {
@@ -161,7 +163,11 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 func (a *archive) showGone(seq uint64) {
 	if a.untold {
 		gone := minus(a.missing, a.told)
-		a.show(Archived{Seq: seq, Gone: a.within(slices.Clone(gone))})
+		shown := slices.Clone(gone)
+		if a.ids != nil {
+			shown = minus(shown, minus(shown, a.ids)) // the parts of them in a.ids
+		}
+		a.show(Archived{Seq: seq, Gone: shown})
 		a.told = append(a.told, gone...)
 		a.untold = false
 	}
@@ -197,21 +203,6 @@ func (a *archive) showSummary(seq uint64, s *Summary) {
 	}
 	a.summary = *s
 	a.show(Archived{Seq: seq, Summary: new(*s)})
-}
-
-// within returns the parts of ranges that are in a.ids.
-func (a *archive) within(ranges []Range) (out []Range) {
-	if a.ids == nil {
-		return ranges
-	}
-	for _, r := range ranges {
-		for _, w := range a.ids {
-			if first, last := max(r.First, w.First), min(r.Last, w.Last); first <= last {
-				out = append(out, Range{first, last})
-			}
-		}
-	}
-	return out
 }
 
 // minus returns the parts of ranges that are in none of the others.
@@ -258,24 +249,6 @@ func merge(a, b []*entry) []*entry {
 	return out
 }
 
-// missing returns the IDs above one and up to last that no entry has.
-func missing(list []*entry, above, last ID) (out []Range) {
-	next := above + 1
-	for _, e := range list {
-		if e.id <= above {
-			continue
-		}
-		if e.id > next {
-			out = append(out, Range{next, e.id - 1})
-		}
-		next = e.id + 1
-	}
-	if next <= last {
-		out = append(out, Range{next, last})
-	}
-	return out
-}
-
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark. The
 // next Save writes it. It is never sent to a model and is not part of a snapshot. Note
 // returns [ErrNoStore] if h has no Store, and a [*ValueError] for a note that is empty or
@@ -285,16 +258,13 @@ func (h *History) Note(note string) error {
 	if note == "" || len(note) > maxNote {
 		return &ValueError{Name: "Note", Value: fmt.Sprintf("%d bytes long", len(note)), Want: fmt.Sprintf("1 to %d bytes", maxNote)}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	if b := h.recorder.book(); b.store == nil {
-		return ErrNoStore
-	}
-	h.recorder.add(note, nil)
-	return nil
+	return h.ifOpen(func() error {
+		if b := h.recorder.book(); b.store == nil {
+			return ErrNoStore
+		}
+		h.recorder.add(note, nil)
+		return nil
+	})
 }
 
 const maxNote = 64 << 10

@@ -24,11 +24,11 @@ type attempt struct {
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
 
-	told bool // a decline like this one was already reported
+	repeated bool // a decline like this one was already reported
 
 	isReady bool // its edit has waited; see Options.CacheTTL
 
-	// What follows from the beginning. total and minFree are upper bounds, in tokens of
+	// What is computed from the beginning. total and minFree are upper bounds, in tokens of
 	// the whole request.
 	beginning
 	view    *Snapshot       // what the strategy sees: at, with cuts
@@ -51,7 +51,7 @@ type attempt struct {
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
 }
 
-// A beginning is what an attempt is told of the History when it begins.
+// A beginning is what an attempt knows of the History when it begins.
 type beginning struct {
 	at     *Snapshot
 	now    calibrate.Scale // of at
@@ -65,11 +65,11 @@ type beginning struct {
 	noModel, noClear error  // see Goal, for a compaction that was not asked for
 }
 
-// begin measures h, and returns what an attempt has to know.
+// begin measures h, and returns what an attempt needs of it.
 func (h *History) begin(r *Report) (b beginning, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
+	if h.isClosed() {
 		return b, ErrClosed
 	}
 	h.measureBeforeLocked(r)
@@ -123,12 +123,15 @@ func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) 
 		r.Duration = time.Since(start)
 		unspilled = a.unspilled
 		defer func() { // even if the caller's code ends the goroutine
-			if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.told && r.Outcome == OutcomeDeclined) {
+			if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.repeated && r.Outcome == OutcomeDeclined) {
 				f.reports = append(f.reports, r)
 			}
 		}()
-		if r.Outcome == OutcomeApplied {
-			f.h.bringBack(&r)
+		if r.Outcome != OutcomeApplied || f.h.opts.AfterCompaction == nil {
+			return
+		}
+		if err := f.h.bringBack(&r); err != nil && err != ErrClosed {
+			r.Cause = &leftAsideError{err: err, cause: r.Cause}
 		}
 	}()
 	err = run()
@@ -266,8 +269,8 @@ func (a *attempt) start() error {
 	return nil
 }
 
-// see sets the view that the strategy sees.
-func (a *attempt) see(view *Snapshot) {
+// show sets the view that is passed to the strategy.
+func (a *attempt) show(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
 	a.scale = view.scale()
 	if a.scale.Known != nil {
@@ -387,20 +390,6 @@ func (a *attempt) setGoal(floor int64) bool {
 	return true
 }
 
-// An outlook is what an edit would leave.
-type outlook struct {
-	scale  calibrate.Scale // of the view
-	limit  int64
-	undone uint64 // version of the Undo that holds compactions up; 0: none does
-}
-
-// afterLocked returns what the view next would leave.
-func (h *History) afterLocked(next *state) outlook {
-	now := h.moment(h.meter.marks())
-	undone, _ := h.compactor.restraints(&now)
-	return outlook{next.scale(), now.marks.limit, undone}
-}
-
 // acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.
 // Otherwise it makes the reservation for MakeRoom.
 func (a *attempt) acceptLocked(before, next *state) error {
@@ -421,16 +410,18 @@ func (a *attempt) acceptLocked(before, next *state) error {
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	after := a.f.h.afterLocked(next)
-	if !a.requested && after.undone > a.at.version {
+	h, after := a.f.h, next.scale()
+	now := h.moment(h.meter.marks())
+	undone, _ := h.compactor.restraints(&now)
+	if !a.requested && undone > a.at.version {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
 	// The edit is judged by the request that it was made for: messages appended
 	// since do not count, except for MakeRoom, which must reserve its room now.
-	weight, limit := after.scale.Without(before.raw()-a.at.raw()).Upper(), a.limit
+	weight, limit := after.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = after.scale.Upper(), min(a.limit, after.limit-a.fromWindow)
+		weight, limit = after.Upper(), min(a.limit, now.marks.limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:
@@ -455,11 +446,14 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0 // nothing has left yet
 		return *r, nil
 	}
-	fits, told := a.f.h.attempted(a.ending(err))
-	a.told = told
-	if r.Outcome != OutcomeApplied {
-		r.Fits, r.Unread, r.NotKept = fits, 0, 0
-	}
+	ending, h := a.ending(err), a.f.h
+	h.locked(func() {
+		now := h.moment(h.meter.marks())
+		a.repeated = h.compactor.ended(&now, ending)
+		if r.Outcome != OutcomeApplied {
+			r.Fits, r.Unread, r.NotKept = now.fits() && !h.isClosed(), 0, 0
+		}
+	})
 	if isDecline(err, a.work.Calls) {
 		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
 	}
@@ -498,16 +492,6 @@ func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 // request after the room for MakeRoom, and not what the window leaves.
 func (a *attempt) isShortOfBudget(limit int64) bool {
 	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
-}
-
-// attempted tells the compactor how an attempt has ended. It reports whether the request
-// fits, and whether a decline was reported before.
-func (h *History) attempted(e *ending) (fits, told bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.moment(h.meter.marks())
-	told = h.compactor.ended(&now, e)
-	return now.fits() && !h.endedLocked(), told
 }
 
 // ending returns how the attempt has ended. err is its error.

@@ -30,10 +30,10 @@ type cuttable struct {
 // also cuts results if the floor is over the target, as far as that helps. For MakeRoom
 // it cuts nothing.
 func (a *attempt) cutFloor() error {
-	a.see(a.at)
+	a.show(a.at)
 	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
 		a.yields = true
-		a.see(&Snapshot{state: *a.at.withEphemeral(own)})
+		a.show(&Snapshot{state: *a.at.withEphemeral(own)})
 	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3
@@ -102,8 +102,8 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 	if len(list) == 0 {
 		return
 	}
-	spill := a.f.h.newSpiller(a.f.ctx, false)
-	defer a.f.h.endSpiller(spill)
+	spill, end := a.f.h.newSpiller(a.f.ctx, false)
+	defer end()
 	for {
 		longest := int64(0)
 		for _, c := range list {
@@ -118,11 +118,12 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 		kept := list[:0:0]
 		for _, c := range list {
 			if !c.stored && c.size > max(size, c.least) {
-				again = true
-				if err := a.store(spill, c); err != nil {
+				again, c.stored = true, true
+				if _, err := spill.store(c.in, c.original, c.part); err != nil {
 					a.cutErr = errors.Join(a.cutErr, err)
 					continue
 				}
+				c.measure(a.f.h.ident.counter)
 			}
 			kept = append(kept, c)
 		}
@@ -196,16 +197,6 @@ func (c *cuttable) measure(by *counter) {
 	c.least = by.leastCut(&whole, c.original.refs[c.part])
 }
 
-// store passes the original of a result to Options.Spill.
-func (a *attempt) store(spill *spiller, c *cuttable) error {
-	c.stored = true
-	if _, err := spill.store(c.in, c.original, c.part); err != nil {
-		return err
-	}
-	c.measure(a.f.h.ident.counter)
-	return nil
-}
-
 // useCuts cuts the results to the given size, and lets the strategy see the view
 // with the cuts.
 func (a *attempt) useCuts(list []*cuttable, size int64) {
@@ -240,5 +231,5 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		a.cuts = nil
 		return
 	}
-	a.see(&Snapshot{state: done.state})
+	a.show(&Snapshot{state: done.state})
 }

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,8 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if to == nil || from == nil {
-		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
-	}
-	for _, key := range []string{toKey, fromKey} {
-		if err := CheckKey(key); err != nil {
-			return err
-		}
+	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+		return err
 	}
 	var have Record // the newest one of toKey
 	for r, err := range to.Records(ctx, toKey, 0) {
@@ -84,6 +80,14 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		return errorf("copy %q: %w; List shows the keys of the Store", fromKey, ErrNotFound)
 	}
 	return &ConflictError{Key: toKey, Have: have.Seq, Want: have.Seq + 1, ID: have.ID}
+}
+
+// checkBoth returns a *ValueError unless there are two Stores, with valid keys.
+func checkBoth(to Store, toKey string, from Store, fromKey string) error {
+	if to == nil || from == nil {
+		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
+	}
+	return cmp.Or(CheckKey(toKey), CheckKey(fromKey))
 }
 
 // ofCopy returns the text of e for a Copy.
@@ -151,15 +155,8 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	for _, s := range []Store{to, from} {
-		if s == nil {
-			return Salvaged{}, &ValueError{Name: "Store", Value: nil, Want: "two Stores to salvage between"}
-		}
-	}
-	for _, key := range []string{toKey, fromKey} {
-		if err := CheckKey(key); err != nil {
-			return Salvaged{}, err
-		}
+	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+		return Salvaged{}, err
 	}
 	for rec, err := range records(ctx, to, toKey, 0) {
 		if err != nil {
@@ -230,7 +227,8 @@ func (s *salvage) add(rec *Record) error {
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
 	}
 	s.out.Whole++
-	if s.was = s.read.state.scalars; !s.read.state.lost {
+	s.was = s.read.state.scalars
+	if !s.read.state.lost {
 		s.out.Newest = rec.Seq
 	}
 	return s.write(*rec)
@@ -263,7 +261,8 @@ func (s *salvage) keepPart(rec *Record) error {
 		s.out.Lost = append(s.out.Lost, rec.Seq)
 		part, r.Upto = new(stateJSON), s.last.Upto
 	}
-	if r.Full = s.last.ID == ""; r.Full {
+	r.Full = s.last.ID == ""
+	if r.Full {
 		part.key, part.log = newKey(), newRecordID()
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens

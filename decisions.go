@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -47,15 +48,13 @@ func (h *History) Decisions() ([]byte, error) {
 	if h.ident == nil {
 		return nil, ErrClosed
 	}
-	h.mu.Lock()
-	p := h.pictureLocked()
-	var sending sentView
-	if s := h.talk.waits(); s != nil {
-		sending = s.view
-	}
-	sent := h.nextAnswer(sending)
-	at, _ := h.times()
-	h.mu.Unlock()
+	var p *picture
+	var sent sentView
+	var at time.Time
+	h.locked(func() {
+		p, sent = h.pictureLocked(), h.nextAnswer(orNil(h.talk.waits()).view)
+		at, _ = h.times()
+	})
 
 	rows, others, err := newRowList(p.view)
 	if err != nil {
@@ -86,7 +85,7 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestCovered(), last: in.last}
+	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestKept(), last: in.last}
 	for _, e := range in.entries {
 		d.whole[e.id] = true
 	}
@@ -196,6 +195,12 @@ func (in *stateJSON) rewind(last ID) {
 	in.back = &s.takenBack
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
+	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
+		in.summary = s.before
+		if s.before.Text == "" {
+			in.summary = nil
+		}
+	}
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }
 

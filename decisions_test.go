@@ -166,8 +166,8 @@ func TestDecisions_Size(t *testing.T) {
 					}
 				}
 				data := measure()
-				t.Logf("at most %d bytes besides the summary, the sums of rows and what is listed; %d entries in view, %d pins, %d compactions", most, h.Len(), len(h.Pinned()), applied)
-				assert.Len(t, h.Pinned(), pins)
+				t.Logf("at most %d bytes besides the summary, the sums of rows and what is listed; %d entries in view, %d pins, %d compactions", most, h.Len(), len(h.Snapshot().Pinned()), applied)
+				assert.Len(t, h.Snapshot().Pinned(), pins)
 				assert.GreaterOrEqual(t, applied, compactions)
 				d, err := convo.ReadDecisions(data)
 				require.NoError(t, err)
@@ -297,7 +297,7 @@ func TestResume_Faults(t *testing.T) {
 			if tt.fault == "" {
 				require.NoError(t, err)
 				assert.Equal(t, "what was", summaryOf(again))
-				assert.Equal(t, []convo.ID{6, 7}, again.Pinned())
+				assert.Equal(t, []convo.ID{6, 7}, again.Snapshot().Pinned())
 				return
 			}
 			var wrong *convo.RowError

@@ -438,10 +438,10 @@ func ExampleHistory_Snapshot() {
 // Pinning any entry of an exchange pins the whole exchange.
 func ExampleHistory_Pin() {
 	h := newTrip(nil)
-	fmt.Println(h.Pin(4), h.Pinned())
+	fmt.Println(h.Pin(4), h.Snapshot().Pinned())
 	fmt.Println(h.Pin(99))
 	dropped, _ := h.SplicePrefix(h.Snapshot(), 7, "")
-	fmt.Println(dropped, h.Pinned())
+	fmt.Println(dropped, h.Snapshot().Pinned())
 	// Output:
 	// <nil> [3 4]
 	// convo: not found: entry 99 is not in the view; Snapshot.All lists those that are
@@ -623,7 +623,7 @@ func ExampleRestore() {
 	var s convo.Snapshot
 	err := json.Unmarshal(data, &s)
 	again, err2 := convo.Restore(&s, nil)
-	fmt.Println(err, err2, again.Len(), again.Pinned())
+	fmt.Println(err, err2, again.Len(), again.Snapshot().Pinned())
 
 	fork, _ := convo.Restore(h.Snapshot(), nil)
 	fork.Append(convo.Assistant("In the fork."))
@@ -665,7 +665,7 @@ func ExampleOptions_pin() {
 		Pin:          func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Remember:") },
 	})
 	h.Append(convo.User("Plan a trip."), convo.Assistant("Where to?"), convo.User("Remember: no flights."), convo.Assistant("Sure."))
-	fmt.Println(h.Pinned())
+	fmt.Println(h.Snapshot().Pinned())
 	// Output:
 	// [1 3]
 }

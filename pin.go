@@ -23,13 +23,12 @@ func (h *History) PinLast() error { return h.addPins(h.newestHead) }
 func (h *History) addPins(heads func() ([]ID, error)) error {
 	return h.ifOpen(func() error {
 		list, err := heads()
-		if err != nil || len(list) == 0 {
-			return err
+		if err == nil && len(list) > 0 {
+			h.newVersion()
+			h.pin(list...)
+			h.compactor.settled(h.version, false)
 		}
-		h.newVersion()
-		h.pin(list...)
-		h.compactor.settled(h.version, false)
-		return nil
+		return err
 	})
 }
 
@@ -45,13 +44,6 @@ func (h *History) Unpin(ids ...ID) error {
 		}
 		return err
 	})
-}
-
-// Pinned returns the IDs of all entries in pinned exchanges, ascending.
-func (h *History) Pinned() []ID {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.pinned()
 }
 
 // headsOf returns the heads of the exchanges of entries, without system entries. The error

@@ -112,7 +112,8 @@ func (r *stateJSON) compare(was, is *picture) {
 	if len(r.entries) == 0 {
 		return
 	}
-	if r.counter = is.view.id.name(); r.counter == "" {
+	r.counter = is.view.id.name()
+	if r.counter == "" {
 		return
 	}
 	r.tokens = make([]int64, len(r.entries))
@@ -183,11 +184,11 @@ func (r *reading) add(rec *Record) error {
 	if rec.Full {
 		*r = reading{ids: next.recent}
 	}
-	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestCovered()}
+	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestKept()}
 	if err := r.state.apply(next); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	if r.count > 0 && r.state.summary.newestCovered() > before.covered {
+	if r.count > 0 && r.state.summary.newestKept() > before.covered {
 		r.marks = withMark(r.marks, before)
 	}
 	if r.state.last != rec.Upto {

@@ -13,6 +13,7 @@ import (
 // A setup is what does not change after a History was made, but for maxResult.
 type setup struct {
 	opts            Options
+	reads           bool         // whether Options.Strategy reads results that were cleared unread
 	ident           *identity    // state.id, to be read without the lock
 	interruptTokens int64        // tokens of interruptReason
 	noteTokens      int64        // tokens of the tags of a note
@@ -246,6 +247,12 @@ func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens in
 		c.answer(i)
 	}
 	return results, answered
+}
+
+// newToolset counts tools. It runs the caller's code, so no lock may be held.
+func (s *setup) newToolset(tools []Tool, key string) (t *toolset, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	return s.ident.toolset(tools, key), nil
 }
 
 // countText counts a text. It runs the caller's code, so no lock may be held.

@@ -38,7 +38,7 @@ type state struct {
 	edits           []editMark       // marks of applied edits; shared with snapshots and never written to
 	originals       []*original      // of entries in list, ascending
 	originalRaw     int64            // raw tokens of originals
-	keep            int64            // raw tokens of originals to keep
+	keep            keeping          // how many originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
 	request         *request         // the newest answered request; nil: none
 	asked           *request         // what the next answer is for, if it was prepared since the last one
@@ -109,7 +109,8 @@ func (e *entry) own() rare { return orNil(e.rare) }
 
 // setOwn sets what is rare about e, which is not in a view yet.
 func (e *entry) setOwn(r rare) {
-	if e.rare = nil; r != (rare{}) {
+	e.rare = nil
+	if r != (rare{}) {
 		own := r // so that the zero rare is not allocated
 		e.rare = &own
 	}
@@ -152,7 +153,8 @@ const (
 
 // set adds m if on is true, and otherwise takes it away.
 func (s *entryMarks) set(m entryMarks, on bool) {
-	if *s &^= m; on {
+	*s &^= m
+	if on {
 		*s |= m
 	}
 }
@@ -324,12 +326,15 @@ func (s *state) clipped() state {
 	return c
 }
 
-// setKeep sets how many raw tokens of originals to keep.
-func (s *state) setKeep(keep int64) {
-	if keep != s.keep {
-		s.keep = keep
-		s.replace(s.sys, s.list, s.originals, s.turn)
-	}
+// setKeep sets how many originals to keep.
+func (s *state) setKeep(keep keeping) {
+	s.keep = keep
+	s.putOriginals(s.originals, s.originalRaw)
+}
+
+// putOriginals sets the originals, of so many raw tokens, but for those that are not kept.
+func (s *state) putOriginals(all []*original, raw int64) {
+	s.originals, s.originalRaw = s.keep.trim(all, raw, s.summary)
 }
 
 // withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
@@ -419,7 +424,7 @@ func (s *state) append(e *entry, o *original) {
 		}
 	}
 	if o != nil {
-		s.originals, s.originalRaw = trimOriginals(append(s.originals, o), s.originalRaw+o.tokens, s.keep)
+		s.putOriginals(append(s.originals, o), s.originalRaw+o.tokens)
 	}
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
@@ -435,7 +440,7 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	}
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
-			s.originals, s.originalRaw = withOriginals(slices.Clone(s.originals[:k]), s.keep)
+			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
 		}
 	}
 	for _, r := range [...]**request{&s.request, &s.asked} {
@@ -494,7 +499,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	}
 	s.sys, s.sysRaw = sys, rawOf(sys)
 	s.turn = turn
-	s.originals, s.originalRaw = withOriginals(originals, s.keep)
+	s.putOriginals(originals, rawOriginals(originals))
 }
 
 // countMedia adds the media of e, or with -1 takes them away.
@@ -516,7 +521,8 @@ func (s *state) mediaLimit() (most, side int) {
 		return 0, 0
 	}
 	l := models.ImagesOf(s.known().model)
-	if most = l.Count; l.Many == 2000 && s.wide > 0 || l.Many == 4096 && s.huge > 0 {
+	most = l.Count
+	if l.Many == 2000 && s.wide > 0 || l.Many == 4096 && s.huge > 0 {
 		most, side = l.Few, l.Many
 	}
 	return most, side
@@ -557,7 +563,8 @@ func setTurns(list []*entry) (turn int) {
 		if e.msg.Role == RoleUser && prev != RoleUser {
 			turn++
 		}
-		if e.turn = turn; e.msg.Role != RoleSystem { // a note does not end a run of user messages
+		e.turn = turn
+		if e.msg.Role != RoleSystem { // a note does not end a run of user messages
 			prev = e.msg.Role
 		}
 	}
@@ -905,8 +912,15 @@ func (s *state) asText() state {
 	return next
 }
 
+// withoutReading returns s with the summary from before it has read results that stay.
+func (s *Snapshot) withoutReading() *Snapshot {
+	next := *s
+	next.summary = s.summary.unread()
+	return &next
+}
+
 // setOriginals replaces the originals, and keeps them all.
 func (s *state) setOriginals(list []*original) {
-	s.keep = maxTotal
+	s.keep.most = maxTotal
 	s.replace(s.sys, s.list, list, s.turn)
 }

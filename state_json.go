@@ -267,7 +267,8 @@ func decode(data []byte, as form) (*stateJSON, error) {
 	}
 	r.Fields(in.fields(as))
 	in.setTokens(r)
-	if r.End(); r.Err() != nil {
+	r.End()
+	if r.Err() != nil {
 		fault := &SnapshotError{Index: -1, Err: r.Err()}
 		if e := in.failed; e != nil {
 			fault.Index, fault.ID = in.index, e.id
@@ -317,7 +318,8 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 		return
 	}
 	for i, e := range in.entries {
-		if e.tokens = tokens[i]; e.tokens < 0 || e.tokens > maxTotal-sum {
+		e.tokens = tokens[i]
+		if e.tokens < 0 || e.tokens > maxTotal-sum {
 			r.Fail(fmt.Errorf("entry %d has %d tokens", e.id, e.tokens))
 			return
 		}
@@ -346,7 +348,8 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 // does not read the version of data. [Restore] checks roles, calls and results.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	if r := strictjson.NewReader(data); r.Null() {
-		if r.End(); r.Err() == nil {
+		r.End()
+		if r.Err() == nil {
 			return nil
 		}
 	}
@@ -459,6 +462,8 @@ func (s *Summary) fields() []strictjson.Field {
 		{Key: "text", Value: &s.Text},
 		{Key: "names", Value: &s.Names},
 		{Key: "covers", Value: rangesJSON(&s.Covers)},
+		{Key: "read", Value: rangesJSON(&s.Read)},
+		{Key: "before", Value: strictjson.Optional(&s.before, (*Summary).fields)},
 		{Key: "updates", Value: &s.Updates},
 		{Key: "time", Value: &s.Time},
 		{Key: "usage", Value: usage},
@@ -527,7 +532,8 @@ func (f sentJSON) Append(dst []byte) []byte {
 	var list []int64
 	n := 0
 	for i, x := range f.numbers() {
-		if list = append(list, *x); *x != 0 {
+		list = append(list, *x)
+		if *x != 0 {
 			n = i + 1
 		}
 	}
@@ -740,8 +746,16 @@ func (s *Summary) checkSaved(last ID) error {
 	if n := s.Updates; n < 0 || n > maxUpdates {
 		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
 	}
-	if !ascend(s.Covers, last) {
+	switch {
+	case !ascend(s.Covers, last):
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
+	case !ascend(s.Read, last):
+		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s.before != nil && (s.before.before != nil || len(s.before.Read) > 0):
+		return errors.New("the summary from before the reading has read something itself")
+	}
+	if err := s.before.checkSaved(last); err != nil {
+		return err
 	}
 	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time))
 }
@@ -802,7 +816,8 @@ func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bo
 				e.tokens += s.id.noteTokens()
 			}
 		}
-		if prev = e; !e.note {
+		prev = e
+		if !e.note {
 			said = e
 		}
 	}

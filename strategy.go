@@ -95,6 +95,14 @@ type Goal struct {
 	// neither. Text that an edit put in place of a result is kept, as is what an edit or an
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
+
+	reading *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
+}
+
+// A readingGoal says what a summary of results that were cleared in the same edit has to leave.
+type readingGoal struct {
+	from    int64 // raw tokens of the view before the edit
+	minFree int64 // the least that the edit must free
 }
 
 // Format prints the goal in a line; %+v adds the results that must stay whole.

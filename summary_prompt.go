@@ -79,6 +79,9 @@ func newPrompter(w *writer) *prompter {
 	if border := w.border(); border != "" {
 		p.task += "\n\nThe newer messages stay, from the one on that begins with " + border + ". Do not summarise them."
 	}
+	if len(w.read) > 0 {
+		p.task += readTask
+	}
 	if len(w.pinned) > 0 {
 		p.task += "\n\nSome older messages of the user, and messages that are pinned, stay word for word too. Their rules belong in the summary only if another message changed them."
 	}
@@ -149,6 +152,9 @@ func (w *writer) mostOfResult() int {
 // promptKey derives the key of the tags in prompts from the key of a History, so that no
 // summarizer sees the key of the tags in the view.
 func promptKey(key string) string { return keyFrom([]byte(key)) }
+
+// readTask says what leaves of messages with results that are cleared.
+const readTask = "\n\nOf older calls of tools, only the results are removed. Write down what these results say that may be needed: facts, names, numbers, and where each was found."
 
 // updateTask asks the model to carry over the previous summary.
 const updateTask = "\n\nThere is already a summary of what came before. Write it anew: carry over all that is still true, the user's goal and rules word for word, correct what has changed, and add what is new, under the same headings."
@@ -235,8 +241,10 @@ func (p *prompter) block(b *strings.Builder, name, body string) {
 	fmt.Fprintf(b, "<%s %s>\n%s</%s %s>", name, keyAttribute(p.key), body, name, keyAttribute(p.key))
 }
 
-// chunks renders the sources, split into pieces that fit the window.
-func (p *prompter) chunks(previous string) ([]chunk, error) {
+// chunks renders the sources, split into pieces that fit the window. If the summarizer may be
+// asked after what was sent, which was counted by the provider, no part of the window is kept
+// free, so that fewer are split.
+func (p *prompter) chunks(counted bool) ([]chunk, error) {
 	whole := chunk{sources: p.w.sources}
 	var b strings.Builder
 	for i := range p.w.sources {
@@ -246,7 +254,7 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 	if p.w.window <= 0 {
 		return []chunk{whole}, nil
 	}
-	most := max(p.w.count(escapeTags(previous)), p.w.maxTokens)
+	most := max(p.w.count(escapeTags(p.w.previous)), p.w.maxTokens)
 	frame := p.w.count(p.prompt("-", "")) + most + p.w.maxTokens
 	room := p.w.window - p.w.window/windowShare - frame
 	if room < leastChunk {
@@ -260,7 +268,8 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 			Want:  fmt.Sprintf("at least %s tokens, to summarise with room for the prompt, the summary and a part of the transcript%s", grouped(int((frame+leastChunk)*windowShare/(windowShare-1)+1)), remedy),
 		}
 	}
-	if total := p.w.count(whole.text); total > room {
+	total := p.w.count(whole.text)
+	if total > room && !(counted && total+frame <= p.w.window) {
 		return p.split(room, total)
 	}
 	return []chunk{whole}, nil
@@ -290,10 +299,7 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 			}
 			n := len(body)
 			if head+weight > left {
-				n = text.Prefix(body, left-head, weight, p.w.count)
-				if border := borderBefore(body, n); border > n/2 {
-					n = border
-				}
+				n = p.fitting(body, left-head, weight)
 			}
 			piece := renderMessage(src.msg, body[:n], part > 0)
 			rendered.WriteString(piece)
@@ -310,6 +316,16 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 	}
 	next()
 	return chunks, nil
+}
+
+// fitting returns how many bytes at the start of a text of weight tokens fit into room: up to
+// the end of a line or a word, if there is one nearby.
+func (p *prompter) fitting(body string, room, weight int) int {
+	n := text.Prefix(body, room, weight, p.w.count)
+	if border := borderBefore(body, n); border > n/2 {
+		return border
+	}
+	return n
 }
 
 // cutMiddle removes the middle of a text that has more than the given number of tokens,
