@@ -96,8 +96,20 @@ func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
 	return triggerOf(c), nil
 }
 
-// Compact runs the links and returns their combined edit.
+// Compact runs the links and returns their combined edit. If they leave too much because
+// of what they spare, and no model was called, they run once more and spare nothing.
 func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+	g.maySpare, g.spared = true, nil
+	e, err := c.compact(ctx, s, g)
+	if p := e.Effort.spare; p != nil && p.left > p.most && e.Effort.Calls == 0 && ctx.Err() == nil {
+		g.maySpare = false
+		e, err = c.compact(ctx, s, g)
+	}
+	return e, err
+}
+
+// compact runs the links once.
+func (c chain) compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Status == (Status{}) {
 		g.Status = s.status()
 	}
@@ -129,6 +141,7 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 			}
 		}
 		next, outcome, err := combined.run(ctx, i, link, view, g)
+		g.spared = combined.e.Effort.spare
 		leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(c[i+1:], summarizes) // its place to the next one
 		if z, ok := standIn(link); ok && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil &&
 			(outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
@@ -148,6 +161,9 @@ func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 			declined = append(declined, err)
 		default:
 			failed = append(failed, err)
+		}
+		if g.spared != nil {
+			g.spared.left = view.raw()
 		}
 		if last || g.hasTime() && !leaves && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
 			break
@@ -294,6 +310,9 @@ func (c *combinedEdit) addWork(w *Effort) {
 	c.e.Effort.Calls += w.Calls
 	c.e.Effort.Usage = c.e.Effort.Usage.plus(w.Usage)
 	c.e.Effort.Links = append(c.e.Effort.Links, w.Links...)
+	if w.spare != nil {
+		c.e.Effort.spare = w.spare
+	}
 }
 
 // original returns the Goal.Original for the next link, which sees view. Content

@@ -90,14 +90,35 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	least := int64(max(cmp.Or(c.MinFree, g.MinFree), 1))
 	r := g.room(s)
 	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
+	hot, heads := c.hot(s, &g)
+	for k := range hot {
+		if done[k] {
+			delete(hot, k)
+		}
+		done[k] = true
+	}
 
 	for i, old := range c.superseded(s, toolExchanges) {
 		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
 	}
 	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
-	if freed == 0 || !reached() {
-		for _, a := range toolExchanges[:old] {
-			clear(a, int64(c.MinResult), nil)
+	clearOld := func() {
+		if freed == 0 || !reached() {
+			for _, a := range toolExchanges[:old] {
+				clear(a, int64(c.MinResult), nil)
+			}
+		}
+	}
+	clearOld()
+	var p *spare
+	if len(hot) > 0 && !reached() {
+		if p = g.spare(s, heads); p == nil {
+			for k := range hot {
+				delete(done, k)
+			}
+			clearOld()
+		} else {
+			r.target = max(r.target, p.most)
 		}
 	}
 	for _, a := range toolExchanges[old:] {
@@ -106,8 +127,11 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 		}
 		clear(a, max(int64(c.MinResult), r.large()), nil)
 	}
+	if p != nil {
+		e.Effort = &Effort{spare: p}
+	}
 	if freed < least {
-		return Edit{}, ErrNoGain
+		return Edit{Effort: e.Effort}, ErrNoGain
 	}
 	return e, nil
 }

@@ -160,6 +160,9 @@ func (a *attempt) finish(e Edit, err error) error {
 		a.summary = e.Summary
 		a.unspilled, err = a.apply(&e)
 		a.stale, a.closed = isStale(err), err == ErrClosed
+		if err == nil {
+			a.noteReads()
+		}
 		if a.isReady {
 			a.report.Usage = Usage{} // it was reported before
 		}
@@ -172,6 +175,21 @@ func (a *attempt) finish(e Edit, err error) error {
 		err = endOf(a.f.ctx)
 	}
 	return err
+}
+
+// noteReads reports what was read again before the edit, and remembers what the edit has
+// dropped.
+func (a *attempt) noteReads() {
+	reads := &a.f.h.reread
+	before := orNil(reads.Load())
+	found := readsOf(a.at, SameCall, &before, a.goal.leastRead())
+	for _, r := range found.again {
+		a.report.Again++
+		a.report.AgainTokens = clampInt(int64(a.report.AgainTokens) + r.size)
+	}
+	next := before.with(found)
+	next.drop(found, &a.report)
+	reads.Store(&next)
 }
 
 // apply applies an edit together with the cuts, and returns the results that were not
@@ -255,7 +273,7 @@ func (a *attempt) start() error {
 	}
 	a.goal = Goal{
 		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.window, Status: b.status,
-		Sent: b.sent, SentTokens: b.sentTokens,
+		Sent: b.sent, SentTokens: b.sentTokens, before: orNil(a.f.h.reread.Load()),
 	}
 	if !a.requested {
 		a.minFree = max(a.marks.minFree, 1)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -55,7 +56,8 @@ type History struct {
 	refusals refusals
 	spills   spills
 	talk     talk
-	saving   slot // taken while the log is written or compared with
+	saving   slot                      // taken while the log is written or compared with
+	reread   atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
 
 	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
 	view

@@ -95,6 +95,10 @@ type Report struct {
 
 	SummaryDropped bool // the summary was removed and not replaced
 
+	// Results since the edit before whose calls had been answered before, by results that have
+	// left the view: how many there are, and their raw tokens.
+	Again, AgainTokens int
+
 	Duration time.Duration
 	Calls    int    // calls of models, including those that failed
 	Usage    Usage  // of these calls
@@ -491,6 +495,8 @@ type Effort struct {
 	Unread  int    // raw tokens of summarised entries that no summarizer was shown
 	Links   []Link // what each link of a Chain did, in order
 	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
+
+	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }
 
 // wastedCall reports whether a link called a model and contributed nothing, and no later

@@ -95,6 +95,10 @@ type Goal struct {
 	// neither. Text that an edit put in place of a result is kept, as is what an edit or an
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
+
+	before   pastReads // what the History remembers of the calls in earlier views
+	spared   *spare    // what an earlier link of a Chain leaves; nil: nothing
+	maySpare bool      // a Chain sees to it that enough is freed if something is spared
 }
 
 // Format prints the goal in a line; %+v adds the results that must stay whole.

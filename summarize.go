@@ -138,6 +138,9 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 		return e, ErrNoGain
 	}
 	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
+	if g.spared != nil {
+		fits = min(fits, g.spared.most)
+	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
 	if now := cutTo(s, r, z.maxTail(keeps), keep); len(now.drop) == 0 && !keeps {
