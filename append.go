@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -19,9 +20,9 @@ const interruptReason = "interrupted by the user"
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
 // without one (see [History.Find]), and cuts tool results that are longer than
-// Options.MaxResult. It returns a [*MessageError] for an invalid message, a
-// [*RoleError] for a role that may not follow the previous one, see [RolePolicy], a [*PairError]
-// for calls and results that do not pair, and the error of Options.Spill.
+// Options.MaxResult. It returns a [*MessageError] for an invalid message, a [*RoleError] for
+// a role that may not follow the previous one (see [RolePolicy]), and a [*PairError] for
+// calls and results that do not pair. It also returns the error of Options.Spill.
 func (h *History) Append(msgs ...Message) (ID, error) {
 	if slices.ContainsFunc(msgs, func(m Message) bool { return m.Role == RoleAssistant }) { // it is an answer
 		h.prove(newestVersion)
@@ -31,8 +32,8 @@ func (h *History) Append(msgs ...Message) (ID, error) {
 
 // AppendRows is [History.Append] for messages that the application has stored already, such
 // as those in a list that a framework owns. Among them, a user message may follow a user
-// message under every [RolePolicy], and where the policy lets one interrupt open calls, it
-// may do so anywhere in the batch; a system message is a note, even before all others.
+// message under every [RolePolicy]. Where the policy lets one interrupt open calls, it may
+// do so anywhere in the batch. A system message is a note, even before all others.
 func (h *History) AppendRows(msgs ...Message) (ID, error) {
 	return h.appendMessages(msgs, true)
 }
@@ -160,12 +161,9 @@ type joint struct {
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
 // the results of the batch with calls.
 func (h *History) checkBatch(batch []pendingEntry) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
+	return h.ifOpen(func() error {
+		return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
+	})
 }
 
 // appendLocked appends a batch, or returns an error and changes nothing.
@@ -435,7 +433,8 @@ func (j *joining) place(a *pendingEntry) {
 	}
 	switch role {
 	case RoleSystem:
-		if a.setNote(j.hasList || a.row, j.by.noteTokens); a.note {
+		a.setNote(j.hasList || a.row, j.by.noteTokens)
+		if a.note {
 			j.tools = j.tools && j.turn == j.exchangeTurn
 			a.setTools(j.tools)
 			a.turn, j.exchangeTurn = j.turn, j.turn
@@ -468,9 +467,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
-	if reason = text.Valid(reason); reason == "" {
-		reason = "no result"
-	}
+	reason = cmp.Or(text.Valid(reason), "no result")
 	tokens, err := h.countText(maskText(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err
@@ -565,7 +562,8 @@ func (m *Message) check(deep bool) error {
 
 // checkKey replaces invalid UTF-8 in the key of m, and returns an error if it is too long.
 func (m *Message) checkKey() error {
-	if m.Key = text.Valid(m.Key); len(m.Key) > maxMessageKey {
+	m.Key = text.Valid(m.Key)
+	if len(m.Key) > maxMessageKey {
 		return &MessageError{Role: m.Role, Part: -1, Reason: fmt.Sprintf("Key of %s bytes; want at most %d, such as the key of a row", grouped(len(m.Key)), maxMessageKey)}
 	}
 	return nil

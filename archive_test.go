@@ -432,79 +432,6 @@ func TestPrune_OutpacedByOthers(t *testing.T) {
 	}
 }
 
-// Pages of the archive are what the whole archive holds there, and reading the newest does
-// not read the whole log.
-func TestArchiveBefore(t *testing.T) {
-	s := &readStore{shelf: new(shelf)}
-	h := open(t, s, "k", &convo.Options{Limits: convo.Limits{Window: 4000}})
-	none, err := h.ArchiveBefore(t.Context(), 0, 5)
-	require.NoError(t, err)
-	require.Empty(t, none)
-	for i := range 700 {
-		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)+itoa(i)))
-		_, err := h.CompactIfNeeded(t.Context())
-		require.NoError(t, err)
-		if i%50 == 7 {
-			require.NoError(t, h.Note("note "+itoa(i)))
-		}
-		save(t, h)
-	}
-	var all []convo.Archived
-	var entries []int
-	for x, err := range h.Archive(t.Context()) {
-		require.NoError(t, err)
-		if x.Entry != nil {
-			entries = append(entries, len(all))
-		}
-		all = append(all, x)
-	}
-	require.Len(t, entries, 700)
-	for _, n := range []int{1, 10, 300, 699, 700, 701} {
-		for _, before := range []convo.ID{0, 1, 2, 5, 350, 690, 700, 701, 9999} {
-			s.records = 0
-			got, err := h.ArchiveBefore(t.Context(), before, n)
-			require.NoError(t, err)
-			end := len(all)
-			k := len(entries)
-			if before > 0 && before <= 700 {
-				k = int(before) - 1
-				end = entries[k]
-			}
-			begin := 0
-			if k >= n {
-				begin = entries[k-n]
-			}
-			require.Equal(t, len(got), end-begin, "%d before %d", n, before)
-			if len(got) > 0 {
-				require.Equal(t, all[begin:end], got, "%d before %d", n, before)
-			}
-			if n <= 10 && before == 0 {
-				require.LessOrEqual(t, s.records, 400)
-			}
-		}
-	}
-	_, err = h.ArchiveBefore(t.Context(), 0, 0)
-	assert.ErrorAs(t, err, new(*convo.ValueError))
-	_, err = new(convo.History).ArchiveBefore(t.Context(), 0, 1)
-	assert.Error(t, err)
-}
-
-// A readStore counts the records that it yields.
-type readStore struct {
-	*shelf
-	records int
-}
-
-func (s *readStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
-	return func(yield func(convo.Record, error) bool) {
-		for r, err := range s.shelf.Records(ctx, key, from) {
-			if s.records++; !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
 // What an edit took for good is in the archive, also next to what another one took and
 // Undo has brought back.
 func TestArchive_NextToAnUndo(t *testing.T) {
@@ -598,44 +525,8 @@ func TestArchive_DamagedPages(t *testing.T) {
 		}
 		slices.Sort(want)
 		require.Equal(t, want, slices.Compact(slices.Clone(want)), "seed %d", seed)
-		for _, size := range []int{1, 2, 5} {
-			var got []convo.ID
-			for before := convo.ID(0); ; {
-				page, err := h.ArchiveBefore(t.Context(), before, size)
-				if err != nil {
-					require.ErrorAs(t, err, new(*convo.DamageError))
-				}
-				var ids []convo.ID
-				for _, x := range page {
-					if x.Entry != nil {
-						ids = append(ids, x.Entry.ID)
-					}
-				}
-				if len(ids) == 0 {
-					break
-				}
-				require.LessOrEqual(t, len(ids), size, "seed %d", seed)
-				got = append(ids, got...)
-				before = ids[0]
-			}
-			require.Equal(t, want, got, "seed %d, pages of %d", seed, size)
-		}
 	}
 	assert.Positive(t, late, "a later record held entries of a damaged one")
-}
-
-// A page comes with the damage that is on it.
-func TestArchiveBefore_Damage(t *testing.T) {
-	s := &spoiledStore{shelf: new(shelf), bad: map[uint64]bool{2: true}}
-	h := open(t, s, "k", nil)
-	for range 4 {
-		mustAppend(t, h, convo.User("q"), convo.Assistant("a"))
-		save(t, h)
-	}
-	for n, damaged := range map[int]bool{2: false, 3: false, 4: true, 6: true} { // 4: the entry before the page is lost
-		_, err := h.ArchiveBefore(t.Context(), 0, n)
-		assert.Equal(t, damaged, errors.As(err, new(*convo.DamageError)), "a page of %d: %v", n, err)
-	}
 }
 
 // Lost IDs are in Gone once, however often a record after them shows that some are lost.

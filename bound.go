@@ -12,8 +12,8 @@ import (
 // the fingerprint of what stands before it is the same.
 
 // Bound reports whether the view has an assistant entry with the ID whose signed
-// reasoning still belongs there: what precedes the entry is what its request was made of,
-// and no provider has refused it; see [History.Release]. A format of package wire leaves it
+// reasoning still belongs there. Then what precedes the entry is what its request was made
+// of, and no provider has refused it; see [History.Release]. A format of package wire leaves it
 // out of a request if the entry is not bound and the model checks this, or is not known.
 //
 // An entry is bound to what was sent for it: to the snapshot given to

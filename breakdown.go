@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
-	"slices"
 	"sort"
 	"strings"
 )
@@ -155,15 +154,13 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 
 // isPlain reports whether all parts of an entry are counted by its role.
 func (e *entry) isPlain() bool {
-	return !slices.ContainsFunc(e.msg.Parts, func(p Part) bool {
-		switch p := p.(type) {
+	for p := range e.msg.allParts {
+		switch p.(type) {
 		case Reasoning, ToolCall, Media:
-			return true
-		case ToolResult:
-			return slices.ContainsFunc(p.Parts, isA[Media])
+			return false
 		}
-		return false
-	})
+	}
+	return true
 }
 
 // addParts adds the reasoning, calls and media of m. The only error is a panic of the

@@ -35,7 +35,7 @@ var errEarlier = errors.New("convo: a failure before the History was opened")
 func (b *breaker) trip(now *moment, cause error) {
 	b.cause = cause
 	b.failures = min(b.failures+1, math.MaxInt32)
-	b.appended = now.ever
+	b.appended = now.appendedEver
 }
 
 // isOpen reports whether calls are stopped.
@@ -43,8 +43,9 @@ func (b *breaker) isOpen(now *moment) bool {
 	if b.failures == 0 {
 		return false
 	}
-	wait := max(now.step/2, 1)
-	most := max(now.span, wait)
+	set := &now.marks.set
+	wait := max(int64(set.MinFree)/2, 1)
+	most := max(int64(set.High-set.Low), wait)
 	for range min(b.failures-1, 62) {
 		wait = min(wait*2, most)
 	}

@@ -59,11 +59,11 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	if ctx, err = h.callerContext(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
-	n, due, err := h.check(ReasonHigh, "", &r)
+	n, err := h.check(ReasonHigh, "", &r)
 	switch {
 	case err == ErrClosed:
 		return h.notStarted(ReasonHigh, err)
-	case err == nil && !due:
+	case n == nil:
 		return r, nil
 	}
 	r, err = h.withSlot(ctx, n.reason, maxRounds, (*flight).ifHigh)
@@ -127,35 +127,42 @@ func (h *History) callerContext(ctx context.Context) (context.Context, error) {
 	return h.compactor.enter(ctx)
 }
 
-// check reports whether a compaction is due, and returns its need; see due of compactor.
-// It writes the current figures into r. The error is ErrClosed, or a panic of the Trigger;
-// in both cases nothing is due.
-func (h *History) check(asked Reason, focus string, r *Report) (n need, due bool, err error) {
-	h.mu.Lock()
-	now := h.momentLocked()
-	again := h.measureBeforeLocked(r)
-	if h.endedLocked() {
-		h.mu.Unlock()
-		return n, false, ErrClosed
+// check returns the need of a compaction if one is due, and nil otherwise; see due of
+// compactor. It writes the current figures into r. The error is ErrClosed, or a panic of the
+// Trigger, with the need that it was asked for.
+func (h *History) check(asked Reason, focus string, r *Report) (n *need, err error) {
+	var v verdict
+	var again int64 // raw tokens that have to be written to the prompt cache again
+	h.locked(func() {
+		now := h.moment(h.meter.marks())
+		again = h.measureBeforeLocked(r)
+		v.closed = h.endedLocked()
+		if v.closed {
+			return
+		}
+		h.compactor.due(&now, asked, focus, &v)
+		v.lost = v.alone && !v.due && h.isLost(again, now.marks.minFree, r.PrefixEnd)
+	})
+	if v.closed {
+		return nil, ErrClosed
 	}
-	v := h.compactor.due(&now, asked, focus)
-	lost := v.alone && !v.due && h.isLost(again, now.marks.minFree, r.PrefixEnd)
-	h.mu.Unlock()
-	n = need{reason: v.reason, focus: focus, target: v.target, requested: v.reason == ReasonManual}
 	if v.ask != nil {
 		v.due, err = isDue(v.ask, h.Status())
 		if h.isClosed() { // by the Trigger
-			r.Fits, v.due, err = false, false, ErrClosed
+			r.Fits, err = false, ErrClosed
 		}
 	}
-	if lost {
+	if v.lost {
 		h.warn("convo: more than Limits.MinFree tokens of the last request have to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
 	if v.noWindow {
 		r.Cause = ErrNoWindow
 		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 	}
-	return n, v.due, err
+	if !v.due && err == nil {
+		return nil, nil
+	}
+	return &need{reason: v.reason, focus: focus, target: v.target, requested: v.reason == ReasonManual}, err
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of
@@ -205,15 +212,15 @@ func (f *flight) ifSoft() (Report, error) { return f.ifDue(ReasonSoft, "") }
 
 // ifDue makes an attempt if a compaction is due; see due of compactor.
 func (f *flight) ifDue(asked Reason, focus string) (r Report, err error) {
-	n, due, err := f.h.check(asked, focus, &r)
+	n, err := f.h.check(asked, focus, &r)
 	switch {
-	case err != nil:
-		r.Reason = n.reason
-		return f.fail(r, err)
-	case !due:
+	case n == nil && err == nil:
 		return r, nil
+	case err != nil:
+		r.Reason = orNil(n).reason
+		return f.fail(r, err)
 	}
-	return f.try(n)
+	return f.try(*n)
 }
 
 // fail reports an error that happened before an attempt was made.

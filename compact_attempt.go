@@ -56,7 +56,6 @@ type beginning struct {
 	at     *Snapshot
 	now    calibrate.Scale // of at
 	marks  marks
-	window int
 	status Status
 
 	sent       *Snapshot // see Goal.Sent
@@ -74,8 +73,8 @@ func (h *History) begin(r *Report) (b beginning, err error) {
 		return b, ErrClosed
 	}
 	h.measureBeforeLocked(r)
-	now := h.momentLocked()
-	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: now.marks, window: h.meter.limits().Window, status: h.statusLocked(), noClear: h.spills.start(&now).down}
+	now := h.moment(h.meter.marks())
+	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: *now.marks, status: h.statusLocked(), noClear: h.spills.start(&now).down}
 	b.sent, b.sentTokens = h.lastSent()
 	b.undone, b.noModel = h.compactor.restraints(&now)
 	return b, nil
@@ -99,7 +98,8 @@ func (f *flight) try(n need) (Report, error) {
 		if r.Outcome == OutcomeDeclined {
 			tooLarge.Err = r.Cause
 		}
-		if err = tooLarge; f.h.isClosed() {
+		err = tooLarge
+		if f.h.isClosed() {
 			err = ErrClosed
 		}
 	}
@@ -233,7 +233,8 @@ func (a *attempt) plan() (Edit, error) {
 	a.goal.Redact = h.opts.Redact
 	if before := h.opts.BeforeCompaction; before != nil {
 		shown, goal := own, a.goal
-		if a.planErr = callBefore(a.f.ctx, before, &shown, &goal); a.planErr != nil {
+		a.planErr = callBefore(a.f.ctx, before, &shown, &goal)
+		if a.planErr != nil {
 			return Edit{}, a.planErr
 		}
 		a.goal.Focus = text.Valid(goal.Focus)
@@ -272,7 +273,7 @@ func (a *attempt) start() error {
 		a.limit = a.marks.limit
 	}
 	a.goal = Goal{
-		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.window, Status: b.status,
+		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.marks.set.Window, Status: b.status,
 		Sent: b.sent, SentTokens: b.sentTokens, before: orNil(a.f.h.reread.Load()),
 	}
 	if !a.requested {
@@ -413,7 +414,7 @@ type outlook struct {
 
 // afterLocked returns what the view next would leave.
 func (h *History) afterLocked(next *state) outlook {
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	undone, _ := h.compactor.restraints(&now)
 	return outlook{next.scale(), now.marks.limit, undone}
 }
@@ -522,7 +523,7 @@ func (a *attempt) isShortOfBudget(limit int64) bool {
 func (h *History) attempted(e *ending) (fits, told bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	told = h.compactor.ended(&now, e)
 	return now.fits() && !h.endedLocked(), told
 }

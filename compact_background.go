@@ -15,8 +15,8 @@ import (
 // compaction stops when h is closed, and not when ctx ends.
 //
 // Its edit waits, with OutcomeReady in the report, while a round of tool calls is under
-// way whose answers have signed reasoning: the edit would end the bond of the reasoning
-// from which the model goes on, see [Snapshot.Bound]. The first Prepare or
+// way whose answers have signed reasoning. The edit would end the bond of the reasoning
+// from which the model goes on; see [Snapshot.Bound]. The first Prepare or
 // CompactIfNeeded after the round applies it, as does any when the request is larger than
 // Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
@@ -25,10 +25,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 		return false
 	}
 	var r Report
-	if _, due, err := h.check(ReasonSoft, "", &r); !due && err == nil {
-		return false
-	}
-	if !h.compactor.tryTake() {
+	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compactor.tryTake() {
 		return false
 	}
 	f := h.start(context.WithoutCancel(ctx))

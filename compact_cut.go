@@ -123,7 +123,8 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 			}
 			kept = append(kept, c)
 		}
-		if list = kept; !again {
+		list = kept
+		if !again {
 			a.useCuts(list, size)
 			return
 		}

@@ -27,39 +27,30 @@ func newCompactor(t triggers, ttl time.Duration) compactor {
 
 // A moment is what a compactor is told about a conversation as it is now.
 type moment struct {
-	at        *state
-	rewritten uint64 // version of the last edit, or of undoing one
-	edited    bool   // an edit has changed the view
-	focus     string // of the compaction that made the last edit; empty: none
-	ever      int64  // raw tokens ever appended
-	undone    uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	undoneAt  int64  // ever at that time
-	upper     int64  // upper bound of the next request
-	marks     marks
-	step      int64 // Limits.MinFree
-	span      int64 // Limits.High less Limits.Low
+	*past
+	at    *state
+	upper int64 // upper bound of the next request
+	marks *marks
+}
+
+// isEdited reports whether an edit has changed the view.
+func (m *moment) isEdited() bool {
+	return m.editedAt != 0 || m.at.touched > 0 || m.at.summary != nil
 }
 
 // fits reports whether the next request is within the limit.
 func (m *moment) fits() bool { return m.upper <= m.marks.limit }
 
 // since returns the upper bound of what was appended since so many tokens were.
-func (m *moment) since(ever int64) int64 { return m.at.scale().Part(m.ever - ever) }
+func (m *moment) since(ever int64) int64 { return m.at.scale().Part(m.appendedEver - ever) }
 
 // isHeld reports whether compactions must not start on their own, because an edit was
 // undone and fewer than MinFree tokens were appended since. It matters only while the
 // request fits.
-func (m *moment) isHeld() bool { return m.undone != 0 && m.since(m.undoneAt) < m.minFree() }
+func (m *moment) isHeld() bool { return m.heldSince != 0 && m.since(m.heldAt) < m.minFree() }
 
 // minFree returns the least that a compaction should free if it was not asked for.
 func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
-
-// momentLocked returns what the compactor and the spills are told about h.
-func (h *History) momentLocked() moment {
-	m, l := h.view.moment(), h.meter.limits()
-	m.upper, m.marks, m.step, m.span = h.upper(), h.meter.marks(), int64(l.MinFree), int64(l.High-l.Low)
-	return m
-}
 
 // A verdict says whether a compaction is due.
 type verdict struct {
@@ -69,35 +60,36 @@ type verdict struct {
 	ask      Trigger // due if this is, to be asked without the lock; nil: none
 	alone    bool    // none was asked for
 	noWindow bool    // it has to be reported that none will ever be due
+	lost     bool    // it has to be reported that much of the prompt cache is lost
+	closed   bool    // the History is
 }
 
 // due reports whether a compaction is due. The reason is ReasonManual for one that the
 // caller has requested, with the focus, and ReasonTool for the model. For the others it is
-// ReasonSoft, if the soft mark alone makes one due, or ReasonHigh.
-func (c *compactor) due(now *moment, asked Reason, focus string) (v verdict) {
+// ReasonSoft, if the soft mark alone makes one due, or ReasonHigh. It sets v.
+func (c *compactor) due(now *moment, asked Reason, focus string, v *verdict) {
 	v.reason, v.target = asked, min(now.marks.low, now.upper/2)
 	switch asked {
 	case ReasonManual:
-		again := focus != "" && focus != now.focus
-		v.due = now.at.appended != 0 || !now.edited || now.undone != 0 || again || !now.fits()
+		again := focus != "" && focus != now.lastFocus
+		v.due = now.at.appended != 0 || !now.isEdited() || now.heldSince != 0 || again || !now.fits()
 	case ReasonTool:
 		if now.upper > now.marks.high {
 			v.reason = ReasonHigh
 		}
-		v.due = !now.edited || now.at.scale().Part(now.at.appended) >= now.minFree() || !now.fits()
+		v.due = !now.isEdited() || now.at.scale().Part(now.at.appended) >= now.minFree() || !now.fits()
 	default:
-		v = c.dueAlone(now, asked == ReasonSoft)
-		v.alone = true
+		v.reason, v.alone = 0, true
+		c.dueAlone(now, asked == ReasonSoft, v)
 		v.noWindow = !v.due && now.marks.high == noMark && !c.warned && c.triggers.byMedia
 		c.warned = c.warned || v.noWindow
 	}
-	return v
 }
 
 // dueAlone reports whether a compaction is due that was not asked for. With soft, the soft
 // mark alone makes one due.
-func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
-	m, s := &now.marks, now.at
+func (c *compactor) dueAlone(now *moment, soft bool, v *verdict) {
+	m, s := now.marks, now.at
 	v.target = m.low
 	switch {
 	case now.fits() && (c.compacted == s.version || now.isHeld()):
@@ -113,14 +105,13 @@ func (c *compactor) dueAlone(now *moment, soft bool) (v verdict) {
 	case c.triggers.asked != nil:
 		v.reason, v.target, v.ask = ReasonTrigger, 0, c.triggers.asked
 	}
-	return v
 }
 
 // restraints returns what keeps back a compaction that was not asked for: the version of
 // the Undo that holds it up, or 0, and why no model may be called, or nil.
 func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
 	if now.fits() && now.isHeld() {
-		undone = now.undone
+		undone = now.heldSince
 	}
 	if c.breaker.isOpen(now) {
 		noModel = &breakerError{c.breaker.cause}

@@ -13,15 +13,20 @@ import (
 // mark is 800, and the limit 1000.
 func aMoment(change func(m *moment)) *moment {
 	m := &moment{
-		at: &state{version: 9, knowledge: &knowledge{}}, rewritten: 5, edited: true, upper: 500,
-		marks: marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50},
-		step:  50, span: 400,
+		past: &past{rewritten: 5, editedAt: 1}, at: &state{version: 9, knowledge: &knowledge{}}, upper: 500,
+		marks: &marks{limit: 1000, high: 800, soft: 600, low: 400, minFree: 50, set: Limits{High: 800, Low: 400, MinFree: 50}},
 	}
 	m.at.knowledge.prior.Ratio = 1
 	if change != nil {
 		change(m)
 	}
 	return m
+}
+
+// verdictOf returns whether a compaction is due.
+func verdictOf(c *compactor, now *moment, asked Reason, focus string) (v verdict) {
+	c.due(now, asked, focus, &v)
+	return v
 }
 
 type isAlways bool
@@ -32,7 +37,7 @@ func (is isAlways) isReached(s *state) bool { return bool(is) }
 func TestCompactor_Due(t *testing.T) {
 	above := func(n int64) func(*moment) { return func(m *moment) { m.upper = n } }
 	held := func(n int64) func(*moment) {
-		return func(m *moment) { m.upper, m.undone, m.undoneAt, m.ever = n, 7, 100, 120 }
+		return func(m *moment) { m.upper, m.heldSince, m.heldAt, m.appendedEver = n, 7, 100, 120 }
 	}
 	counted := triggers{counting: []counting{isAlways(true)}}
 	ready := &readyEdit{at: &Snapshot{state: state{version: 8}}}
@@ -60,15 +65,15 @@ func TestCompactor_Due(t *testing.T) {
 		"by the caller, nothing new":       {&compactor{}, nil, ReasonManual, "", false, ReasonManual, 250},
 		"by the caller, too long":          {&compactor{}, above(1200), ReasonManual, "", true, ReasonManual, 400},
 		"by the caller, something new":     {&compactor{}, func(m *moment) { m.at.appended = 1 }, ReasonManual, "", true, ReasonManual, 250},
-		"by the caller, another focus":     {&compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "b", true, ReasonManual, 250},
-		"by the caller, the same focus":    {&compactor{}, func(m *moment) { m.focus = "a" }, ReasonManual, "a", false, ReasonManual, 250},
-		"by the caller, after an Undo":     {&compactor{}, func(m *moment) { m.undone = 7 }, ReasonManual, "", true, ReasonManual, 250},
+		"by the caller, another focus":     {&compactor{}, func(m *moment) { m.lastFocus = "a" }, ReasonManual, "b", true, ReasonManual, 250},
+		"by the caller, the same focus":    {&compactor{}, func(m *moment) { m.lastFocus = "a" }, ReasonManual, "a", false, ReasonManual, 250},
+		"by the caller, after an Undo":     {&compactor{}, func(m *moment) { m.heldSince = 7 }, ReasonManual, "", true, ReasonManual, 250},
 		"by the model, little new":         {&compactor{}, func(m *moment) { m.at.appended = 49 }, ReasonTool, "", false, ReasonTool, 250},
 		"by the model":                     {&compactor{}, func(m *moment) { m.at.appended = 50 }, ReasonTool, "", true, ReasonTool, 250},
 		"by the model, high":               {&compactor{}, func(m *moment) { m.at.appended, m.upper = 50, 801 }, ReasonTool, "", true, ReasonHigh, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := tt.c.due(aMoment(tt.change), tt.asked, tt.focus)
+			v := verdictOf(tt.c, aMoment(tt.change), tt.asked, tt.focus)
 			assert.Equal(t, tt.due, v.due)
 			assert.Equal(t, tt.reason, v.reason)
 			assert.Equal(t, tt.target, v.target)
@@ -80,11 +85,11 @@ func TestCompactor_Due(t *testing.T) {
 // A Trigger of the caller is asked later, without the lock.
 func TestCompactor_DueByTrigger(t *testing.T) {
 	c := compactor{triggers: triggers{asked: isAlways(true)}}
-	v := c.due(aMoment(nil), ReasonHigh, "")
+	v := verdictOf(&c, aMoment(nil), ReasonHigh, "")
 	assert.False(t, v.due)
 	assert.Equal(t, ReasonTrigger, v.reason)
 	assert.NotNil(t, v.ask)
-	v = c.due(aMoment(func(m *moment) { m.upper = 801 }), ReasonHigh, "")
+	v = verdictOf(&c, aMoment(func(m *moment) { m.upper = 801 }), ReasonHigh, "")
 	assert.Nil(t, v.ask, "it is due anyway")
 }
 
@@ -92,15 +97,15 @@ func TestCompactor_DueByTrigger(t *testing.T) {
 func TestCompactor_DueWithoutMarks(t *testing.T) {
 	c := compactor{triggers: triggers{byMedia: true}}
 	now := aMoment(func(m *moment) { m.marks.high, m.marks.soft = noMark, noMark })
-	assert.True(t, c.due(now, ReasonHigh, "").noWindow)
-	assert.False(t, c.due(now, ReasonHigh, "").noWindow)
+	assert.True(t, verdictOf(&c, now, ReasonHigh, "").noWindow)
+	assert.False(t, verdictOf(&c, now, ReasonHigh, "").noWindow)
 }
 
 // What changes nothing after a compaction leaves nothing to compact.
 func TestCompactor_Settled(t *testing.T) {
 	c := compactor{compacted: noVersion}
 	high := func(version uint64) bool {
-		return c.due(aMoment(func(m *moment) { m.at.version, m.upper = version, 801 }), ReasonHigh, "").due
+		return verdictOf(&c, aMoment(func(m *moment) { m.at.version, m.upper = version, 801 }), ReasonHigh, "").due
 	}
 	c.settled(8, false)
 	assert.True(t, high(8), "there was no compaction")
@@ -115,9 +120,9 @@ func TestCompactor_Settled(t *testing.T) {
 func TestCompactor_Breaker(t *testing.T) {
 	var c compactor
 	down := errors.New("down")
-	now := aMoment(func(m *moment) { m.ever = 1000 })
+	now := aMoment(func(m *moment) { m.appendedEver = 1000 })
 	noModel := func(ever int64) error {
-		_, err := c.restraints(aMoment(func(m *moment) { m.ever = ever }))
+		_, err := c.restraints(aMoment(func(m *moment) { m.appendedEver = ever }))
 		return err
 	}
 	c.ended(now, &ending{call: notCalled})
@@ -147,7 +152,7 @@ func TestCompactor_Adopt(t *testing.T) {
 	assert.Equal(t, theirs, c.saved())
 	assert.ErrorIs(t, c.breaker.cause, errEarlier)
 
-	c.ended(aMoment(func(m *moment) { m.ever = 90 }), &ending{call: calledInVain, cause: down})
+	c.ended(aMoment(func(m *moment) { m.appendedEver = 90 }), &ending{call: calledInVain, cause: down})
 	c.adopt(theirs, breaker{}, 10)
 	assert.Equal(t, breaker{failures: 4, appended: 100}, c.saved(), "its own has changed since")
 	assert.Equal(t, down, c.breaker.cause)
@@ -172,10 +177,10 @@ func TestCompactor_Declines(t *testing.T) {
 
 func TestCompactor_Restraints(t *testing.T) {
 	var c compactor
-	held := aMoment(func(m *moment) { m.undone, m.undoneAt, m.ever = 7, 100, 149 })
+	held := aMoment(func(m *moment) { m.heldSince, m.heldAt, m.appendedEver = 7, 100, 149 })
 	undone, _ := c.restraints(held)
 	assert.EqualValues(t, 7, undone)
-	held.ever++
+	held.appendedEver++
 	undone, _ = c.restraints(held)
 	assert.Zero(t, undone, "MinFree was appended")
 }
@@ -221,6 +226,6 @@ func TestSpills(t *testing.T) {
 	s.end(now, p)
 	assert.Empty(t, s.refs, "the edit was applied")
 	assert.ErrorIs(t, s.start(now).down, ErrNoGain)
-	later := aMoment(func(m *moment) { m.ever = 25 })
+	later := aMoment(func(m *moment) { m.appendedEver = 25 })
 	assert.NoError(t, s.start(later).down)
 }

@@ -11,13 +11,14 @@ import (
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
-// itself, each under its Message.Key: what the view shows, the newest message that has left it,
-// what was cleared or cut, pins, the summary, the queue, and what usage reports have shown.
-// [Resume] makes the History again from them and from the messages.
+// itself, each under its Message.Key. They say what the view shows, the newest message that
+// has left it, what was cleared or cut, pins, the summary, the queue, and what usage reports
+// have shown. [Resume] makes the History again from them and from the messages.
 //
-// They are small, because they hold keys and not messages, except messages of which the
-// application has no row as they are: those that were rewritten, that have no key, or
-// that the History has made, such as the results of calls that were interrupted.
+// They take eleven bytes for each row in view and about 2 kB besides, with the text of the
+// summary. Messages of which the application has no row are held whole. Those were
+// rewritten, have no key, or were made by the History, such as the results of calls that were
+// interrupted.
 //
 // A Decisions may be used by one goroutine at a time.
 type Decisions struct {
@@ -35,8 +36,8 @@ type Decisions struct {
 // those that came after the Decisions again.
 //
 // The messages of the view must be in the application's table as they were appended, with
-// their keys; answers and the results of tools as Do, Run and AppendReply return them, or
-// as they were given to Append with a key. A [Snapshot] is no source of rows, since results
+// their keys. Of answers and results of tools, that is as Do, Run and AppendReply return them,
+// or as they were given to Append with a key. A [Snapshot] is no source of rows, since results
 // are cut and cleared in it. System messages, tools and ephemeral messages are not part of
 // Decisions; the application sets them after Resume. Messages without a key are part of
 // them.
@@ -72,14 +73,14 @@ func (h *History) Decisions() ([]byte, error) {
 	list := p.view.withoutFrame()
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
-	out.version, out.appendRows = snapshotVersion, rows.append
+	out.version, out.appendRows = decisionsVersion, rows.append
 	out.entries, out.counter, out.left = others, "", changed(leftRow{}, rows.left)
 	return out.encode()
 }
 
 // ReadDecisions reads what [History.Decisions] has returned. If data is not that, it
 // returns a [*SnapshotError], which matches [ErrVersion] if a later version of this
-// package wrote it.
+// package wrote it, or one whose Decisions are no longer read.
 func ReadDecisions(data []byte) (*Decisions, error) {
 	in, err := decodeDecisions(data)
 	if err != nil {
@@ -92,14 +93,19 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	return d, nil
 }
 
+// decisionsVersion is the version of Decisions that this package writes and reads.
+const decisionsVersion = 2
+
 // decodeDecisions reads the JSON of Decisions. An error is a *SnapshotError.
 func decodeDecisions(data []byte) (*stateJSON, error) {
 	version, err := readVersion(data)
 	switch {
 	case err != nil:
 		return nil, &SnapshotError{Index: -1, Err: err}
-	case version != snapshotVersion:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, snapshotVersion)}
+	case version > decisionsVersion || version < 1:
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, decisionsVersion)}
+	case version < decisionsVersion:
+		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, decisionsVersion)}
 	}
 	in, err := decodeState(data)
 	if err != nil {
@@ -164,8 +170,7 @@ func (d *Decisions) Needs() (keys []string, from string) {
 
 // Accept makes [Resume] take the message with the key as the application has it now, if
 // it was changed after it was appended. Signed reasoning that was made after it is then
-// no longer bound; see [Snapshot.Bound]. Resume still finds each other change. That is
-// possible for up to seven accepted rows in view; with more, it returns a [*ValueError].
+// no longer bound; see [Snapshot.Bound]. Resume still finds each other change.
 func (d *Decisions) Accept(key string) {
 	if d == nil {
 		return
@@ -209,15 +214,15 @@ func (in *stateJSON) rewind(last ID) {
 
 // Resume returns a [History] as it was when [History.Decisions] returned d. rows are the
 // messages that [Decisions.Needs] names, each with its key, in the order in which they
-// were appended, without those that a Rollback took back or that were never appended:
-// Resume cannot tell these from new ones. Those that came after the decisions are
+// were appended. Rows that a Rollback took back or that were never appended must not be among
+// them, since they look like new ones. Those that came after the decisions are
 // appended again, as by [History.Append], with Options.Pin and Options.MaxResult: those after
 // the newest row that the History had and did not take back. Of rows that have left the view it
 // knows the newest 1,000, and after a restart the newest, so that a rollback to an older one
 // brings back those between. A nil rows yields nothing.
 //
 // The next request is then the same as before, once SetSystem, SetTools and SetEphemeral
-// have set again what they had set: these are not part of [Decisions], and a system
+// have set again what they had set. These are not part of [Decisions], and a system
 // message among the rows that precedes all other messages is skipped. Usage that was
 // reported after the decisions is not known.
 //

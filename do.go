@@ -278,7 +278,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 				return nil
 			}
 		}
-		if h.newestID() != at.newestID() || h.isBeforeReload(at) || h.known().model != at.Model() || !h.fitsLocked() {
+		if h.newestID() != at.newestID() || h.isBeforeReload(&at.state) || h.known().model != at.Model() || !h.fitsLocked() {
 			return nil
 		}
 		if err := h.answerFault(&h.opts.Roles); err != nil {

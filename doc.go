@@ -37,9 +37,9 @@
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall], [ToolResult],
 // [Media], [Opaque]. [System], [User], [Assistant], [Result] and [ResultError] make
-// messages; a [Builder] assembles one from the deltas of a stream. Append checks roles
-// against a [RolePolicy] and pairs results with calls. It returns a [*RoleError], a
-// [*PairError] or a [*MessageError] for what no provider would accept, and appends nothing.
+// messages; a Stream of package wire assembles one. Append checks roles against a
+// [RolePolicy] and pairs results with calls. It returns a [*RoleError], a [*PairError] or a
+// [*MessageError] for what no provider would accept, and appends nothing.
 //
 // An assistant message with tool calls and the results that answer them are an exchange:
 // they stay or leave together. A user message, or several in a row, begins a turn.

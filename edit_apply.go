@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -64,27 +63,23 @@ func (c *change) matches(callID string) (found *Clear) {
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
 func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	ed := &checkedEdit{at: at, drop: slices.Clone(e.Drop), oldSummary: at.summary, byStrategy: byStrategy}
-	if !slices.IsSorted(ed.drop) {
-		slices.Sort(ed.drop)
-	}
+	slices.Sort(ed.drop)
 	ed.drop = slices.Compact(ed.drop)
-	if err := ed.checkDrop(at); err != nil {
-		return nil, err
+	err := ed.checkDrop()
+	if err == nil {
+		err = ed.checkClear(e.Clear)
 	}
-	if err := ed.checkClear(at, e.Clear); err != nil {
-		return nil, err
+	if err == nil {
+		err = ed.checkRewrite(e.Rewrite)
 	}
-	if err := ed.checkRewrite(at, e.Rewrite, byStrategy); err != nil {
-		return nil, err
+	if err == nil && e.Summary != nil {
+		err = ed.checkSummary(*e.Summary)
 	}
-	if e.Summary == nil {
-		return ed, nil
-	}
-	return ed, ed.checkSummary(at, *e.Summary)
+	return ed, err
 }
 
 // checkSummary checks a summary that is to be put in place, and sets what is about it in ed.
-func (ed *checkedEdit) checkSummary(at *state, summary Summary) error {
+func (ed *checkedEdit) checkSummary(summary Summary) error {
 	summary.Text, summary.Names = text.Valid(summary.Text), strings.Join(strings.Fields(text.Valid(summary.Names)), " ")
 	if summary.Text != "" && strings.TrimSpace(summary.Text) == "" {
 		return &EditError{Rule: "the summary is blank; an empty one removes it"}
@@ -100,8 +95,8 @@ func (ed *checkedEdit) checkSummary(at *state, summary Summary) error {
 	}
 	summary.Native = summary.Native.clone()
 	for _, r := range summary.Covers {
-		if r.First < 1 || r.Last < r.First || r.Last > at.last {
-			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, at.last)}
+		if r.First < 1 || r.Last < r.First || r.Last > ed.at.last {
+			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, ed.at.last)}
 		}
 	}
 	if summary.Covers == nil && summary.Text != "" {
@@ -119,9 +114,9 @@ func (ed *checkedEdit) checkSummary(at *state, summary Summary) error {
 }
 
 // checkDrop checks ed.drop: it must name whole exchanges outside the floor.
-func (ed *checkedEdit) checkDrop(at *state) error {
+func (ed *checkedEdit) checkDrop() error {
+	at, drop := ed.at, ed.drop
 	floor := at.floor()
-	drop := ed.drop
 	for from := 0; from < len(at.list) && len(drop) > 0; {
 		_, to := exchangeAt(at.list, from)
 		named := 0
@@ -168,10 +163,10 @@ func unknownEntry(at *state, id ID) error {
 
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
-func (ed *checkedEdit) checkClear(at *state, clears []Clear) error {
+func (ed *checkedEdit) checkClear(clears []Clear) error {
 	clears = slices.Clone(clears)
-	sort.SliceStable(clears, func(i, j int) bool { return clears[i].ID < clears[j].ID })
-	floor := at.floor()
+	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	at, floor := ed.at, ed.at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
 		if !ok {
@@ -685,7 +680,7 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 	switch {
 	case h.endedLocked():
 		return false, ErrClosed
-	case h.isOutdated(ed.at.version):
+	case h.isBeforeReload(ed.at):
 		return false, errReloaded
 	}
 	h.measureBeforeLocked(r)
@@ -717,9 +712,6 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 	return false, nil
 }
 
-// isOutdated reports whether a Reload has replaced the view since it had that version.
-func (v *view) isOutdated(version uint64) bool { return version < v.reloaded }
-
 // edit returns the view after an edit, which leaves v as it is, and compares the next request
 // with the last one, or with v if none was answered.
 func (v *view) edit(ed *checkedEdit, p *prepared, r Report) (*editEffect, error) {
@@ -743,6 +735,6 @@ func (v *view) commit(done *editEffect, focus string) {
 	v.state, v.snap = done.state, nil
 	v.recordEdit(done.newest)
 	v.rewritten, v.heldSince = v.version, 0
-	v.appended, v.lastEdit, v.lastFocus = 0, time.Now().UnixNano(), focus
+	v.appended, v.editedAt, v.lastFocus = 0, time.Now().UnixNano(), focus
 	v.releaseViews(0)
 }

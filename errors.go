@@ -1,12 +1,12 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -354,7 +354,17 @@ func (e *FloorError) takeBack(what string, calls int, done *int) string {
 	return s + " takes " + what + " back"
 }
 
-func (e *FloorError) Error() string {
+// A floorShare is a share of the floor, with what to do about it.
+type floorShare struct {
+	tokens int
+	text   string
+	remedy string // empty: Rewind
+	calls  int    // of Rewind(1)
+	what   string // what these take back
+}
+
+// shares returns the shares in the order in which the text names them.
+func (e *FloorError) shares() []floorShare {
 	newest := "the newest exchange holds"
 	switch {
 	case e.NewestRole == RoleUser:
@@ -370,18 +380,7 @@ func (e *FloorError) Error() string {
 		users, calls = "other user messages of the two newest turns hold", "the arguments of unanswered calls hold"
 		rewindCalls = e.RewindRound
 	}
-	type share struct {
-		tokens int
-		text   string
-		remedy string // empty: Rewind
-		calls  int    // of Rewind(1)
-		what   string // what these take back
-	}
-	tools := share{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"}
-	if e.ToolsReported {
-		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
-	}
-	shares := []share{
+	shares := []floorShare{
 		{tokens: e.System, text: "system messages hold", remedy: "SetSystem replaces them"},
 		{tokens: e.Newest, text: newest, calls: 1, what: "it"},
 		{tokens: e.Calls, text: calls, calls: rewindCalls, what: "them"},
@@ -390,14 +389,18 @@ func (e *FloorError) Error() string {
 		{tokens: e.Pinned, text: "pinned exchanges hold", remedy: "Unpin them"},
 		{tokens: e.Ephemeral, text: "ephemeral messages hold", remedy: "SetEphemeral replaces them"},
 		{tokens: e.Room, text: "MakeRoom is to reserve", remedy: "reserve less"},
+		{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"},
 	}
-	if !e.ToolsReported {
-		shares = append(shares, tools)
-	}
-	sort.SliceStable(shares, func(i, j int) bool { return shares[i].tokens > shares[j].tokens })
+	sorted, tools := shares, &shares[len(shares)-1]
 	if e.ToolsReported {
-		shares = append(shares, tools)
+		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
+		sorted = shares[:len(shares)-1]
 	}
+	slices.SortStableFunc(sorted, func(a, b floorShare) int { return cmp.Compare(b.tokens, a.tokens) })
+	return shares
+}
+
+func (e *FloorError) Error() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
 	if e.Room > 0 {
@@ -405,7 +408,7 @@ func (e *FloorError) Error() string {
 	}
 	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
 	done := 0
-	for i, share := range shares {
+	for i, share := range e.shares() {
 		if i == 0 || share.tokens > 0 && share.tokens >= e.Limit/50 {
 			remedy := share.remedy
 			if remedy == "" {
@@ -685,7 +688,8 @@ func reworded(s string, err error, other func(error) string) string {
 // eachError calls f with an error and those that it wraps, at most left in all.
 func eachError(err error, left *int, f func(error)) {
 	defer func() { _ = recover() }() // of a caller-supplied Unwrap
-	if *left--; *left < 0 || err == nil {
+	*left--
+	if *left < 0 || err == nil {
 		return
 	}
 	f(err)
@@ -768,7 +772,7 @@ const (
 type RowError struct {
 	// Key is the key of the row. Among rows that Needs does not name one by one, it may be
 	// that of a row nearby: of the row found in place of a missing one. A row with RowChanged
-	// has changed. Key is empty if the row has none, and rarely if several have changed.
+	// has changed. Key is empty if the row has none.
 	Key string
 
 	Fault RowFault
@@ -783,15 +787,11 @@ var rowAdvice = map[RowFault]string{
 }
 
 func (e *RowError) Error() string {
-	var b strings.Builder
-	if e.Key == "" && e.Fault == RowChanged {
-		return "convo: several rows are not what they were when the view was made; make a History of the rows with Restore"
-	}
-	fmt.Fprintf(&b, "convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
+	s := fmt.Sprintf("convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
 	if e.Err != nil {
-		b.WriteString(": " + withoutPrefix(e.Err))
+		s += ": " + withoutPrefix(e.Err)
 	}
-	return b.String()
+	return s
 }
 
 // Unwrap returns Err.

@@ -40,26 +40,6 @@ func ExampleMessage_MarshalJSON() {
 	// {"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"pay","arguments":"{\"n\": 12345678901234567890, \"x\": 1.0}"}]} <nil>
 }
 
-// A Builder puts the deltas of a stream together. A call whose arguments are not
-// JSON becomes one without arguments, and an error result tells the model why.
-func ExampleBuilder() {
-	var b convo.Builder
-	b.Text("Let me ")
-	b.Text("see.")
-	b.ToolCall(0, convo.ToolCall{ID: "c1", Name: "weather"})
-	b.ToolCall(0, convo.ToolCall{Arguments: `{"city":`})
-	b.ToolCall(1, convo.ToolCall{ID: "c2", Name: "time"})
-	b.ToolCall(0, convo.ToolCall{Arguments: `"Oslo"}`})
-	b.ToolCall(1, convo.ToolCall{Arguments: `{"zone": CET`})
-	b.Stop(convo.StopToolCall) // wire.StopOf knows the words of the providers
-
-	for _, m := range b.Messages() {
-		fmt.Println(m)
-	}
-	// Output:
-	// assistant: Let me see. call weather({"city":"Oslo"}) call time({"zone": CET)
-}
-
 // A model makes mistakes, and a stream can end early. What came is kept, and the
 // model is told.
 func ExampleToolCall_Valid() {

@@ -154,18 +154,17 @@ func ExampleSend() {
 	}
 
 	send := func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
-		var b convo.Builder
+		said := ""
 		for delta := range stream {
 			if ctx.Err() != nil {
-				return b.Reply(), nil // an error would throw it away
+				break // an error would throw it away
 			}
-			b.Text(delta)
+			said += delta
 			if delta == " a time" {
 				stop() // the user presses a key
 			}
 		}
-		b.Stop(convo.StopDone)
-		return b.Reply(), nil
+		return convo.Reply{Messages: []convo.Message{convo.Assistant(said)}, Stop: convo.StopDone}, nil
 	}
 	reply, err := h.Run(ctx, send, convo.RunOptions{})
 	fmt.Println(reply.Text(), err)

@@ -128,11 +128,11 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 // of the originals that are kept.
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
-	if bound == 0 && h.meter.limits().Window > 0 {
-		bound = max(int64(h.meter.limits().limit())/4, minMaxResult)
+	if bound == 0 && h.meter.marks().set.Window > 0 {
+		bound = max(int64(h.meter.marks().set.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.limits().Window))
+	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window))
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.
@@ -188,7 +188,7 @@ func (h *History) ownsLocked(at *Snapshot) error {
 		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
 	case at.owner != h:
 		return &StaleError{Reason: "another History made it; take one of this History"}
-	case h.isBeforeReload(at):
+	case h.isBeforeReload(&at.state):
 		return errReloaded
 	}
 	return nil
@@ -208,7 +208,7 @@ func (h *History) Snapshot() *Snapshot {
 func (h *History) snapshotLocked() *Snapshot {
 	s, isNew := h.view.snapshot()
 	if isNew {
-		s.owner, s.setting = h, h.meter.limits().setting()
+		s.owner, s.setting = h, h.meter.marks().set.setting()
 	}
 	return s
 }

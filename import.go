@@ -20,7 +20,7 @@ const (
 )
 
 // ImportTagged returns a function for Options.OnImport that finds the summaries of
-// another system: a system message whose Author is one of the tags, and a user or
+// another system. A system message whose Author is one of the tags, and a user or
 // assistant message whose text begins with one, are ImportSummary. Any other is
 // ImportKeep. Without tags, these are used:
 //

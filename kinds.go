@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -13,8 +12,7 @@ import (
 )
 
 // This file has what differs between kinds of parts: for each type the methods of Part, and
-// a row in kinds. To add a kind, add both, a case in known, and its
-// fields to partFields.
+// a row in kinds. To add a kind, add both, a case in known, and its fields to partFields.
 
 // A kind is what all parts of one type have in common.
 type kind struct {
@@ -69,11 +67,19 @@ var kinds = [...]*kind{textKind, callKind, resultKind, reasoningKind, mediaKind,
 
 func (t Text) kind() *kind { return textKind }
 
-func (t Text) check(bool) (_ Part, reason string) {
-	if utf8.ValidString(string(t)) {
-		return nil, ""
+// ifChanged returns p, or nil if it is the same as was.
+func ifChanged[P interface {
+	Part
+	comparable
+}](p, was P) Part {
+	if p == was {
+		return nil
 	}
-	return Text(text.Valid(string(t))), ""
+	return p
+}
+
+func (t Text) check(bool) (_ Part, reason string) {
+	return ifChanged(Text(text.Valid(string(t))), t), ""
 }
 
 func (t Text) tokens(c *counter) int64               { return c.text(string(t)) }
@@ -90,12 +96,7 @@ func (t Text) appendJSON(dst []byte) ([]byte, error) {
 	return strictjson.AppendString(strictjson.Key(dst, "text"), string(t)), nil
 }
 
-func (t Text) mask(key string) (_ Part, differs bool) {
-	if s := maskText(key, string(t)); s != string(t) {
-		return Text(s), true
-	}
-	return nil, false
-}
+func (t Text) mask(key string) Part { return ifChanged(Text(maskText(key, string(t))), t) }
 
 // Format prints the text, and with %+v and %#v only its beginning.
 func (t Text) Format(f fmt.State, verb rune) {
@@ -112,10 +113,7 @@ func (r Reasoning) check(bool) (_ Part, reason string) {
 	was := r
 	r.ID, r.Text = text.Valid(r.ID), text.Valid(r.Text)
 	r.Signature, r.Encrypted = text.Valid(r.Signature), text.Valid(r.Encrypted)
-	if r == was {
-		return nil, ""
-	}
-	return r, ""
+	return ifChanged(r, was), ""
 }
 
 func (r Reasoning) tokens(c *counter) int64 {
@@ -152,12 +150,11 @@ func (r Reasoning) printSize() string {
 }
 
 // mask changes no reasoning that its provider can recognise.
-func (r Reasoning) mask(key string) (_ Part, differs bool) {
+func (r Reasoning) mask(key string) Part {
 	if !r.isPlain() {
-		return nil, false
+		return nil
 	}
-	s := maskText(key, r.Text)
-	return Reasoning{Text: s}, s != r.Text
+	return ifChanged(Reasoning{Text: maskText(key, r.Text)}, r)
 }
 
 func (r Reasoning) render(b *strings.Builder) {
@@ -182,10 +179,7 @@ func (c ToolCall) check(bool) (_ Part, reason string) {
 	if c.ID == "" {
 		c.ID, c.Minted = NewCallID(), true
 	}
-	if c == was {
-		return nil, ""
-	}
-	return c, ""
+	return ifChanged(c, was), ""
 }
 
 func (c ToolCall) tokens(n *counter) int64 {
@@ -223,7 +217,7 @@ func (c ToolCall) printSize() string {
 }
 
 // mask changes no arguments, because the model must get them as it wrote them.
-func (c ToolCall) mask(string) (_ Part, differs bool) { return nil, false }
+func (c ToolCall) mask(string) Part { return nil }
 
 func (c ToolCall) render(b *strings.Builder) {
 	b.WriteString("<call tool=" + quote(c.Name) + ">" + escapeTags(c.Arguments) + "</call>\n")
@@ -310,12 +304,13 @@ func (r ToolResult) printSize() string {
 	return fmt.Sprintf("result of %s %s", abbreviate(r.Name), grouped(textSize(r.Parts)))
 }
 
-func (r ToolResult) mask(key string) (_ Part, differs bool) {
-	r.Parts, differs = maskParts(key, r.Parts)
+func (r ToolResult) mask(key string) Part {
+	parts, differs := maskParts(key, r.Parts)
 	if !differs {
-		return nil, false
+		return nil
 	}
-	return r, true
+	r.Parts = parts
+	return r
 }
 
 func (r ToolResult) render(b *strings.Builder) {
@@ -358,10 +353,8 @@ func (m Media) check(bool) (_ Part, reason string) {
 		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
 	case !isBase64(m.Data):
 		return nil, "media Data is not standard base64 with padding; see NewMedia"
-	case m == was:
-		return nil, ""
 	}
-	return m, ""
+	return ifChanged(m, was), ""
 }
 
 func (m Media) tokens(c *counter) int64 { return clampTokens(c.over.Media(m)) }
@@ -397,13 +390,10 @@ func (m Media) printSize() string {
 }
 
 // mask masks the type and the address, which a format without media writes as text.
-func (m Media) mask(key string) (_ Part, differs bool) {
+func (m Media) mask(key string) Part {
 	was := m
 	m.MIME, m.URL = maskKey(key, m.MIME), maskKey(key, m.URL)
-	if m == was {
-		return nil, false
-	}
-	return m, true
+	return ifChanged(m, was)
 }
 
 func (m Media) render(b *strings.Builder) {
@@ -415,11 +405,8 @@ func (m Media) body() string { return "" }
 // isBase64 reports whether s is standard base64 with padding. It does not decode
 // s.
 func isBase64(s string) bool {
-	if len(s)%4 != 0 {
-		return false
-	}
 	body := strings.TrimRight(s, "=")
-	if len(s)-len(body) > 2 {
+	if len(s)%4 != 0 || len(s)-len(body) > 2 {
 		return false
 	}
 	for i := range len(body) {
@@ -441,10 +428,8 @@ func (o Opaque) check(bool) (_ Part, reason string) {
 		return nil, "opaque block without a Format; set it to the name of the provider's format"
 	case !strictjson.Valid([]byte(o.JSON)):
 		return nil, "opaque block whose JSON is not valid; give it as the provider sent it"
-	case o == was:
-		return nil, ""
 	}
-	return o, ""
+	return ifChanged(o, was), ""
 }
 
 func (o Opaque) tokens(c *counter) int64 { return c.text(o.JSON) }
@@ -477,7 +462,7 @@ func (o Opaque) print(bool) string { return o.String() }
 func (o Opaque) printSize() string { return "opaque " + grouped(len(o.JSON)) }
 
 // mask changes no block, which only its format understands.
-func (o Opaque) mask(string) (_ Part, differs bool) { return nil, false }
+func (o Opaque) mask(string) Part { return nil }
 
 func (o Opaque) render(b *strings.Builder) {
 	b.WriteString("<block format=" + quote(o.Format) + ">" + escapeTags(o.JSON) + "</block>\n")
@@ -494,13 +479,5 @@ func (f foreign) check(bool) (_ Part, reason string) {
 	return nil, fmt.Sprintf("part of type %T; use one of the part types of this package, not a pointer to it", f.is)
 }
 
-func (f foreign) tokens(*counter) int64                    { return 0 }
-func (f foreign) sum(s fingerprint.Sum) fingerprint.Sum    { return s }
-func (f foreign) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
-func (f foreign) jsonSize() int                            { return 0 }
-func (f foreign) appendJSON(dst []byte) ([]byte, error)    { return dst, nil } // appendParts refuses it
-func (f foreign) print(bool) string                        { return fmt.Sprintf("%T", f.is) }
-func (f foreign) printSize() string                        { return f.print(false) }
-func (f foreign) mask(string) (_ Part, differs bool)       { return nil, false }
-func (f foreign) render(*strings.Builder)                  {}
-func (f foreign) body() string                             { return "" }
+func (f foreign) print(bool) string { return fmt.Sprintf("%T", f.is) }
+func (f foreign) printSize() string { return f.print(false) }

@@ -324,11 +324,13 @@ func (l Limits) overheadCap() int64 {
 	return max(min(int64(l.Tools), maxTotal), l.most()/2)
 }
 
-// marks are limits less what MakeRoom has reserved, in tokens of the whole request. A
+// marks are the limits that are compared with the size of the whole request, in tokens: those
+// that were set, less what MakeRoom has reserved, and within the limit that a provider named. A
 // mark that does not exist is noMark.
 type marks struct {
 	limit, high, soft, low int64
 	minFree                int64
+	set                    Limits // with defaults
 }
 
 const (

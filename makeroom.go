@@ -94,7 +94,7 @@ func (h *History) reserveWindowLocked(n int) *Reservation {
 	return &Reservation{tokens: n, release: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.meter.release(n)
+		h.meter.reserve(-n)
 	}}
 }
 

@@ -68,7 +68,7 @@ func (m *merger) replace() (more int64) {
 	v.edits, v.reversals = nil, nil
 	more = t.appendedEver - v.appendedEver
 	v.heldAt += more
-	v.lastFocus, v.lastEdit, v.appendedEver, v.id = "", t.lastEdit, t.appendedEver, t.id
+	v.lastFocus, v.editedAt, v.appendedEver, v.id = "", t.editedAt, t.appendedEver, t.id
 	m.answers, m.lastAppend = v.answers, v.lastAppend
 	return more
 }

@@ -83,7 +83,7 @@ type Part interface {
 	appendJSON(dst []byte) ([]byte, error)   // the members of its object
 	print(ids bool) string                   // the beginning of its content
 	printSize() string                       // its kind and size
-	mask(key string) (_ Part, differs bool)  // see maskParts; the part is not used unless it differs
+	mask(key string) Part                    // see maskParts; nil: the part is not changed
 	render(*strings.Builder)                 // for a summarizer, in tags that it cannot forge
 	body() string                            // of a part in a result: what a cut may leave out
 }
@@ -95,11 +95,15 @@ func known(p Part) Part {
 	case Text, Reasoning, ToolCall, ToolResult, Media, Opaque:
 		return p
 	}
-	return foreign{p}
+	return foreign{is: p}
 }
 
-// A foreign part stands for one that no History accepts. It has no kind.
-type foreign struct{ is Part }
+// A foreign part stands for one that no History accepts. It has no kind, and otherwise is like
+// empty reasoning, which is nothing to a model.
+type foreign struct {
+	Reasoning
+	is Part
+}
 
 // Text is plain text.
 type Text string
@@ -116,7 +120,7 @@ type Reasoning struct {
 // A ToolCall is a model's request to run a tool.
 type ToolCall struct {
 	// ID identifies the call within its message. Append fills in an ID that is empty, and sets
-	// Minted; Decode of package wire and [Builder] have done so already. In a message with a
+	// Minted; Decode and streams of package wire have done so already. In a message with a
 	// Key, the ID that Append fills in is always the same.
 	ID   string
 	Name string // of the tool

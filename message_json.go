@@ -27,7 +27,8 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if !r.Null() {
 		next, part = readMessage(r, nil)
 	}
-	if r.End(); r.Err() != nil {
+	r.End()
+	if r.Err() != nil {
 		return &MessageError{Role: next.Role, Part: part, Reason: r.Err().Error()}
 	}
 	*m = next

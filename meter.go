@@ -11,11 +11,10 @@ import (
 // A meter knows how large the next request may be, and which figures of providers to believe.
 // How large that request is follows from its view alone; see state.scale.
 type meter struct {
-	set      Limits // with defaults
-	chosen   bool   // SetLimits or SetModel has set them, so they are saved
+	now      marks
+	chosen   bool   // SetLimits or SetModel has set the limits, so they are saved
 	named    int    // the limit that a provider's error named; 0: none
 	reserved sum128 // by MakeRoom, in the window
-	now      marks  // what follows from the fields above
 
 	implausible *implausible // the last report, if it was implausible and ignored
 	rising      int          // usage reports in a row above the estimate
@@ -52,40 +51,31 @@ type bound struct{ limit, of int }
 
 // newMeter returns a meter for limits that have their defaults.
 func newMeter(l Limits) meter {
-	m := meter{set: l}
+	m := meter{now: marks{set: l}}
 	m.update()
 	return m
 }
 
-// limits returns the limits in force, with their defaults.
-func (m *meter) limits() Limits { return m.set }
-
-// marks returns the limits in force less what MakeRoom has reserved, and within the limit that
-// a provider named.
-func (m *meter) marks() marks { return m.now }
-
-// setLimits replaces the limits. The new ones have their defaults.
-func (m *meter) setLimits(l Limits) {
-	m.set, m.chosen = l, true
-	m.setModel()
-}
+// marks returns the limits in force. They change with the next change of m.
+func (m *meter) marks() *marks { return &m.now }
 
 // setModel notes that the next requests go to another model, which ends the limit that a
-// provider named.
-func (m *meter) setModel() {
+// provider named. If l is not nil, it replaces the limits, and has its defaults.
+func (m *meter) setModel(l *Limits) {
+	if l != nil {
+		m.now.set, m.chosen = *l, true
+	}
 	m.named = 0
 	m.update()
 }
 
-// reserve lowers the limit by n tokens until they are released.
+// reserve lowers the limit by n tokens, or raises it by -n tokens that were reserved.
 func (m *meter) reserve(n int) {
-	m.reserved.add(int64(n))
-	m.update()
-}
-
-// release raises the limit by n tokens that were reserved.
-func (m *meter) release(n int) {
-	m.reserved.sub(int64(n))
+	if n > 0 {
+		m.reserved.add(int64(n))
+	} else {
+		m.reserved.sub(-int64(n))
+	}
 	m.update()
 }
 
@@ -93,17 +83,17 @@ func (m *meter) release(n int) {
 func (m *meter) saved() meterFigures {
 	f := meterFigures{chosen: m.chosen}
 	if m.chosen {
-		f.limits = m.set
+		f.limits = m.now.set
 	}
 	if m.named > 0 {
-		f.named = bound{m.named, clampInt(m.set.most())}
+		f.named = bound{m.named, clampInt(m.now.set.most())}
 	}
 	return f
 }
 
 // adoptNamed adopts a saved bound, unless the limits have changed since it was found.
 func (m *meter) adoptNamed(b bound) {
-	if b.limit > 0 && b.of == clampInt(m.set.most()) {
+	if b.limit > 0 && b.of == clampInt(m.now.set.most()) {
 		m.named = b.limit
 		m.update()
 	}
@@ -111,11 +101,11 @@ func (m *meter) adoptNamed(b bound) {
 
 // update computes the marks.
 func (m *meter) update() {
-	limits := m.set
+	limits := m.now.set
 	if m.named > 0 {
 		limits = limits.within(m.named)
 	}
-	now := marks{limit: noMark, minFree: int64(limits.MinFree)}
+	now := marks{set: m.now.set, limit: noMark, minFree: int64(limits.MinFree)}
 	if limits.Window > 0 {
 		now.limit = max(int64(limits.limit())-m.reserved.int64(), 0)
 	}
@@ -131,7 +121,7 @@ func (m *meter) update() {
 // judge reports whether to ignore a report of that many tokens for the request made from at.
 // doubt says why, if that is to be logged.
 func (m *meter) judge(at *Snapshot, tokens int64) (ignore bool, doubt error) {
-	least, most := at.raw()/calibrate.MaxRatio, calibrate.MaxRatio*at.raw()+m.set.overheadCap()
+	least, most := at.raw()/calibrate.MaxRatio, calibrate.MaxRatio*at.raw()+m.now.set.overheadCap()
 	fault := func(format string, args ...any) (bool, error) {
 		return true, &ValueError{Name: "Usage.Input", Value: min(tokens, maxTotal), Want: fmt.Sprintf(format, args...)}
 	}
@@ -147,7 +137,7 @@ func (m *meter) judge(at *Snapshot, tokens int64) (ignore bool, doubt error) {
 	model := at.known().model
 	same := m.implausible != nil && m.implausible.model == model
 	switch {
-	case m.set.most() == 0 || min(tokens, maxTotal) <= most:
+	case m.now.set.most() == 0 || min(tokens, maxTotal) <= most:
 		if same {
 			m.implausible = nil
 		}
@@ -172,7 +162,7 @@ func (m *meter) noteReport(above bool) {
 }
 
 // dueAssumed reports whether to warn now that the window is a guess. That is due once.
-func (m *meter) dueAssumed() bool { return dueOnce(&m.warned.assumed, m.set.Assumed) }
+func (m *meter) dueAssumed() bool { return dueOnce(&m.warned.assumed, m.now.set.Assumed) }
 
 // dueRising reports whether to warn now that reports keep growing faster than the requests.
 // That is due once.
@@ -199,8 +189,8 @@ func (m *meter) exceedsQuota(f overflow.Figures, raw, ours int64) bool {
 // tokens by our estimate. It returns that limit, or 0 if it does not bound them.
 func (m *meter) setNamed(f overflow.Figures, ours int64) (named int) {
 	room := f.Limit - f.Output
-	if f.Output == 0 && m.set.Window > f.Limit {
-		room -= int(int64(m.set.Reserve) * int64(f.Limit) / int64(m.set.Window)) // the answer needs its share
+	if f.Output == 0 && m.now.set.Window > f.Limit {
+		room -= int(int64(m.now.set.Reserve) * int64(f.Limit) / int64(m.now.set.Window)) // the answer needs its share
 	}
 	if f.Quota {
 		room = min(room, clampInt(int64(f.Limit)*ours/int64(f.Request()))) // the request has the tokens that the answer may have
@@ -208,7 +198,7 @@ func (m *meter) setNamed(f overflow.Figures, ours int64) (named int) {
 	switch {
 	case f.Limit == 0, f.Limit >= f.Refused(), room <= 0:
 		return 0
-	case int64(f.Limit) < cmp.Or(m.set.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
+	case int64(f.Limit) < cmp.Or(m.now.set.most(), ours)/2 && !f.Quota: // that of a small model which a gateway fell back to
 		return 0
 	case int64(room) >= m.now.limit:
 		return 0

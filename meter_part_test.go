@@ -103,7 +103,7 @@ func TestMeter_SetNamed(t *testing.T) {
 			if c.limits.Window > 0 || c.named > 0 {
 				assert.Equal(t, c.limit, m.marks().limit)
 			}
-			m.setModel()
+			m.setModel(nil)
 			assert.Equal(t, was, m.marks().limit, "of another model")
 		})
 	}
@@ -138,7 +138,7 @@ func TestMeter_Due(t *testing.T) {
 	m = meterOf(t, Limits{Window: 1000, Assumed: true})
 	assert.True(t, m.dueAssumed())
 	assert.False(t, m.dueAssumed(), "once")
-	m.setLimits(m.limits())
+	m.setModel(&m.now.set)
 	assert.False(t, m.dueAssumed())
 
 	rise := func(n int) {
@@ -163,28 +163,29 @@ func TestMeter_Marks(t *testing.T) {
 		named    int
 		want     marks
 	}{
-		{Limits{}, 0, 0, marks{noMark, noMark, noMark, noMark, 1000}},
-		{Limits{}, 500, 0, marks{noMark, noMark, noMark, noMark, 1000}},
-		{Limits{High: 1000}, 0, 0, marks{noMark, 1000, 750, 500, 125}},
-		{Limits{High: 1000}, 500, 0, marks{noMark, 1000, 750, 500, 125}},
-		{Limits{High: 1000}, 0, 800, marks{800, 800, 600, 400, 100}},
-		{Limits{Window: 1000, Reserve: -1}, 0, 0, marks{1000, 1000, 750, 500, 125}},
-		{Limits{Window: 1000, Reserve: 200}, 0, 0, marks{800, 800, 600, 400, 100}},
-		{Limits{Window: 1000, Reserve: -1}, 100, 0, marks{900, 900, 750, 500, 125}},
-		{Limits{Window: 1000, Reserve: -1}, 600, 0, marks{400, 400, 400, 400, 125}},
-		{Limits{Window: 1000, Reserve: -1}, 2000, 0, marks{0, 0, 0, 0, 125}},
-		{Limits{Window: 1000, Reserve: -1}, 0, 800, marks{800, 800, 600, 400, 100}},
-		{Limits{Window: 1000, Reserve: -1}, 100, 800, marks{700, 700, 600, 400, 100}},
-		{Limits{Window: 1000, Reserve: -1, High: 500}, 0, 800, marks{800, 500, 375, 250, 62}},
+		{Limits{}, 0, 0, marks{limit: noMark, high: noMark, soft: noMark, low: noMark, minFree: 1000}},
+		{Limits{}, 500, 0, marks{limit: noMark, high: noMark, soft: noMark, low: noMark, minFree: 1000}},
+		{Limits{High: 1000}, 0, 0, marks{limit: noMark, high: 1000, soft: 750, low: 500, minFree: 125}},
+		{Limits{High: 1000}, 500, 0, marks{limit: noMark, high: 1000, soft: 750, low: 500, minFree: 125}},
+		{Limits{High: 1000}, 0, 800, marks{limit: 800, high: 800, soft: 600, low: 400, minFree: 100}},
+		{Limits{Window: 1000, Reserve: -1}, 0, 0, marks{limit: 1000, high: 1000, soft: 750, low: 500, minFree: 125}},
+		{Limits{Window: 1000, Reserve: 200}, 0, 0, marks{limit: 800, high: 800, soft: 600, low: 400, minFree: 100}},
+		{Limits{Window: 1000, Reserve: -1}, 100, 0, marks{limit: 900, high: 900, soft: 750, low: 500, minFree: 125}},
+		{Limits{Window: 1000, Reserve: -1}, 600, 0, marks{limit: 400, high: 400, soft: 400, low: 400, minFree: 125}},
+		{Limits{Window: 1000, Reserve: -1}, 2000, 0, marks{limit: 0, high: 0, soft: 0, low: 0, minFree: 125}},
+		{Limits{Window: 1000, Reserve: -1}, 0, 800, marks{limit: 800, high: 800, soft: 600, low: 400, minFree: 100}},
+		{Limits{Window: 1000, Reserve: -1}, 100, 800, marks{limit: 700, high: 700, soft: 600, low: 400, minFree: 100}},
+		{Limits{Window: 1000, Reserve: -1, High: 500}, 0, 800, marks{limit: 800, high: 500, soft: 375, low: 250, minFree: 62}},
 	} {
 		m := meterOf(t, c.limits)
-		plain := m.marks()
+		plain := *m.marks()
+		c.want.set = plain.set
 		m.named = c.named
 		m.reserve(c.reserved)
-		assert.Equal(t, c.want, m.marks(), "%+v", c)
-		m.release(c.reserved)
-		m.setModel()
-		assert.Equal(t, plain, m.marks(), "%+v", c)
+		assert.Equal(t, c.want, *m.marks(), "%+v", c)
+		m.reserve(-c.reserved)
+		m.setModel(nil)
+		assert.Equal(t, plain, *m.marks(), "%+v", c)
 	}
 }
 
@@ -196,7 +197,7 @@ func TestMeter_ReserveMuch(t *testing.T) {
 	}
 	assert.Zero(t, m.marks().limit)
 	for range 3 {
-		m.release(math.MaxInt)
+		m.reserve(-math.MaxInt)
 	}
 	assert.EqualValues(t, 1000, m.marks().limit)
 }
@@ -230,8 +231,8 @@ func TestMeter_Saved(t *testing.T) {
 		}
 	}
 
-	chosen := m.limits()
+	chosen := m.marks().set
 	chosen.Tools = 5
-	m.setLimits(chosen)
+	m.setModel(&chosen)
 	assert.Equal(t, meterFigures{chosen: true, limits: chosen}, m.saved(), "and no limit is named any more")
 }

@@ -29,7 +29,7 @@ func (h *History) SetModel(name string, l Limits) error {
 	switch {
 	case h.endedLocked():
 		return ErrClosed
-	case name == h.known().model && (l == Limits{} || limits == h.meter.limits()):
+	case name == h.known().model && (l == Limits{} || limits == h.meter.marks().set):
 		return nil
 	}
 	if l != (Limits{}) {
@@ -37,7 +37,7 @@ func (h *History) SetModel(name string, l Limits) error {
 	}
 	if name != h.known().model {
 		h.newVersion()
-		h.meter.setModel()
+		h.meter.setModel(nil)
 		h.setModel(name, h.opts.prior(name), h.known().learned)
 	}
 	h.updateChargeLocked()
@@ -54,20 +54,17 @@ func (h *History) SetLimits(l Limits) error {
 		return errors.Join(faults...)
 	}
 	defer h.warnAssumed()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	h.setLimitsLocked(limits, true)
-	h.updateChargeLocked()
-	return nil
+	return h.ifOpen(func() error {
+		h.setLimitsLocked(limits, true)
+		h.updateChargeLocked()
+		return nil
+	})
 }
 
 // setLimitsLocked replaces the limits. The new ones have their defaults. If tools is true,
 // Limits.Tools was set with them.
 func (h *History) setLimitsLocked(limits Limits, tools bool) {
-	h.meter.setLimits(limits)
+	h.meter.setModel(&limits)
 	h.setLimits(limits, tools)
 	h.compactor.limitsSet()
 	h.keepOriginalsLocked()

@@ -15,7 +15,7 @@ import (
 //
 // No lock is held while a function in it runs, so it may call the History, except for
 // methods that may be waiting for it. No function may call Do or Run. Tokenizer,
-// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune, and
+// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune.
 // Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
 // [ClearToolResults] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or
 // Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
@@ -154,8 +154,8 @@ type Options struct {
 	// next call replaces them; none removes them.
 	//
 	// It is called for each edit that a compaction applied, before Prepare returns and before
-	// OnCompaction, with a report that still counts the messages of the call before; not for
-	// Apply and SplicePrefix, and not after Open or Restore. It should return soon. If the
+	// OnCompaction. The report still counts the messages of the call before. It is not called
+	// for Apply and SplicePrefix, nor after Open or Restore. It should return soon. If the
 	// messages are invalid, if the function panics, or if the request with them would be larger
 	// than Limits.High, those of the call before stay, and Report.Cause says why. A compaction
 	// that could not reach the limit otherwise removes them. Nil: no call.
@@ -186,12 +186,12 @@ type Options struct {
 	// be cleared or messages of AfterCompaction were left aside; cause says why. A panic of
 	// the logger is ignored. Nil: nothing is logged.
 	//
-	// The message is "convo: compaction " and the outcome. The fields are always these, for the
+	// The message is "convo: compaction " and the outcome. Its fields, always these, have the
 	// fields of Report: outcome, reason, strategy, cause, fits, limit, tokens_before,
-	// tokens_after, messages_before, messages_after; dropped, summarised, cleared, shortened,
-	// rewritten and kept, which are numbers of entries; dropped_first, which says whether the
-	// user's first message was dropped unread; summary_before, summary_after, model, calls,
-	// unread, not_kept, released, prefix_kept, prefix_end, named_limit, duration.
+	// tokens_after, messages_before, messages_after, summary_before, summary_after, model,
+	// calls, unread, not_kept, released, prefix_kept, prefix_end, named_limit, duration. Also
+	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
+	// entries, and dropped_first: whether the user's first message was dropped unread.
 	//
 	// The other lines are at level Warn; docs/logging.md shows all. Each is logged for:
 	//

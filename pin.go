@@ -21,36 +21,30 @@ func (h *History) PinLast() error { return h.addPins(h.newestHead) }
 // from the last compaction, the new version counts as compacted, since a pin leaves nothing
 // more to compact.
 func (h *History) addPins(heads func() ([]ID, error)) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	list, err := heads()
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	h.newVersion()
-	h.pin(list...)
-	h.compactor.settled(h.version, false)
-	return nil
+	return h.ifOpen(func() error {
+		list, err := heads()
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		h.newVersion()
+		h.pin(list...)
+		h.compactor.settled(h.version, false)
+		return nil
+	})
 }
 
 // Unpin removes the pins of the exchanges of the given entries. Exchanges that are not
 // pinned are ignored. If an ID is not in the view, nothing changes, and the error matches
 // [ErrNotFound].
 func (h *History) Unpin(ids ...ID) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	heads, err := h.headsOf(ids)
-	if err == nil && len(heads) > 0 {
-		h.newVersion()
-		h.unpin(heads)
-	}
-	return err
+	return h.ifOpen(func() error {
+		heads, err := h.headsOf(ids)
+		if err == nil && len(heads) > 0 {
+			h.newVersion()
+			h.unpin(heads)
+		}
+		return err
+	})
 }
 
 // Pinned returns the IDs of all entries in pinned exchanges, ascending.

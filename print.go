@@ -30,12 +30,12 @@ func abbreviate(s string) string {
 	return fmt.Sprintf("%s… (%s bytes)", s[:text.Floor(s, maxPrinted)], grouped(len(s)))
 }
 
-// abbreviateList joins texts with spaces, and omits the end of a long list.
-func abbreviateList(texts []string) string {
+// abbreviateList joins texts, and omits the end of a long list.
+func abbreviateList(texts []string, between string) string {
 	if n := len(texts) - maxPrintedParts; n > 0 {
 		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%s more)", grouped(n)))
 	}
-	return strings.Join(texts, " ")
+	return strings.Join(texts, between)
 }
 
 // printTo implements Format for a type. text returns the text to print, with or
@@ -105,7 +105,7 @@ func printAll[T fmt.Formatter](list []T) string {
 	for i, x := range list {
 		texts[i] = fmt.Sprintf("%+v", x)
 	}
-	return abbreviateList(texts)
+	return abbreviateList(texts, " ")
 }
 
 func printParts(parts []Part, ids bool) string {
@@ -113,7 +113,7 @@ func printParts(parts []Part, ids bool) string {
 	for i, p := range parts {
 		texts[i] = known(p).print(ids)
 	}
-	return abbreviateList(texts)
+	return abbreviateList(texts, " ")
 }
 
 // grouped returns a number with a comma between groups of three digits.

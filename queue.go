@@ -27,19 +27,16 @@ func (h *History) Queue(msgs ...Message) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	if len(more) == 0 {
+	return h.ifOpen(func() error {
+		if len(more) == 0 {
+			return nil
+		}
+		h.requeue(append(h.queue, more...))
+		if !h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage()) {
+			h.deliverLocked()
+		}
 		return nil
-	}
-	h.requeue(append(h.queue, more...))
-	if !h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage()) {
-		h.deliverLocked()
-	}
-	return nil
+	})
 }
 
 // Unqueue removes all queued messages and returns them in order, as stored.

@@ -986,6 +986,9 @@ func (d *desk) restart(w *queueWriter) {
 	if at, err := convo.Load(d.t.Context(), d.s, "k", 0); err == nil {
 		stored, summary := viewOf(at)
 		w.stored, w.seen = queueOf(d.t, at), slices.Concat(summary, stored)
+		if !slices.Contains(stored, w.failed) {
+			w.failed = 0 // it was queued, and delivered on load: nothing has requested an answer to it
+		}
 	}
 	d.follow(w)
 }
@@ -994,7 +997,7 @@ func (d *desk) restart(w *queueWriter) {
 // twice, no message comes after its answer, what was forgotten stays so, and nothing is
 // refused but results, and what no open call lets pass.
 func TestReload_QueueAgainstAModel(t *testing.T) {
-	seeds := uint64(long.Or(120, 1500))
+	seeds := uint64(long.Or(150, 1500))
 	var reloads, compared, refusals int
 	for seed := range seeds {
 		d := &desk{
@@ -1055,6 +1058,30 @@ func TestReload_QueueAgainstAModel(t *testing.T) {
 	t.Logf("%d reloads, %d compared with the model, %d messages refused", reloads, compared, refusals)
 	assert.Greater(t, compared, int(seeds))
 	assert.Greater(t, refusals, 0)
+}
+
+// No request has failed that ended with a message which was delivered on load, so that after a
+// Reload the next queued message waits for the answer.
+func TestReload_QueueAfterDeliveryOnLoad(t *testing.T) {
+	s, c := new(shelf), callOf("c")
+	a := open(t, s, "k", bare())
+	mustAppend(t, a, convo.User("1"), convo.Assistant("2", c))
+	require.NoError(t, a.Queue(convo.User("3")))
+	save(t, a)
+	opts := bare()
+	opts.OnLoad = convo.OnLoadClose
+	b := open(t, s, "k", opts)
+	require.Equal(t, "3", b.Snapshot().Messages()[3].Text())
+	mustAppend(t, a, convo.Result(c, "result"))
+	require.NoError(t, a.Queue(convo.User("4")))
+	save(t, a)
+	_, refused := takeOver(t, b)
+	assert.Empty(t, refused)
+	msgs := b.Snapshot().Messages()
+	assert.Equal(t, "3", msgs[len(msgs)-1].Text())
+	assert.Equal(t, []string{"4"}, queuedIn(t, b.Snapshot()))
+	mustAppend(t, b, convo.Assistant("answer"))
+	assert.Empty(t, queuedIn(t, b.Snapshot()))
 }
 
 // A result comes back with its call, and does not answer one with the same ID.

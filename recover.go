@@ -160,9 +160,9 @@ func (r *recovery) isOverflow() (tooLong bool, fault error) {
 	return isOverflow(r.cause) && !r.h.exceedsAlone(r.at, r.cause), nil
 }
 
-// exceedsAlone reports whether err means that the answer which the request made from at
-// asks for exceeds a quota, so that no compaction helps: by our estimate of the request,
-// or because a longer request was refused with the same size.
+// exceedsAlone reports whether the request made from at was refused because the answer that
+// it asks for exceeds a quota, so that no compaction helps. Our estimate of the request
+// shows it, or that a longer request was refused with the same size.
 func (h *History) exceedsAlone(at *Snapshot, err error) bool {
 	f := overflow.Read(err)
 	if !f.Quota {
@@ -201,7 +201,8 @@ func IsOverflow(err error) bool {
 // limit in the error, or 0 if it does not bound the marks.
 func (h *History) learnError(at *Snapshot, cause error) (named int) {
 	f := overflow.Read(cause) // runs caller-supplied code
-	if named = h.learnFigures(at, f); named > 0 && f.Quota {
+	named = h.learnFigures(at, f)
+	if named > 0 && f.Quota {
 		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
 			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
 	}
@@ -224,7 +225,8 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		h.learnLocked(at, int64(f.Prompt))
 		ours = h.scale().Weigh(at.raw())
 	}
-	if named = h.meter.setNamed(f, ours); named > 0 {
+	named = h.meter.setNamed(f, ours)
+	if named > 0 {
 		h.newVersion()
 	}
 	return named

@@ -423,10 +423,10 @@ func (r *refusal) leaveOut(at *Snapshot, found, all []spot) (c clearing, err err
 	if r.Kind == overflow.Encrypted || named == 0 {
 		named = newestOf(all)
 	}
-	if slices.ContainsFunc(all, func(s spot) bool { return isReasoning(s.p) && s.e.id > at.released && s.e.id <= named }) {
+	if slices.ContainsFunc(all, func(s spot) bool { return isA[Reasoning](s.p) && s.e.id > at.released && s.e.id <= named }) {
 		c.release = named
 	}
-	all = slices.DeleteFunc(all, func(s spot) bool { return isReasoning(s.p) })
+	all = slices.DeleteFunc(all, func(s spot) bool { return isA[Reasoning](s.p) })
 	c.places, err = r.placesOf(at, all) // reasoning that is kept as a block
 	return c, err
 }
@@ -440,8 +440,6 @@ func newestOf(list []spot) (id ID) {
 	}
 	return id
 }
-
-func isReasoning(p Part) bool { _, ok := p.(Reasoning); return ok }
 
 // placesOf returns the places of the parts found and of their partners, in ascending order.
 func (r *refusal) placesOf(at *Snapshot, found []spot) (places []Place, err error) {

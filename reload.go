@@ -180,7 +180,7 @@ func (h *History) adoptLearnedLocked(m *merger, r *reading, saved *picture) {
 		h.setLimitsLocked(saved.limits, false)
 	}
 	if r.state.model != "" {
-		h.meter.setModel()
+		h.meter.setModel(nil)
 	}
 	h.adoptKnowledge(r, h.opts.prior(r.state.model), h.known().toolsSet)
 }

@@ -3,12 +3,12 @@ package convo
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 )
 
 // A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
-// [History.Run] and [History.AppendReply] return it to their caller. A [Builder] makes
-// one from a stream, as does a Transcript of package wire.
+// [History.Run] and [History.AppendReply] return it to their caller. A
+// Transcript of package wire makes one, also from a stream.
 type Reply struct {
 	// Messages are the messages to append: an assistant message, perhaps followed by results
 	// that the provider or send has for its calls; none if the answer is empty. Do and
@@ -86,18 +86,15 @@ func (r *Reply) print(ids bool) string {
 	if r.CutOff != nil {
 		texts = append(texts, "cut off: "+r.CutOff.print(ids))
 	}
-	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(texts[:maxPrintedParts], fmt.Sprintf("… (%d more)", n))
-	}
-	return "reply(" + strings.Join(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
+	return "reply(" + abbreviateList(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
 }
 
 // AppendReply records the usage of an answer to a request that was made of the snapshot
 // at, and appends its messages. Your own loop calls it with what the model returned;
 // [History.Do] and [History.Run] need no such call.
 //
-// It returns the Reply as Do does: the messages as they were appended, with IDs for calls
-// that had none and the keys of Options.Key, and the number of queued messages that were
+// The Reply that it returns has the messages as they were appended, with IDs for calls that
+// had none and the keys of Options.Key. It also has the number of queued messages that were
 // appended after them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
@@ -107,9 +104,9 @@ func (r *Reply) print(ids bool) string {
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs: the errors of Append, also for a user or system message in an
-// answer, and a [*StaleError] if at is nil, not from this History or older than a Reload, or
-// if a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
+// r is returned without IDs. The error is one of Append, also for a user or system message
+// in an answer. Or it is a [*StaleError]: at is nil, not from this History or older than a
+// Reload, or a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed
@@ -301,18 +298,8 @@ func (r *Reply) fault(ctx context.Context, now func() *Snapshot) error {
 
 // saysAnything reports whether the answer holds anything besides reasoning.
 func (r *Reply) saysAnything() bool {
-	for _, m := range r.Messages {
-		for _, p := range m.Parts {
-			switch p := p.(type) {
-			case Reasoning:
-			case Text:
-				if p != "" {
-					return true
-				}
-			default:
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Messages, func(m Message) bool {
+		m.Parts = withoutReasoning(m.Parts)
+		return !m.isEmpty()
+	})
 }

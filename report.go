@@ -463,7 +463,7 @@ func (h *History) measureBeforeLocked(r *Report) (again int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.limits().Window)
+	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.marks().set.Window)
 	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }

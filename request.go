@@ -103,8 +103,8 @@ func (r *request) moved(was, now []*entry) *request {
 		return nil
 	}
 	n, most := samePart(was, now), min(int(r.kept), len(was), len(now))
-	for n < most && was[n].sumSent() == now[n].sumSent() {
-		n++
+	if n < most {
+		n += sameStart(was[n:most], now[n:most], func(a, b *entry) bool { return a.sumSent() == b.sumSent() })
 	}
 	return r.cut(was, min(n, most)).joined(now)
 }
@@ -152,10 +152,7 @@ func (r *request) joined(list []*entry) *request {
 		return r
 	}
 	more := list[r.kept:]
-	n := 0
-	for n < len(more) && n < len(r.lost) && more[n].sumSent() == r.lost[n] {
-		n++
-	}
+	n := sameStart(more, r.lost, func(e *entry, sum fingerprint.Sum) bool { return e.sumSent() == sum })
 	if n == 0 {
 		return r
 	}
@@ -241,10 +238,7 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 	case now.tools != r.requestHeads.tools:
 		return portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
 	case now.sys != r.requestHeads.sys:
-		n := 0
-		for n < len(r.sys) && n < len(s.sys) && r.sys[n].content == s.sys[n].content {
-			n++
-		}
+		n := sameStart(r.sys, s.sys, func(a, b *entry) bool { return a.content == b.content })
 		return r.toolsRaw + rawOf(r.sys[:n]), endSystem
 	case now.summary != r.summary:
 		return heads, edited
@@ -272,12 +266,18 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 
 // sameTools returns the bytes of the tools at the start of both sets.
 func sameTools(was, now *toolset) int64 {
-	a, b := orNil(was).tools, orNil(now).tools
+	a := orNil(was).tools
+	n := sameStart(a, orNil(now).tools, func(t, u Tool) bool { return t == u })
+	return toolBytes(a[:n])
+}
+
+// sameStart returns how many elements at the start of two lists are the same.
+func sameStart[A, B any](a []A, b []B, same func(A, B) bool) int {
 	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
+	for n < len(a) && n < len(b) && same(a[n], b[n]) {
 		n++
 	}
-	return toolBytes(a[:n])
+	return n
 }
 
 func toolBytes(list []Tool) (n int64) {

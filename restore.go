@@ -152,7 +152,7 @@ func (l *loader) read(r *reading, p *picture) (recounted bool, err error) {
 	v := l.to
 	v.appendedEver = p.ever
 	if !p.edited.IsZero() {
-		v.lastEdit = p.edited.UnixNano()
+		v.editedAt = p.edited.UnixNano()
 	}
 	if n := len(v.list); n > 0 && v.list[n-1].at != noTime {
 		v.lastAppend = v.list[n-1].at

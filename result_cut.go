@@ -203,10 +203,8 @@ func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
 func borderBefore(s string, n int) int {
 	n = text.Floor(s, max(n, 0))
 	near := s[text.Ceil(s, n-n/8):n]
-	if i := lastBorder(near); i >= 0 {
-		return n - len(near) + i
-	}
-	return n
+	i := cmp.Or(strings.LastIndexByte(near, '\n')+1, strings.LastIndexByte(near, ' ')+1, len(near))
+	return n - len(near) + i
 }
 
 // borderBehind returns where to begin the end of s that starts at n or later. That is after
@@ -218,22 +216,5 @@ func borderBehind(s string, n int) int {
 	}
 	n = text.Ceil(s, min(n, len(s)))
 	near := s[n:text.Floor(s, n+(len(s)-n)/8)]
-	i := strings.IndexByte(near, '\n')
-	if i < 0 {
-		i = strings.IndexByte(near, ' ')
-	}
-	return n + i + 1
-}
-
-// lastBorder returns the index after the last line break in s, or else after the
-// last space, or -1 if there is neither.
-func lastBorder(s string) int {
-	i := strings.LastIndexByte(s, '\n')
-	if i < 0 {
-		i = strings.LastIndexByte(s, ' ')
-	}
-	if i < 0 {
-		return -1
-	}
-	return i + 1
+	return n + cmp.Or(strings.IndexByte(near, '\n')+1, strings.IndexByte(near, ' ')+1)
 }

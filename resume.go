@@ -17,7 +17,7 @@ type resumer struct {
 	in       *stateJSON
 	rows     *rowList
 	accepted map[string]bool
-	isCut    bool // some rows are taken back, so that the sums do not fit
+	isCut    bool // some rows are taken back
 
 	given  map[string]bool // keys of the rows so far
 	listed map[string]int  // the places of rows whose keys are listed
@@ -92,7 +92,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	n := len(r.rows.hashes)
+	n := len(r.rows.sums)
 	r.places, r.keys = make([]Message, n), make([]string, n)
 	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
 	for _, run := range r.rows.runs[:r.rows.from] {
@@ -281,7 +281,7 @@ func (r *resumer) firstOther(run rowRun, otherwise string) string {
 		if e.msg.checkShared(&e.inline) != nil {
 			return r.keys[place]
 		}
-		if !r.rows.isShort(id) && !r.rows.fits(place, e.msg.Sum()) {
+		if !r.rows.isShort(id) && (r.rows.sums[place]^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
 			return r.keys[place]
 		}
 	}
@@ -493,65 +493,39 @@ type given struct {
 	key  string // "": it is not to be compared
 	id   ID
 	role Role
-	sum  uint64
+	sum  fingerprint.Sum
 }
 
-// compare compares the entries with what they were: all of them with the sums, which accepted
-// rows are left out of. The hashes only help to find which row has changed.
+// compare compares the entries of the rows with what they were.
 func (r *resumer) compare() error {
-	var now fingerprint.Checks
-	var accepted []uint64
 	var list []given // of all places
-	next := 0        // index of the next entry
 	var sums rowSums
-	addUpTo := func(id ID) {
-		for ; next < len(r.in.entries) && r.in.entries[next].id <= id; next++ {
-			e := r.in.entries[next]
-			now.Add(uint64(e.id), sums.of(e))
-		}
-	}
+	next := 0 // index of the next entry
 	for _, run := range r.rows.runs {
 		for id := run.first; id <= run.last(); id++ {
-			addUpTo(id)
-			e := r.in.entries[next-1] // each row has an entry
-			g := given{r.ids[id], id, e.msg.Role, e.msg.Sum()}
+			for r.in.entries[next].id < id {
+				sums.of(r.in.entries[next])
+				next++
+			}
+			e := r.in.entries[next] // each row has an entry
+			next++
+			g := given{r.ids[id], id, e.msg.Role, sums.of(e)}
 			if r.accepted[g.key] {
-				accepted, g.key = append(accepted, uint64(id)), ""
+				g.key = ""
 			}
 			list = append(list, g)
 		}
 	}
-	addUpTo(maxID)
-	if len(accepted) > fingerprint.MostUnknown {
-		return &ValueError{Name: "the number of rows in view that Decisions.Accept has accepted", Value: len(accepted), Want: fmt.Sprintf("at most %d, since changes of other rows would not be found; make a History of the rows with Restore", fingerprint.MostUnknown)}
-	}
-	equal, at := r.rows.sums.Compare(now, accepted...)
-	switch {
-	case equal:
-		return nil
-	case r.isCut:
-		at = 0 // the hashes must do
-	case len(list) == 0:
-		return &SnapshotError{Index: -1, Err: errors.New("the decisions hold no rows, but the fingerprint of some")}
-	}
-	if key, ok := r.ids[ID(at)]; ok {
-		return &RowError{Key: key, Fault: RowChanged}
-	}
 	for place, g := range list {
-		switch {
-		case g.key == "" || r.rows.fits(place, g.sum):
+		if g.key == "" || g.sum == r.rows.sums[place] {
 			continue
-		case g.role == RoleUser:
-			if to := r.placeOf(list, place); to > 0 {
-				return &RowError{Key: g.key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(list[to].key))}
-			}
+		}
+		if to := r.placeOf(list, place); to > 0 {
+			return &RowError{Key: g.key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(list[to].key))}
 		}
 		return &RowError{Key: g.key, Fault: RowChanged}
 	}
-	if r.isCut {
-		return nil
-	}
-	return &RowError{Fault: RowChanged} // the hashes do not show it
+	return nil
 }
 
 // placeOf returns the last place of the user rows from a place on, if all rows fit once these
@@ -559,7 +533,7 @@ func (r *resumer) compare() error {
 func (r *resumer) placeOf(list []given, from int) int {
 	fits := func(at, to int) bool {
 		return list[at].key != "" && list[to].key != "" &&
-			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.fits(to, list[at].sum))
+			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.sums[to] == list[at].sum)
 	}
 	for n := 1; from+n < len(list) && list[from+n-1].role == RoleUser; n++ { // so many are moved
 		for to := from + n; to < len(list) && fits(to, to-n); to++ {

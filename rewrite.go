@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -58,23 +57,16 @@ func (r *Rewrite) print(ids bool) string {
 
 // checkRewrite checks rewrites and adds them to ed.changes, after checkClear. A
 // strategy may not rewrite the floor.
-func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bool) error {
-	if len(rewrites) == 0 {
-		return nil
-	}
+func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 	rewrites = slices.Clone(rewrites)
-	sort.SliceStable(rewrites, func(i, j int) bool { return rewrites[i].ID < rewrites[j].ID })
-	floor := at.floor()
-	clears := ed.changes
+	slices.SortStableFunc(rewrites, func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
+	floor, clears := ed.at.floor(), ed.changes
 	for k, r := range rewrites {
-		i, ok := index(at.list, r.ID)
+		i, ok := index(ed.at.list, r.ID)
 		if !ok {
-			if _, system := index(at.sys, r.ID); system {
-				return &EditError{Rule: "rewrites a system entry; SetSystem replaces them", ID: r.ID}
-			}
-			return unknownEntry(at, r.ID)
+			return unknownEntry(ed.at, r.ID)
 		}
-		clear, cleared := sort.Find(len(clears), func(i int) int { return cmp.Compare(r.ID, clears[i].id) })
+		clear, cleared := slices.BinarySearchFunc(clears, r.ID, func(c change, id ID) int { return cmp.Compare(c.id, id) })
 		_, dropped := slices.BinarySearch(ed.drop, r.ID)
 		rule := floor.rule(i)
 		switch {
@@ -84,10 +76,10 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			return &EditError{Rule: "rewrites an entry and clears a result in it", ID: r.ID}
 		case floor.pinned(i):
 			return &EditError{Rule: "rewrites " + rule + "; Unpin it first", ID: r.ID}
-		case rule != "" && byStrategy:
+		case rule != "" && ed.byStrategy:
 			return &EditError{Rule: "rewrites " + rule + ", which only an edit by hand may", ID: r.ID}
 		}
-		e := at.list[i]
+		e := ed.at.list[i]
 		msg, err := e.withParts(r.Parts)
 		if err != nil {
 			return err
@@ -104,7 +96,7 @@ func (ed *checkedEdit) checkRewrite(at *state, rewrites []Rewrite, byStrategy bo
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	sort.SliceStable(ed.changes, func(i, j int) bool { return ed.changes[i].id < ed.changes[j].id })
+	slices.SortStableFunc(ed.changes, func(a, b change) int { return cmp.Compare(a.id, b.id) })
 	return nil
 }
 

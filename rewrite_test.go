@@ -142,7 +142,7 @@ func TestRewrite_EditErrors(t *testing.T) {
 		edit convo.Edit
 		rule string
 	}{
-		{"a system entry", rewriteOf(1, text), "rewrites a system entry; SetSystem replaces them"},
+		{"a system entry", rewriteOf(1, text), "names a system entry; SetSystem replaces them"},
 		{"what is not there", rewriteOf(99, text), "names an entry that the snapshot does not hold; Snapshot.All lists those that it holds"},
 		{"what is pinned", rewriteOf(5, text), "rewrites a pinned exchange; Unpin it first"},
 		{"twice", convo.Edit{Rewrite: []convo.Rewrite{{ID: 2, Parts: []convo.Part{text}}, {ID: 6, Parts: []convo.Part{text}}, {ID: 2, Parts: []convo.Part{text}}}}, "rewrites an entry twice"},

@@ -131,23 +131,20 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	saved, err := h.recorder.savedBeside(at)
-	switch {
-	case err != nil:
-		return err
-	case !h.sharesEntries(&t.state):
-		return errOtherCopy
-	}
-	defer h.guard(len(h.list))()
-	h.revertLocked(t.state.keeping(&h.state, saved))
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return nil
+	return h.ifOpen(func() error {
+		saved, err := h.recorder.savedBeside(at)
+		switch {
+		case err != nil:
+			return err
+		case !h.sharesEntries(&t.state):
+			return errOtherCopy
+		}
+		defer h.guard(len(h.list))()
+		h.revertLocked(t.state.keeping(&h.state, saved))
+		h.updateChargeLocked()
+		h.deliverLocked()
+		return nil
+	})
 }
 
 // errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
@@ -342,11 +339,7 @@ func (h *History) withoutLocked(id ID) (*view, error) {
 	if h.talk.waits() != nil {
 		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
-	n := 0
-	if id > 0 {
-		n = firstAfter(h.list, id-1)
-	}
-	return h.without(n), nil
+	return h.without(firstAfter(h.list, id-1)), nil
 }
 
 // hasDropped reports whether an entry newer than last has left the view and was not taken back.
@@ -397,20 +390,14 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 // at the front of the queue.
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
 	h.rewind(n, last, again)
-	h.wentBackLocked(h.summary, last)
+	h.recorder.wentBack(last, h.summary, h.summary)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
 func (h *History) revertLocked(to *state) {
 	was := h.summary
 	h.revert(to)
-	h.wentBackLocked(was, to.last)
-}
-
-// wentBackLocked tells the other parts that entries newer than last were taken back, or an
-// edit was undone. The summary was was.
-func (h *History) wentBackLocked(was *placedSummary, last ID) {
-	h.recorder.wentBack(last, was, h.summary)
+	h.recorder.wentBack(to.last, was, h.summary)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they

@@ -20,16 +20,14 @@ import (
 // A rowList stands for the entries of a view that the application has rows of.
 type rowList struct {
 	runs    []rowRun
-	from    int                // the index of the run from which on every row is needed
-	hashes  []byte             // a part of the fingerprint of each row's entry, in order; see fits
-	halves  bool               // only half of each hash was kept, since there were many
-	made    []fingerprint.Sum  // what each answer with signed reasoning was made for, in order; 0: it is not bound
-	tools   []Range            // of entries whose turn called a tool before, where that has left the view
-	paused  []Range            // of answers that the provider paused
-	sums    fingerprint.Checks // see rowSums, of all entries, at their IDs
-	left    leftRow            // the newest row that has left the view; zero: none is known
-	cleared []Range            // of entries with all their results cleared
-	changes []rowChange        // of other results
+	from    int               // the index of the run from which on every row is needed
+	sums    []fingerprint.Sum // of all rows, in order; see rowSums
+	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
+	tools   []Range           // of entries whose turn called a tool before, where that has left the view
+	paused  []Range           // of answers that the provider paused
+	left    leftRow           // the newest row that has left the view; zero: none is known
+	cleared []Range           // of entries with all their results cleared
+	changes []rowChange       // of other results
 
 	measuredFrame           // what the calibration in force was measured with
 	sent          *sentView // what the next answer is for; nil: the view
@@ -59,11 +57,14 @@ func (r *rowList) end() string {
 // mostListed is how many rows a run may have whose keys are all listed.
 const mostListed = 32
 
-// rowSums computes what rows are compared by: what the model reads of each entry, and which
-// calls its results answer.
+// rowSums computes what rows are compared by: what the model reads of each entry, and in the
+// lowest bits which calls its results answer.
 type rowSums struct {
 	calls []ToolCall // of the newest message that is no result
 }
+
+// callBits is how many bits of the sum of a result tell which call it answers.
+const callBits = 16
 
 // of returns the sum of the next entry.
 func (r *rowSums) of(e *entry) fingerprint.Sum {
@@ -72,71 +73,13 @@ func (r *rowSums) of(e *entry) fingerprint.Sum {
 		r.calls = e.msg.ToolCalls()
 		return sum
 	}
+	answered := 0
 	for _, p := range e.msg.Parts {
 		result, ok := p.(ToolResult)
-		sum = sum.Uint64(uint64(slices.IndexFunc(r.calls, func(c ToolCall) bool { return ok && c.ID == result.CallID })))
+		at := slices.IndexFunc(r.calls, func(c ToolCall) bool { return ok && c.ID == result.CallID })
+		answered = 31*answered + at + 1
 	}
-	return sum
-}
-
-// rowHash returns the part of the fingerprint of a row that shows where rows do not fit. It
-// is too short to tell whether all of them fit: rowList.sums do.
-func rowHash(sum uint64) byte { return byte(sum >> 32 & 63) }
-
-// fits reports whether the row at a place may have the sum. If there are many rows, only
-// half of each hash is kept.
-func (r *rowList) fits(place int, sum uint64) bool {
-	mask := byte(63)
-	if r.halves {
-		mask = 7
-	}
-	return (r.hashes[place]^rowHash(sum))&mask == 0
-}
-
-// mostWhole is up to how many rows hashes are kept whole.
-const mostWhole = 400
-
-const hashDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-// hashText writes hashes: a character for each, or for two halves if there are many.
-func hashText(hashes []byte) string {
-	var b []byte
-	for i := 0; i < len(hashes); i++ {
-		h := hashes[i]
-		if len(hashes) > mostWhole {
-			h = h & 7 << 3
-			if i+1 < len(hashes) {
-				i++
-				h |= hashes[i] & 7
-			}
-		}
-		b = append(b, hashDigits[h])
-	}
-	return string(b)
-}
-
-// setHashes reads what hashText has written of the hashes of all rows.
-func (r *rowList) setHashes(text string) error {
-	rows := 0
-	for _, run := range r.runs {
-		rows = min(rows+min(run.n, 2*len(text)+1), 2*len(text)+1)
-	}
-	if rows <= mostWhole && len(text) != rows || rows > mostWhole && len(text) != (rows+1)/2 {
-		return fmt.Errorf("%d hashes for %d rows or more", len(text), rows)
-	}
-	for i := range len(text) {
-		h := strings.IndexByte(hashDigits, text[i])
-		switch {
-		case h < 0:
-			return fmt.Errorf("%q is no hash", text[i])
-		case rows <= mostWhole:
-			r.hashes = append(r.hashes, byte(h))
-		default:
-			r.hashes = append(r.hashes, byte(h>>3), byte(h&7))
-		}
-	}
-	r.hashes, r.halves = r.hashes[:rows], rows > mostWhole
-	return nil
+	return sum>>callBits<<callBits | fingerprint.Sum(answered&(1<<callBits-1))
 }
 
 // cut removes the rows of entries newer than last.
@@ -166,7 +109,7 @@ func (r *rowList) cut(last ID) {
 	for _, x := range r.runs {
 		rows += x.n
 	}
-	r.hashes = r.hashes[:rows]
+	r.sums = r.sums[:rows]
 	if r.left.id > last {
 		r.left = leftRow{}
 	}
@@ -205,7 +148,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 	var sums rowSums
 	isNew, uncleared := true, true // the next row begins a run; a result that is not cleared stands after the last cleared one
 	for i, e := range s.list {
-		r.sums.Add(uint64(e.id), sums.of(e))
+		sum := sums.of(e)
 		cleared, changes, told := rowChanges(e, s.original(e.id))
 		if e.msg.Role == RoleTool && !cleared {
 			uncleared = true
@@ -235,7 +178,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 		run := &r.runs[len(r.runs)-1]
 		run.keys, run.n = append(run.keys, key), run.n+1
 		next, turn, isNew = e.id+1, e.turn, false
-		r.hashes = append(r.hashes, rowHash(e.msg.Sum()))
+		r.sums = append(r.sums, sum)
 		if !told {
 			continue
 		}
@@ -507,32 +450,44 @@ func (r *rowList) append(dst []byte) []byte {
 		dst = append(dst, ']')
 	}
 	dst = append(dst, ']')
-	dst = strictjson.Int(dst, "from", r.from)
-	dst = strictjson.Text(dst, "hashes", hashText(r.hashes))
+	dst = strictjson.AppendFields(dst, r.fields())
+	dst = strictjson.Text(dst, "sums", sumsText(r.sums...))
 	dst = strictjson.Text(dst, "made", sumsText(r.made...))
 	dst = appendRanges(dst, "tools", r.tools)
 	dst = appendRanges(dst, "paused", r.paused)
-	dst = strictjson.Text(dst, "sums", sumsText(sumsOf(r.sums)...))
 	dst = appendRanges(dst, "cleared", r.cleared)
-	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte {
-		dst = strictjson.Int(append(dst, '{'), "id", c.id)
-		dst = strictjson.Int(dst, "part", c.part)
-		dst = strictjson.Int(dst, "inside", c.inside)
-		dst = strictjson.Text(dst, "mark", c.mark)
-		dst = strictjson.Int(dst, "head", c.head)
-		dst = strictjson.Int(dst, "left", c.left)
-		return append(strictjson.Text(dst, "ref", c.ref), '}')
-	})
+	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte { return strictjson.AppendObject(dst, c.fields()) })
 	dst = strictjson.Text(dst, "frame", sumsText(fingerprint.Sum(r.frame.sys), r.frame.tools, r.frame.eph))
-	dst = strictjson.Bool(dst, "system_seen", r.sysSeen)
-	dst = strictjson.Bool(dst, "tools_seen", r.toolsSeen)
-	dst = strictjson.Bool(dst, "ephemeral_seen", r.ephemeralSeen)
 	if r.sent != nil {
 		p := r.sent.prefix
 		dst = strictjson.Text(append(strictjson.Key(dst, "sent"), '{'), "view", sumsText(p.heads, fingerprint.Sum(p.list), p.ephemeral))
 		dst = append(strictjson.Bool(dst, "open", r.sent.open), '}')
 	}
-	return append(strictjson.Time(dst, "time", r.lastAppend), '}')
+	return append(dst, '}')
+}
+
+// fields returns those members of the JSON that are plain values.
+func (r *rowList) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "from", Value: &r.from},
+		{Key: "system_seen", Value: &r.sysSeen},
+		{Key: "tools_seen", Value: &r.toolsSeen},
+		{Key: "ephemeral_seen", Value: &r.ephemeralSeen},
+		{Key: "time", Value: &r.lastAppend},
+	}
+}
+
+// fields returns the members of the JSON.
+func (c *rowChange) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "id", Value: (*int64)(&c.id)},
+		{Key: "part", Value: &c.part},
+		{Key: "inside", Value: &c.inside},
+		{Key: "mark", Value: &c.mark},
+		{Key: "head", Value: &c.head},
+		{Key: "left", Value: &c.left},
+		{Key: "ref", Value: &c.ref},
+	}
 }
 
 // sumsText writes sums, eleven characters for each.
@@ -542,15 +497,6 @@ func sumsText(sums ...fingerprint.Sum) string {
 		b = base64.RawURLEncoding.AppendEncode(b, binary.BigEndian.AppendUint64(nil, uint64(sum)))
 	}
 	return string(b)
-}
-
-// sumsOf returns the sums that checks are.
-func sumsOf(checks fingerprint.Checks) []fingerprint.Sum {
-	sums := make([]fingerprint.Sum, len(checks))
-	for i, c := range checks {
-		sums[i] = fingerprint.Sum(c)
-	}
-	return sums
 }
 
 // readSums reads what sumsText has written. n is the number of sums; -1: any.
@@ -573,22 +519,17 @@ func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
 
 // readRowList reads what rowList.append has written.
 func readRowList(r *strictjson.Reader) *rowList {
-	l, hashes := new(rowList), ""
+	l := new(rowList)
+	plain := l.fields()
 	for key := range r.Object {
 		switch string(key) {
 		case "runs":
 			l.runs = readList(r, readRowRun)
 			l.setPlaces()
-		case "from":
-			l.from = r.Int()
-		case "hashes":
-			hashes = r.Text()
 		case "made":
 			l.made = readSums(r, -1)
 		case "sums":
-			for i, sum := range readSums(r, len(l.sums)) {
-				l.sums[i] = uint64(sum)
-			}
+			l.sums = readSums(r, -1)
 		case "cleared":
 			l.cleared = readRanges(r)
 		case "changes":
@@ -600,25 +541,15 @@ func readRowList(r *strictjson.Reader) *rowList {
 			l.tools = readRanges(r)
 		case "paused":
 			l.paused = readRanges(r)
-		case "system_seen":
-			l.sysSeen = r.Bool()
-		case "tools_seen":
-			l.toolsSeen = r.Bool()
-		case "ephemeral_seen":
-			l.ephemeralSeen = r.Bool()
 		case "sent":
 			l.sent = readSent(r)
-		case "time":
-			l.lastAppend = readTime(r)
 		default:
-			r.Unknown(key)
+			if !r.Field(key, plain) {
+				r.Unknown(key)
+			}
 		}
 	}
-	err := l.setHashes(hashes)
-	if err == nil {
-		err = l.check()
-	}
-	if err != nil && r.Err() == nil {
+	if err := l.check(); err != nil && r.Err() == nil {
 		r.Fail(err)
 	}
 	return l
@@ -661,26 +592,7 @@ func readRowRun(r *strictjson.Reader) (run rowRun) {
 }
 
 func readRowChange(r *strictjson.Reader) (c rowChange) {
-	for key := range r.Object {
-		switch string(key) {
-		case "id":
-			c.id = ID(r.Int64())
-		case "part":
-			c.part = r.Int()
-		case "inside":
-			c.inside = r.Int()
-		case "mark":
-			c.mark = r.Text()
-		case "head":
-			c.head = r.Int()
-		case "left":
-			c.left = r.Int()
-		case "ref":
-			c.ref = r.Text()
-		default:
-			r.Unknown(key)
-		}
-	}
+	r.Fields(c.fields())
 	return c
 }
 
@@ -724,8 +636,8 @@ func (r *rowList) check() error {
 			want = min(run.n, 2)
 		}
 		switch {
-		case run.first <= last || run.n < 1 || run.n > len(r.hashes) || run.first > maxID:
-			return fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no hashes", run.n, run.first)
+		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.first > maxID:
+			return fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no sums", run.n, run.first)
 		case len(run.keys) != want:
 			return fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
 		case run.turn < 0 || run.turn > maxTurn:
@@ -740,19 +652,17 @@ func (r *rowList) check() error {
 		rows, last = rows+run.n, run.last()
 	}
 	switch {
+	case rows < len(r.sums):
+		return fmt.Errorf("%d sums for %d rows", len(r.sums), rows)
 	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
+	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
+		return errors.New("ranges do not ascend")
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}
-	for _, ranges := range [][]Range{r.cleared, r.tools, r.paused} {
-		prev := ID(0)
-		for _, c := range ranges {
-			if c.First <= prev || c.Last < c.First {
-				return errors.New("ranges do not ascend")
-			}
-			prev = c.Last
-		}
+	if _, ok := nanoseconds(r.lastAppend); !ok {
+		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
 	}
 	if !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }) {
 		return errors.New("changes do not ascend")

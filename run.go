@@ -62,8 +62,8 @@ const defaultMaxRequests = 50
 // Calls that are open at the start, such as those of an earlier process, are run first.
 // The results of an answer are appended together, in the order of the calls, even if ctx
 // has ended since. A call gets an error result, which the model reads, if there is no
-// tool of its name, its arguments are not a JSON object, ctx had ended before it was run,
-// and as [Handler] says. A call that another goroutine has answered keeps that answer. If
+// tool of its name, its arguments are not a JSON object, or ctx had ended before it was
+// run. [Handler] has the other cases. A call that another goroutine has answered keeps that answer. If
 // the calls were taken back, or another message follows them, the error matches
 // [ErrStale].
 //
@@ -80,9 +80,9 @@ const defaultMaxRequests = 50
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
 // is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
-// error is as for Do. With each of these errors the conversation is valid and no call is
-// open, apart from those above, unless their results could not be appended: Append then
-// returned the error, such as that of Options.Spill, or h was closed.
+// error is as for Do. With each of these errors the conversation is valid, and no call is
+// open but those above. The exception is results that could not be appended, because
+// Append returned the error, such as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or
 // after it if it has none, and answered. All methods of h may be called while Run works.

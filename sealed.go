@@ -32,10 +32,10 @@ import (
 // is wrapped in a DamageError, unless it matches [ErrNoKey] or is the error of a ctx.
 // List reports a title that does not open in the same way, and continues.
 //
-// Some changes are not detected: the newest records are missing, so that the log ends
-// early or is an earlier version; the oldest are missing up to a full one, as after a
-// Prune; the log was deleted; or others changed Created, Updated, Entries or Tokens, or
-// removed a title. To detect a log that ends early, keep the result of [History.Saved]
+// Some changes are not detected. The newest records may be missing, so that the log ends
+// early or is an earlier version, or the oldest up to a full one, as after a Prune. The
+// whole log may be gone, Created, Updated, Entries and Tokens may be others, and a title may
+// have been removed. To detect a log that ends early, keep the result of [History.Saved]
 // elsewhere.
 //
 // A log opens only under its own key. To copy it, pass the sealed Stores to [Copy], so

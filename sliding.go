@@ -33,8 +33,8 @@ func (w SlidingWindow) Name() string { return "sliding-window" }
 
 // keep returns how many entries and how many turns to keep; 0 means any number.
 func (w SlidingWindow) keep() (entries, turns int) {
-	turns = max(w.KeepTurns, 0)
-	if entries = max(w.KeepLast, 0); turns == 0 {
+	entries, turns = max(w.KeepLast, 0), max(w.KeepTurns, 0)
+	if turns == 0 {
 		entries = max(entries, 1)
 	}
 	return entries, turns

@@ -74,9 +74,9 @@ func (s *state) exported(id ID) (Entry, bool) {
 }
 
 // Messages returns copies of the messages for the model: the system messages, the summary
-// as a user message, and the other messages, with the ephemeral messages after the user
-// messages of the newest turn and the notes that directly follow these, or before all
-// entries but the system entries if the turn begins with no user message. A message with
+// as a user message, and the other messages. Ephemeral messages stand after the user
+// messages of the newest turn and the notes that directly follow these. If the turn begins
+// with no user message, they stand before all entries but the system entries. A message with
 // an Author begins and ends with tags that name the author.
 //
 // The tags around a summary and around what an author says contain a key: an @ and seven
@@ -366,7 +366,7 @@ func (s *Snapshot) Before(id ID) *Snapshot {
 
 // Mask returns a text as [Snapshot.Messages] would show it in a part of its own, so that
 // it cannot forge the tags of speakers and of the summary. Messages masks texts, and
-// leaves opaque parts, arguments and names as they are: a format that writes any of these
+// leaves opaque parts, arguments and names as they are. A format that writes any of these
 // as a text of the conversation masks it before, and puts a visible non-letter, such as a
 // bracket, at both ends.
 func (s *Snapshot) Mask(text string) string {
@@ -376,10 +376,10 @@ func (s *Snapshot) Mask(text string) string {
 	return maskKey(s.key(), text)
 }
 
-// AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message
-// between tags that no other text can forge and that name it a message of the system, for
-// a format that takes system messages in front only. A message of another role is
-// returned as it is.
+// AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message, for
+// a format that takes system messages in front only. Tags around its text, which no other
+// text can forge, name it a message of the system. A message of another role is returned
+// as it is.
 func (s *Snapshot) AsUser(m Message) Message {
 	if m.Role != RoleSystem {
 		return m

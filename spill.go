@@ -69,7 +69,7 @@ func (s *spills) end(now *moment, p *spiller) {
 func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	p := h.spills.start(&now)
 	p.setup, p.ctx, p.disabled = &h.setup, ctx, disabled
 	return p
@@ -78,7 +78,7 @@ func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
 func (h *History) endSpiller(p *spiller) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := h.momentLocked()
+	now := h.moment(h.meter.marks())
 	h.spills.end(&now, p)
 }
 

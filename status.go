@@ -31,7 +31,7 @@ type Status struct {
 	Assumed bool // whether Window is a guess; see Limits.Assumed
 
 	// Decisions grows with each change that the messages themselves do not show, such as a
-	// compaction, a cut, a pin, a rollback, a queued message or new limits. When it has
+	// compaction, a cut, a pin, a rollback, a queued message or new marks.set. When it has
 	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
@@ -67,7 +67,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, limits, marks, b := h.estimate(), h.meter.limits(), h.meter.marks(), h.recorder.book()
+	e, marks, b := h.estimate(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
 	appended, edited := h.times()
 	return Status{
@@ -82,13 +82,13 @@ func (h *History) statusLocked() Status {
 		Torn:         clampInt(b.torn),
 		Tokens:       e.Tokens,
 		Upper:        e.Upper,
-		Window:       limits.Window,
+		Window:       marks.set.Window,
 		AwaitsAnswer: h.awaitsNext(true),
-		Assumed:      limits.Assumed,
-		Limit:        orZero(marks.limit, limits.Window),
-		High:         orZero(marks.high, clampInt(limits.most())),
-		Low:          orZero(marks.low, clampInt(limits.most())),
-		Soft:         orZero(marks.soft, clampInt(limits.most())),
+		Assumed:      marks.set.Assumed,
+		Limit:        orZero(marks.limit, marks.set.Window),
+		High:         orZero(marks.high, clampInt(marks.set.most())),
+		Low:          orZero(marks.low, clampInt(marks.set.most())),
+		Soft:         orZero(marks.soft, clampInt(marks.set.most())),
 		MinFree:      clampInt(marks.minFree),
 		Decisions:    h.decisions(),
 		Originals:    clampInt(h.originalRaw),

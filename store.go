@@ -108,9 +108,9 @@ const (
 	recordID  = 26 // length of Record.ID
 )
 
-// Check returns a [*ValueError] for a record that no [Store] may accept: its Key, ID,
-// Prev, Seq, Title or the length of its Data is out of range, or it begins a log and is
-// not Full. Append must call it first.
+// Check returns a [*ValueError] for a record that no [Store] may accept. Its Key, ID, Prev,
+// Seq, Title or the length of its Data is out of range, or it begins a log and is not Full.
+// Append must call it first.
 func (r *Record) Check() error {
 	if err := CheckKey(r.Key); err != nil {
 		return err

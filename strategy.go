@@ -91,7 +91,7 @@ type Goal struct {
 	// Original returns an entry as a summarizer should read it, as it was before this
 	// compaction, and reports whether the entry was in the view then. A result that was cut or
 	// cleared is complete there, as far as its original is kept (see Options.KeepOriginals) or
-	// is in the log of the History, which is read once; Entry.Missing is the part that is in
+	// is in the log of the History, which is read once. Entry.Missing is the part that is in
 	// neither. Text that an edit put in place of a result is kept, as is what an edit or an
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
@@ -224,7 +224,8 @@ func isDecline(err error, calls int) (declined bool) {
 
 // onlyDeclines implements isDecline. left is the number of errors to examine.
 func onlyDeclines(err error, left *int) bool {
-	if *left--; *left < 0 {
+	*left--
+	if *left < 0 {
 		return false
 	}
 	switch e := err.(type) {
@@ -233,12 +234,7 @@ func onlyDeclines(err error, left *int) bool {
 	case *breakerError: // regardless of the failure
 		return true
 	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			if !onlyDeclines(err, left) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !onlyDeclines(err, left) })
 	}
 	if wrapped := errors.Unwrap(err); wrapped != nil {
 		return onlyDeclines(wrapped, left)

@@ -209,7 +209,7 @@ func printRanges(ranges []Range) string {
 			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
 		}
 	}
-	return abbreviateList(texts)
+	return abbreviateList(texts, " ")
 }
 
 // maxUpdates is the largest value of Summary.Updates.

@@ -25,22 +25,19 @@ func (h *History) SetSystem(msgs ...Message) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	was := h.sys
-	changed, err := h.setSystem(batch)
-	if err != nil || !changed {
-		return err
-	}
-	for _, e := range was {
-		h.recorder.left(nil, departed{was: e})
-	}
-	h.seenAgain()
-	h.updateChargeLocked()
-	return nil
+	return h.ifOpen(func() error {
+		was := h.sys
+		changed, err := h.setSystem(batch)
+		if err != nil || !changed {
+			return err
+		}
+		for _, e := range was {
+			h.recorder.left(nil, departed{was: e})
+		}
+		h.seenAgain()
+		h.updateChargeLocked()
+		return nil
+	})
 }
 
 // setSystem replaces the system entries, unless the messages are the same. It reports whether
@@ -92,17 +89,14 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	back, own := h.eph.split()
-	if own.sameAs(eph) {
+	return h.ifOpen(func() error {
+		back, own := h.eph.split()
+		if own.sameAs(eph) {
+			return nil
+		}
+		h.setEphemeralLocked(joinEphemeral(back, eph))
 		return nil
-	}
-	h.setEphemeralLocked(joinEphemeral(back, eph))
-	return nil
+	})
 }
 
 func (h *History) setEphemeralLocked(eph *ephemeral) {
@@ -137,28 +131,25 @@ func (h *History) takeBack(r *Report) (err error) {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	was, own := h.eph.split()
-	switch {
-	case back.sameAs(was):
-		return nil
-	case back != nil:
-		next := h.withEphemeral(joinEphemeral(back, own))
-		if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
-			return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
+	return h.ifOpen(func() error {
+		was, own := h.eph.split()
+		switch {
+		case back.sameAs(was):
+			return nil
+		case back != nil:
+			next := h.withEphemeral(joinEphemeral(back, own))
+			if need, most := next.scale().Upper(), min(h.meter.marks().high, h.meter.marks().limit); need > most {
+				return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
+			}
 		}
-	}
-	h.setEphemeralLocked(joinEphemeral(back, own))
-	h.compactor.settled(h.version, false)
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
-	if h.request != nil {
-		r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
-	}
-	return nil
+		h.setEphemeralLocked(joinEphemeral(back, own))
+		h.compactor.settled(h.version, false)
+		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
+		if h.request != nil {
+			r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
+		}
+		return nil
+	})
 }
 
 // Release ends the bond of all entries appended so far, for good: no Undo, Rollback or

@@ -97,7 +97,7 @@ func maskParts(key string, parts []Part) ([]Part, bool) {
 		if r, ok := p.(Reasoning); ok && own != nil && !r.isPlain() {
 			p, own[i] = Reasoning{Text: r.Text}, Reasoning{Text: r.Text} // it was made after other text
 		}
-		if q, differs := known(p).mask(key); differs {
+		if q := known(p).mask(key); q != nil {
 			if own == nil {
 				own = slices.Clone(parts)
 			}
@@ -201,65 +201,51 @@ func letterOf(r rune) byte {
 	switch {
 	case r < utf8.RuneSelf:
 		return byte(r) | 0x20
+	case r < rune(len(alike)):
+		return alike[r]
 	case 0xff21 <= r && r <= 0xff5a: // full width
 		return byte(r-0xff21+'A') | 0x20
 	case 0x1d400 <= r && r <= 0x1d6a3: // mathematical
 		return byte('a' + (r-0x1d400)%26)
 	case 0x24b6 <= r && r <= 0x24e9: // circled
 		return byte('a' + (r-0x24b6)%26)
-	case r > 'ⅼ': // no other looks like one
-		return 0
-	}
-	switch r { // Cyrillic, Greek and Latin
-	case 'а', 'А', 'α', 'Α':
-		return 'a'
-	case 'В', 'Β':
-		return 'b'
-	case 'с', 'С', 'ϲ', 'Ϲ':
-		return 'c'
-	case 'ԁ', 'Ԁ':
-		return 'd'
-	case 'е', 'Е', 'ε', 'Ε':
-		return 'e'
-	case 'һ', 'Һ', 'Н', 'Η':
-		return 'h'
-	case 'і', 'І', 'ι', 'Ι', 'ı', 'İ':
-		return 'i'
-	case 'ј', 'Ј', 'ϳ', 'Ϳ', 'ȷ':
-		return 'j'
-	case 'к', 'К', 'κ', 'Κ', '\u212a': // the last is the Kelvin sign
-		return 'k'
-	case 'ӏ', 'Ӏ', 'ⅼ':
-		return 'l'
-	case 'м', 'М', 'Μ':
-		return 'm'
-	case 'п', 'Ν':
-		return 'n'
-	case 'о', 'О', 'ο', 'Ο':
-		return 'o'
-	case 'р', 'Р', 'ρ', 'Ρ':
-		return 'p'
-	case 'ԛ', 'Ԛ':
-		return 'q'
-	case 'ѕ', 'Ѕ', 'ſ':
-		return 's'
-	case 'т', 'Т', 'τ', 'Τ':
-		return 't'
-	case 'υ', 'ս':
-		return 'u'
-	case 'ѵ', 'Ѵ', 'ν':
-		return 'v'
-	case 'ԝ', 'Ԝ', 'ω':
-		return 'w'
-	case 'х', 'Х', 'χ', 'Χ':
-		return 'x'
-	case 'у', 'У', 'ү', 'Ү', 'Υ', 'γ':
-		return 'y'
-	case 'Ζ':
-		return 'z'
 	}
 	return 0
 }
+
+// alike has the ASCII letter that each Cyrillic, Greek and Latin letter looks like, or 0.
+var alike = func() (table ['ⅼ' + 1]byte) {
+	for _, group := range [...]string{ // a letter, and those that look like it
+		"aаАαΑ",
+		"bВΒ",
+		"cсСϲϹ",
+		"dԁԀ",
+		"eеЕεΕ",
+		"hһҺНΗ",
+		"iіІιΙıİ",
+		"jјЈϳͿȷ",
+		"kкКκΚ\u212a", // the last is the Kelvin sign
+		"lӏӀⅼ",
+		"mмМΜ",
+		"nпΝ",
+		"oоОοΟ",
+		"pрРρΡ",
+		"qԛԚ",
+		"sѕЅſ",
+		"tтТτΤ",
+		"uυս",
+		"vѵѴν",
+		"wԝԜω",
+		"xхХχΧ",
+		"yуУүҮΥγ",
+		"zΖ",
+	} {
+		for _, r := range group {
+			table[r] = group[0]
+		}
+	}
+	return table
+}()
 
 // noteTags returns the tags around a note that is sent as a user message.
 func noteTags(key string) (open, end string) {

@@ -137,7 +137,8 @@ type Usage struct {
 // String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
 func (u Usage) String() string {
 	parts := func(total int, verb string, of ...string) string {
-		if of = slices.DeleteFunc(of, func(s string) bool { return s == "" }); len(of) > 0 {
+		of = slices.DeleteFunc(of, func(s string) bool { return s == "" })
+		if len(of) > 0 {
 			verb += " (" + strings.Join(of, ", ") + ")"
 		}
 		return grouped(total) + " " + verb
@@ -331,7 +332,7 @@ func Tiktoken(model string) (Tokenizer, error) {
 	}
 	return nil, &ValueError{
 		Name:  "Tiktoken model",
-		Value: shortened(model),
+		Value: shorten(model, 60),
 		Want: "gpt-5, gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4, gpt-oss, gpt-4, gpt-3.5, text-embedding-3, " +
 			"text-embedding-ada-002, davinci-002 or babbage-002, or a name that begins with one of these and a hyphen, " +
 			"or cl100k_base, o200k_base or o200k_harmony; for other models use Heuristic or a TokenizerFunc",
@@ -356,14 +357,6 @@ func baseName(model string) string {
 	}
 	name, _, _ = strings.Cut(name, ":")
 	return name
-}
-
-// shortened returns a name for an error message, truncated if it is long.
-func shortened(name string) string {
-	if len(name) <= 60 {
-		return name
-	}
-	return strings.ToValidUTF8(name[:60], "") + "..."
 }
 
 // isModel reports whether name is one of the families or begins with a family and a

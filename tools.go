@@ -74,18 +74,15 @@ func (h *History) setTools(tools []Tool, key string) (err error) {
 	}
 	defer catch(&err, "Options.Tokenizer")
 	next := h.ident.toolset(tools, key)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	if h.tools.sameAs(next) {
+	return h.ifOpen(func() error {
+		if h.tools.sameAs(next) {
+			return nil
+		}
+		h.view.setTools(next)
+		h.seenAgain()
+		h.updateChargeLocked()
 		return nil
-	}
-	h.view.setTools(next)
-	h.seenAgain()
-	h.updateChargeLocked()
-	return nil
+	})
 }
 
 // setTools replaces the tools, which may be nil.

@@ -31,7 +31,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
-	h.wentBackLocked(was, h.last)
+	h.recorder.wentBack(h.last, was, h.summary)
 	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
@@ -40,7 +40,7 @@ func (h *History) undoLocked(d *departure, hold bool) error {
 // undo reverts the edit recorded in d. It reports false and changes nothing if that is not the
 // newest edit in the view. If hold is true, isHeld reports true for a while.
 func (v *view) undo(d *departure, hold bool) bool {
-	if d == nil || d.was.id != v.id || d.was.version+1 != v.state.lastEdit() {
+	if d == nil || d.was.id != v.id || d.was.version+1 != v.lastEdit() {
 		return false
 	}
 	v.putBack(d)

@@ -81,7 +81,7 @@ func (s *setup) warnOfUsage(at *Snapshot, u Usage, cause error) {
 func (h *History) warnAssumed() {
 	h.mu.Lock()
 	due := !h.endedLocked() && h.meter.dueAssumed()
-	window, model := h.meter.limits().Window, h.known().model
+	window, model := h.meter.marks().set.Window, h.known().model
 	h.mu.Unlock()
 	if due {
 		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)

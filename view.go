@@ -9,25 +9,30 @@ import (
 // needs to know of earlier ones.
 type view struct {
 	state
-	seen         int        // snapshots may share list[:seen], so it must not be written
-	calls        *calls     // of the newest exchange
-	snap         *Snapshot  // of the current version; nil: not made yet
-	answers      sentView   // what the next answer is for, if it was prepared
-	prefix       keptPrefix // of the next request
-	sent         *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
-	weight       int64      // upper bound of the next request
-	weighed      uint64     // 1 more than the version that weight is of
-	plain        uint64     // versions that are no decisions; see Status.Decisions
-	requeued     uint64     // decisions that made no version
-	reversals    []reversal // in ascending order
-	rewritten    uint64     // version of the last edit, or of undoing one
-	reloaded     uint64     // the version made by the last Reload with a change; older snapshots are only for reading
-	appendedEver int64      // raw tokens ever appended, including those taken back
-	lastAppend   int64      // Unix nanoseconds; 0: never
-	lastEdit     int64      // Unix nanoseconds; 0: never
-	lastFocus    string     // focus of the compaction that made the last edit; empty: none
-	heldSince    uint64     // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt       int64      // appendedEver at that time
+	past
+	seen       int        // snapshots may share list[:seen], so it must not be written
+	calls      *calls     // of the newest exchange
+	snap       *Snapshot  // of the current version; nil: not made yet
+	answers    sentView   // what the next answer is for, if it was prepared
+	prefix     keptPrefix // of the next request
+	sent       *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
+	weight     int64      // upper bound of the next request
+	weighed    uint64     // 1 more than the version that weight is of
+	plain      uint64     // versions that are no decisions; see Status.Decisions
+	requeued   uint64     // decisions that made no version
+	reversals  []reversal // in ascending order
+	reloaded   uint64     // the version made by the last Reload with a change; older snapshots are only for reading
+	lastAppend int64      // Unix nanoseconds; 0: never
+}
+
+// A past is what the compactor has to know of the changes of a view.
+type past struct {
+	rewritten    uint64 // version of the last edit, or of undoing one
+	appendedEver int64  // raw tokens ever appended, including those taken back
+	editedAt     int64  // Unix nanoseconds; 0: never
+	lastFocus    string // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64  // appendedEver at that time
 }
 
 // newVersion gives the view a new version, so that the next snapshot is a
@@ -62,8 +67,8 @@ func (v *view) snapshot() (s *Snapshot, isNew bool) {
 	return v.snap, isNew
 }
 
-// isBeforeReload reports whether a snapshot is from before the last Reload with a change.
-func (v *view) isBeforeReload(at *Snapshot) bool { return at.version < v.reloaded }
+// isBeforeReload reports whether a state is from before the last Reload with a change.
+func (v *view) isBeforeReload(at *state) bool { return at.version < v.reloaded }
 
 // A sentView is the view that the next answer is for.
 type sentView struct {
@@ -96,7 +101,7 @@ func viewSent(at *Snapshot) sentView {
 
 // sentView returns the present view as one that a request is made of.
 func (v *view) sentView() sentView {
-	return sentView{known: true, open: v.calls.openCalls() > 0, prefix: v.whole(), version: v.version, edit: v.state.lastEdit()}
+	return sentView{known: true, open: v.calls.openCalls() > 0, prefix: v.whole(), version: v.version, edit: v.lastEdit()}
 }
 
 // release ends the bonds of the entries up to last.
@@ -165,12 +170,9 @@ func (v *view) isOpenCall(head ID, callID string) bool {
 	return err == nil
 }
 
-// moment returns what the compactor is told about the view.
-func (v *view) moment() moment {
-	return moment{
-		at: &v.state, rewritten: v.rewritten, edited: v.lastEdit != 0 || v.touched > 0 || v.summary != nil, focus: v.lastFocus,
-		ever: v.appendedEver, undone: v.heldSince, undoneAt: v.heldAt,
-	}
+// moment returns what the compactor is told about the view. It changes with the view.
+func (v *view) moment(m *marks) moment {
+	return moment{at: &v.state, past: &v.past, upper: v.upper(), marks: m}
 }
 
 // swapQueue replaces the queue, and returns the one before.
@@ -194,7 +196,7 @@ func (v *view) picture(at *Snapshot) *picture {
 		view: at,
 		scalars: scalars{
 			last: v.last, turn: v.turn, touched: v.touched, appended: v.appended, model: v.known().model, released: v.released,
-			ever: v.appendedEver, edited: timeOf(v.lastEdit).UTC(), toolsSet: v.known().toolsSet, counted: at.raw() - at.eph.tokens(),
+			ever: v.appendedEver, edited: timeOf(v.editedAt).UTC(), toolsSet: v.known().toolsSet, counted: at.raw() - at.eph.tokens(),
 		},
 		rewritten: v.rewritten,
 		entries:   v.state.len(),
@@ -205,7 +207,7 @@ func (v *view) picture(at *Snapshot) *picture {
 func (v *view) decisions() uint64 { return v.version - v.plain + v.requeued }
 
 // times returns the times of the last Append and of the last edit.
-func (v *view) times() (appended, edited time.Time) { return timeOf(v.lastAppend), timeOf(v.lastEdit) }
+func (v *view) times() (appended, edited time.Time) { return timeOf(v.lastAppend), timeOf(v.editedAt) }
 
 // unrelease takes back a release of the entries up to last, unless there was another since.
 // Before it, those up to was were released.

@@ -1,7 +1,7 @@
 // Command bench measures what convo costs and saves, compares it with other Go
 // libraries and tokenizers, and prints the results as Markdown.
 //
-//	go run . [-quick] [-only ops,count] [-sizes 10,1000] [-peers folder]
+//	go run . [-quick] [-only ops,count] [-sizes 10,1000] [-rows chat,500] [-peers folder]
 package main
 
 import (
@@ -25,6 +25,7 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/keep"
+	"github.com/seed-c1b73e60/convo/bench/keep/facts"
 	"github.com/seed-c1b73e60/convo/bench/ops"
 	"github.com/seed-c1b73e60/convo/bench/readme"
 	"github.com/seed-c1b73e60/convo/bench/saves"
@@ -40,7 +41,8 @@ type section struct {
 // options are the settings of a run.
 type options struct {
 	quick bool
-	sizes []int // conversation lengths for section ops
+	sizes []int  // conversation lengths for section ops
+	rows  string // beginnings of names of rows for section facts
 	fleet *harness.Fleet
 }
 
@@ -56,6 +58,7 @@ var sections = []section{
 	{"saves", "Saving a conversation", func(w io.Writer, o options) error { return saves.Write(w, o.quick, o.fleet) }},
 	{"cost", "What a conversation costs", func(w io.Writer, o options) error { return cost.Write(w, o.quick, o.fleet) }},
 	{"keep", "What is still known after compactions", func(w io.Writer, o options) error { return keep.Write(w, o.quick) }},
+	{"facts", "What the model still sees of facts in plain words", func(w io.Writer, o options) error { return facts.Write(w, o.quick, o.rows) }},
 }
 
 func main() {
@@ -77,6 +80,7 @@ func run(args []string, out, messages io.Writer) error {
 	quick := flags.Bool("quick", false, "measure little, for rough figures that should not be quoted")
 	only := flags.String("only", "", "comma-separated sections to print; all of "+strings.Join(names, ",")+" if empty")
 	sizeList := flags.String("sizes", "", "comma-separated conversation lengths for the tables of ops, such as 10,1000")
+	rows := flags.String("rows", "", "comma-separated beginnings of the names of rows for section facts; all if empty")
 	folder := flags.String("peers", "peers", "directory of the programs that run other libraries; convo runs alone if empty")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -105,7 +109,7 @@ func run(args []string, out, messages io.Writer) error {
 	if err != nil {
 		return err
 	}
-	err = write(out, messages, chosen, options{*quick, sizes, fleet})
+	err = write(out, messages, chosen, options{*quick, sizes, *rows, fleet})
 	if err == nil {
 		_, err = fmt.Fprintf(out, "Took %s.\n", time.Since(start).Round(time.Second))
 	}

@@ -8,15 +8,20 @@ import (
 	"unicode"
 )
 
-// Check returns the reasons why the API would refuse a request. The
-// rules: json, shape, messages-empty, role, content-empty, blank-text,
-// system-type, system-place, block-place, id-missing, id-pattern, name-pattern,
-// input, unanswered-call, orphan-result, duplicate-result, duplicate-call,
-// result-order, text-after-call, error-result, unanswered-server-call,
-// orphan-server-result, container-missing, tool-reference, media-type, thinking-signature, thinking-last, thinking-first, cache-place,
-// cache-count, cache-order, trailing-space, last-role,
-// request-bytes, media-count, media-bytes, image-pixels, image-type, image-unreadable,
-// pdf-encrypted, pdf-unreadable.
+// Check returns the reasons why the API would refuse a request. The rules:
+//
+//   - for the body: json, shape, request-bytes
+//   - for messages: messages-empty, role, last-role, content-empty, blank-text,
+//     trailing-space, system-type, system-place, block-place
+//   - for calls and results: id-missing, id-pattern, name-pattern, input, unanswered-call,
+//     duplicate-call, orphan-result, duplicate-result, result-order, text-after-call,
+//     error-result, tool-reference
+//   - for tools that the API runs: unanswered-server-call, orphan-server-result,
+//     container-missing
+//   - for reasoning: thinking-signature, thinking-last, thinking-first
+//   - for cache marks: cache-place, cache-count, cache-order
+//   - for media: media-type, media-count, media-bytes, image-pixels, image-type,
+//     image-unreadable, pdf-encrypted, pdf-unreadable
 //
 // thinking-first depends on the field thinking of the request, and cache-count also counts
 // marks on tools. The rule last-role applies only if UserLast is set, or the model of the

@@ -72,10 +72,9 @@ const (
 	silentError    = "[No error message.]" // the text of an error result that has none, since the API refuses an empty one
 )
 
-// Encode returns the request for a snapshot. It sets NoThinking if the request
-// ends with results and the first answer since the user's last message has
-// lost, or may have lost, the reasoning that it began with: Claude refuses such
-// a request while thinking is on.
+// Encode returns the request for a snapshot. It sets NoThinking if the request ends with
+// results and the first answer since the user's last message has lost, or may have lost,
+// the reasoning that it began with. Claude refuses such a request while thinking is on.
 func (f Converse) Encode(s *convo.Snapshot) (Request, error) { return encode(f, s) }
 
 // WithParams returns f for requests that also have params, which is given to

@@ -6,14 +6,18 @@ import (
 	"strings"
 )
 
-// Check returns the reasons why Bedrock would refuse a request. The
-// rules: json, shape, messages-empty, role, user-first, alternation, last-role,
-// content-empty, blank-text, block-role, unanswered-call, orphan-result,
-// unanswered-server-call, duplicate-call, duplicate-result, results-first, results-alone, error-empty,
-// status, id-pattern, name-pattern, input, result-json, reasoning-unsigned,
-// reasoning-last, document-name, document-duplicate, document-text,
-// cache-count, cache-order, tool-config,
-// media-count, media-bytes, document-count, image-pixels, image-type, image-unreadable.
+// Check returns the reasons why Bedrock would refuse a request. The rules:
+//
+//   - for the body: json, shape, tool-config
+//   - for messages: messages-empty, role, user-first, alternation, last-role, content-empty,
+//     blank-text, block-role
+//   - for calls and results: id-pattern, name-pattern, input, unanswered-call,
+//     unanswered-server-call, duplicate-call, orphan-result, duplicate-result, results-first,
+//     results-alone, error-empty, status, result-json
+//   - for reasoning: reasoning-unsigned, reasoning-last
+//   - for cache marks: cache-count, cache-order
+//   - for media and documents: media-count, media-bytes, image-pixels, image-type,
+//     image-unreadable, document-name, document-duplicate, document-text, document-count
 //
 // results-alone applies only if ResultsAlone is set. tool-config applies only if the
 // request has fields other than system and messages, such as modelId. The caller must

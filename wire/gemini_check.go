@@ -7,12 +7,15 @@ import (
 	"strings"
 )
 
-// Check returns the reasons why Gemini would refuse a request, or answer
-// nothing. The rules: json, shape, contents-empty, role, parts-empty,
-// part-empty, part-data, part-role, name-missing, args, response,
-// unanswered-call, orphan-result, duplicate-result, result-id, split-results,
-// late-result, mixed-results, call-first, last-role, signature-missing,
-// cached-content, request-bytes, media-count, image-unreadable.
+// Check returns the reasons why Gemini would refuse a request, or answer nothing. The rules:
+//
+//   - for the body: json, shape, cached-content, request-bytes
+//   - for contents: contents-empty, role, last-role, call-first, parts-empty, part-empty,
+//     part-data, part-role
+//   - for calls and results: name-missing, args, response, unanswered-call, orphan-result,
+//     duplicate-result, result-id, split-results, late-result, mixed-results
+//   - for reasoning: signature-missing
+//   - for media: media-count, image-unreadable
 //
 // Blank text is not a finding, since the Gemini API accepts it. signature-missing applies
 // if Model, or the model of the request, is Gemini 3 or later. The rule result-id applies

@@ -3,6 +3,7 @@ package wire_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,11 +219,14 @@ func TestArguments_AreTreatedAlike(t *testing.T) {
 		raw, err := json.Marshal(arguments)
 		require.NoError(t, err)
 		decoded := mustDecode(t, wire.OpenAIChat{}, fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":%s}}]}`, raw))
-		var b convo.Builder
-		for i := 0; i < len(arguments); i += 7 {
-			b.ToolCall(0, convo.ToolCall{ID: "c", Name: "f", Arguments: arguments[i:min(i+7, len(arguments))]})
+		events := []event{{data: `{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":""}}]}}]}`}}
+		for piece := range slices.Chunk([]rune(arguments), 7) {
+			part, err := json.Marshal(string(piece))
+			require.NoError(t, err)
+			events = append(events, event{data: fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":%s}}]}}]}`, part)})
 		}
-		b.Stop(convo.StopToolCall)
+		events = append(events, event{data: `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`}, event{data: "[DONE]"})
+		stream, _ := streamed(t, wire.OpenAIChat{}, events)
 		call := convo.ToolCall{ID: "c", Name: "f", Arguments: arguments}
 		saved, err := json.Marshal(convo.Assistant("", call))
 		require.NoError(t, err)
@@ -231,7 +235,7 @@ func TestArguments_AreTreatedAlike(t *testing.T) {
 		if strings.HasPrefix(arguments, `{"invalid_arguments":"`) && !strings.Contains(arguments, `"b"`) || strings.HasPrefix(arguments, ` { "inv`) {
 			continue // Decode reads these as Encode's form of other arguments
 		}
-		for path, m := range map[string]convo.Message{"Decode": decoded.Messages[0], "Builder": b.Messages()[0], "JSON": loaded} {
+		for path, m := range map[string]convo.Message{"Decode": decoded.Messages[0], "Stream": stream.Messages[0], "JSON": loaded} {
 			assert.Equal(t, []convo.ToolCall{call}, m.ToolCalls(), path)
 			h := historyOf(t)
 			_, err = h.Append(convo.User("q"), m)

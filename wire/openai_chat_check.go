@@ -10,13 +10,17 @@ import (
 )
 
 // Check returns the reasons for which the provider would refuse a request. The rules:
-// json, shape, messages-empty, role, orphan-result, unanswered-call, duplicate-result,
-// duplicate-call, content-missing, content-type, calls-empty, id-missing, id-length,
-// id-pattern, name-pattern, author-pattern, arguments, result-content, audio-model,
-// system-model, reasoning-missing, order, last-role, system-first, alternation,
-// user-first, split-calls, text-calls,
-// arguments-length, request-bytes, media-count, image-pixels, image-unreadable. The
-// Dialect, the Host, the model and SplitCalls decide which of them apply.
+//
+//   - for the body: json, shape, request-bytes
+//   - for messages: messages-empty, role, order, last-role, system-first, system-model,
+//     user-first, alternation, author-pattern, content-missing, content-type
+//   - for calls and results: calls-empty, id-missing, id-length, id-pattern, name-pattern,
+//     arguments, arguments-length, unanswered-call, duplicate-call, orphan-result,
+//     duplicate-result, result-content, split-calls, text-calls
+//   - for reasoning: reasoning-missing
+//   - for media: audio-model, media-count, image-pixels, image-unreadable
+//
+// The Dialect, the Host, the model and SplitCalls decide which of them apply.
 func (f OpenAIChat) Check(request []byte) []Finding {
 	k := chatChecker{checker: checker{format: FormatOpenAIChat}, f: f}
 	all := k.body(request)

@@ -7,13 +7,18 @@ import (
 	"strings"
 )
 
-// Check returns the reasons for which the provider would refuse a request. The
-// rules: json, shape, input-empty, role, content-missing, content-type,
-// media-type, item-id, duplicate-item, id-missing, id-length, name-pattern,
-// arguments, orphan-result, unanswered-call, duplicate-call, duplicate-result,
-// between-calls (only for providers that pair calls and results by position),
-// reasoning-alone, reasoning-item, not-stored, arguments-length,
-// request-bytes, media-count, image-unreadable.
+// Check returns the reasons for which the provider would refuse a request. The rules:
+//
+//   - for the body: json, shape, request-bytes
+//   - for items: input-empty, role, content-missing, content-type, item-id, duplicate-item,
+//     not-stored
+//   - for calls and results: id-missing, id-length, name-pattern, arguments,
+//     arguments-length, unanswered-call, duplicate-call, orphan-result, duplicate-result,
+//     between-calls
+//   - for reasoning: reasoning-alone, reasoning-item
+//   - for media: media-type, media-count, image-unreadable
+//
+// The rule between-calls applies only to providers that pair calls and results by position.
 func (f OpenAIResponses) Check(request []byte) []Finding {
 	k := responsesChecker{checker: checker{format: FormatOpenAIResponses}}
 	all := k.body(request)

@@ -28,8 +28,8 @@ func isEmpty(m convo.Message) bool {
 // the finish_reason of Chat Completions, the reason in the incomplete_details of
 // Responses, the stop_reason of Anthropic, the finishReason or blockReason of Gemini, or
 // the stopReason of Converse. For an unknown reason it is StopDone. Streams and Decode set
-// it in their Transcript; if you assemble an answer yourself, pass it to
-// [convo.Builder.Stop].
+// it in their Transcript; if you assemble an answer yourself, set it as
+// [convo.Reply.Stop].
 //
 // StopLength means that the answer ended at any limit, and not only at a number of
 // tokens, such as a limit on calls of the provider's own tools. StopPause means that the

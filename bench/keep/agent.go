@@ -32,6 +32,8 @@ type Memory struct {
 
 	Compactions int
 	Unread      int // messages that were dropped though nothing had read them
+	Words       int // of these, messages of the user
+	Summaries   int // that were dropped and not replaced
 	Over        int // requests above the window
 	Requests    int
 	Input       int64   // tokens of all requests, as the provider counts them
@@ -54,6 +56,7 @@ type agentRun struct {
 	sum    Memory
 	last   []string // the messages of the request before
 	report convo.Report
+	said   map[convo.ID]bool // by the user
 
 	talk *Talk // if not nil, the messages go there instead of to h
 }
@@ -86,7 +89,7 @@ func (a Agent) Run(o convo.Options) (Memory, error) {
 
 // start returns a simulation that has not begun.
 func (a Agent) start() *agentRun {
-	r := &agentRun{Agent: a, rng: rand.New(rand.NewPCG(a.Seed, uint64(a.Calls)))}
+	r := &agentRun{Agent: a, rng: rand.New(rand.NewPCG(a.Seed, uint64(a.Calls))), said: map[convo.ID]bool{}}
 	var b strings.Builder
 	for b.Len() < 1<<17 {
 		fmt.Fprintf(&b, "\t// %s: ", r.word())
@@ -221,7 +224,8 @@ func (r *agentRun) append(msgs ...convo.Message) error {
 		r.talk.Messages = append(r.talk.Messages, msgs...)
 		return nil
 	}
-	_, err := r.h.Append(msgs...)
+	id, err := r.h.Append(msgs...)
+	r.said[id] = msgs[0].Role == convo.RoleUser // which it appends alone
 	return err
 }
 
@@ -266,9 +270,13 @@ func (r *agentRun) bill(s *convo.Snapshot) int {
 	return used
 }
 
+// key returns what tells a message from others: its role, its texts, its calls and its results.
 func key(m convo.Message) string {
 	var b strings.Builder
-	b.WriteString(string(m.Role) + m.Text())
+	b.WriteString(string(m.Role))
+	if m.Role != convo.RoleTool { // its text is that of its results
+		b.WriteString(m.Text())
+	}
 	for _, c := range m.ToolCalls() {
 		b.WriteString(c.ID + c.Arguments)
 	}
@@ -299,6 +307,14 @@ func (r *agentRun) measure() {
 	}
 	r.sum.Compactions++
 	r.sum.Unread += len(r.report.Dropped)
+	for _, id := range r.report.Dropped {
+		if r.said[id] {
+			r.sum.Words++
+		}
+	}
+	if r.report.SummaryDropped {
+		r.sum.Summaries++
+	}
 	r.sum.Task += has([]string{r.task})
 	r.sum.Rules += has(r.rules)
 	r.sum.Edits += has(r.edits)

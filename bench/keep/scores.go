@@ -78,11 +78,11 @@ func Exam(kind string, windows []int, talks func(window int) []Talk) (all []Resu
 	return all, nil
 }
 
-// Generated returns n talks for a window, each with twelve times its tokens.
+// Generated returns n talks for a window, each with six times its tokens.
 func Generated(n int) func(window int) []Talk {
 	return func(window int) (talks []Talk) {
 		for seed := range n {
-			talks = append(talks, NewTalk(uint64(seed), 12*window*4))
+			talks = append(talks, NewTalk(uint64(seed), 6*window*4))
 		}
 		return talks
 	}

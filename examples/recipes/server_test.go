@@ -139,10 +139,10 @@ func TestServer_StopBeforeTheFirstPiece(t *testing.T) {
 func echo(show func(wire.Delta)) convo.Send {
 	return func(ctx context.Context, s *convo.Snapshot) (convo.Reply, error) {
 		question, _ := s.At(s.Len() - 1)
-		var b convo.Builder
+		said := ""
 		for _, piece := range []string{"You said: ", question.Message.Text()} {
 			show(wire.Delta{Text: piece})
-			b.Text(piece)
+			said += piece
 		}
 		if question.Message.Text() == "Wait." {
 			<-ctx.Done()
@@ -150,7 +150,6 @@ func echo(show func(wire.Delta)) convo.Send {
 				return convo.Reply{}, context.Cause(ctx)
 			}
 		}
-		b.Stop(convo.StopDone)
-		return b.Reply(), nil
+		return convo.Reply{Messages: []convo.Message{convo.Assistant(said)}, Stop: convo.StopDone}, nil
 	}
 }

@@ -22,12 +22,9 @@ func main() {
 	check(err)
 
 	send := func(context.Context, *convo.Snapshot) (convo.Reply, error) { // the model makes two mistakes
-		var b convo.Builder                                                           // assembles what comes as a stream
-		b.ToolCall(0, convo.ToolCall{ID: "1", Name: "search", Arguments: "to: Rome"}) // not JSON
-		b.EndToolCall(0)
-		b.ToolCall(1, convo.ToolCall{ID: "2", Name: "book", Arguments: `{"flight":`}) // the answer ends here
-		b.Stop(convo.StopLength)
-		return b.Reply(), nil
+		search := convo.ToolCall{ID: "1", Name: "search", Arguments: "to: Rome"} // not JSON
+		book := convo.ToolCall{ID: "2", Name: "book", Arguments: `{"flight":`}   // the answer ends here
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("", search)}, CutOff: &book, Stop: convo.StopLength}, nil
 	}
 	reply, err := h.Do(ctx, send)
 	check(err)
