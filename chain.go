@@ -99,7 +99,7 @@ func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
 // Compact runs the links and returns their combined edit. If they leave too much because
 // of what they spare, and no model was called, they run once more and spare nothing.
 func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
-	g.maySpare, g.spared = true, nil
+	g.maySpare, g.spared, g.allFree = true, nil, g.MinFree
 	e, err := c.compact(ctx, s, g)
 	if p := e.Effort.spare; p != nil && p.left > p.most && e.Effort.Calls == 0 && ctx.Err() == nil {
 		g.maySpare = false

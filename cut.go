@@ -33,7 +33,8 @@ func (g *Goal) room(s *Snapshot) room {
 	case g.Limit > 0:
 		r.limit = int64(g.Limit)
 	}
-	if r.spared = g.spared; r.spared != nil {
+	r.spared = g.spared
+	if r.spared != nil {
 		r.most = min(r.most, r.spared.most)
 	}
 	return r
@@ -300,4 +301,20 @@ func reasoningOf(m *Message) (reasons, sealed bool) {
 		sealed = sealed || r.Signature != "" || r.Encrypted != ""
 	}
 	return reasons, sealed
+}
+
+// tokens returns the raw tokens of what stays besides the floor.
+func (p *spare) tokens(s *state) (n int64) {
+	if p == nil {
+		return 0
+	}
+	for w := walk(s); ; {
+		a, ok := w.next()
+		if !ok {
+			return n
+		}
+		if !a.floor && p.has(s.list[a.from]) {
+			n += a.tokens
+		}
+	}
 }

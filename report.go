@@ -221,6 +221,8 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
 		slog.Int("not_kept", r.NotKept),
+		slog.Int("again", r.Again),
+		slog.Int("again_tokens", r.AgainTokens),
 		slog.Int("released", r.Released),
 		slog.Float64("prefix_kept", r.PrefixKept),
 		slog.String("prefix_end", r.PrefixEnd),
@@ -370,6 +372,9 @@ func (r *Report) notes(ids bool) (notes []string) {
 	}
 	if r.NotKept > 0 {
 		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
+	}
+	if r.Again > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s tokens read again since they had left", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
 	}
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {

@@ -99,6 +99,7 @@ type Goal struct {
 	before   pastReads // what the History remembers of the calls in earlier views
 	spared   *spare    // what an earlier link of a Chain leaves; nil: nothing
 	maySpare bool      // a Chain sees to it that enough is freed if something is spared
+	allFree  int       // MinFree for all links of that Chain
 }
 
 // Format prints the goal in a line; %+v adds the results that must stay whole.
