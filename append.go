@@ -88,7 +88,7 @@ type pendingEntry struct {
 	before   []*entry  // results that answer the calls that it interrupts
 	goesOn   bool      // an answer that may follow a paused one, whatever the policy
 	row      bool      // the application had it already; see AppendRows
-	bound    bool      // what its reasoning is bound to is known, or that it is not
+	bound    bool      // it was decided before what its reasoning is bound to, if anything
 	again    bool      // it was appended before: it keeps its time, and the policy does not apply
 }
 
@@ -100,7 +100,7 @@ func (a pendingEntry) given() Message {
 	return a.msg.clone()
 }
 
-// isDecision reports whether a row does not tell all about a.
+// isDecision reports whether a has more to it than a row holds.
 func (a pendingEntry) isDecision() bool {
 	return a.msg.Key == "" || a.original != nil || len(a.before) > 0
 }
@@ -149,13 +149,6 @@ func (o *original) paired(e *entry) {
 	}
 	o.tokens = e.tokens + e.missing()
 	o.readTokens = o.tokens
-}
-
-// A joint holds what is needed to append a checked batch.
-type joint struct {
-	answered []int  // indices of the calls in h.calls that it answers
-	open     *calls // of the newest exchange after it
-	last     ID
 }
 
 // checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
@@ -230,7 +223,7 @@ func (v *view) push(e *entry, o *original) {
 // bind sets what the entries of a batch are bound to, right before they are appended.
 func (v *view) bind(batch []pendingEntry) {
 	sent := v.answers
-	isNext, alone := sent.known, true // the first answer is for what was sent, which had nothing of the batch
+	isNext, alone := sent.known, true // the first answer is for what was sent, before anything of the batch
 	for i := range batch {
 		a := &batch[i]
 		if a.isSystem() {
@@ -244,7 +237,7 @@ func (v *view) bind(batch []pendingEntry) {
 			}
 		}
 		if a.msg.Role == RoleAssistant {
-			v.answerComes()
+			v.endAnswers()
 			if !a.bound {
 				if !sent.known {
 					sent = v.sentAfter(batch[:i])
@@ -263,15 +256,16 @@ func (v *view) bind(batch []pendingEntry) {
 	}
 }
 
-// answerComes says that an answer is being appended: the next one is for another view.
-func (v *view) answerComes() {
+// endAnswers notes that an answer is appended, so that what was prepared is not the view that
+// the next answer is for.
+func (v *view) endAnswers() {
 	if v.asked != nil { // what Prepare returned
 		v.setAnswered(v.asked)
 	}
 	v.answers = sentView{}
 }
 
-// sentAfter returns the view with the first entries of a batch as one that a request is made of.
+// sentAfter returns the view with the first entries of a batch, as what a request is made of.
 func (v *view) sentAfter(batch []pendingEntry) sentView {
 	sent, f := v.sentView(), v.frame()
 	sent.open = false
@@ -303,7 +297,7 @@ func (v *view) bindTo(a *pendingEntry, sent sentView) {
 // join checks whether a batch can be appended. It gives the entries their IDs
 // and turns, pairs their results with calls and marks these as answered. After an
 // error, no call is marked. failed is as for check.
-func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) {
+func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joining, error) {
 	j := v.joining(s, failed)
 	now := time.Now().UnixNano()
 	var at int
@@ -323,18 +317,20 @@ func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joint, error) 
 	}
 	if err != nil {
 		v.calls.reopen(j.answered)
-		return joint{}, err
+		return joining{}, err
 	}
-	return j.joint, nil
+	return j, nil
 }
 
 // A joining is a batch being checked: the conversation as it would be with the messages
 // that were checked so far.
 type joining struct {
-	joint
 	by           *setup
 	calls        *calls // of the newest exchange before the batch
-	touched      int    // see state
+	answered     []int  // indices of those that the batch answers
+	open         *calls // of the newest exchange now
+	last         ID
+	touched      int // see state
 	newest       Role
 	turn         int
 	exchangeTurn int  // of the newest exchange
@@ -347,9 +343,10 @@ type joining struct {
 // joining returns the conversation before a batch.
 func (v *view) joining(s *setup, failed bool) joining {
 	j := joining{
-		joint:        joint{open: v.calls, last: v.last},
 		by:           s,
 		calls:        v.calls,
+		open:         v.calls,
+		last:         v.last,
 		touched:      v.touched,
 		newest:       v.newestRole(),
 		turn:         v.turn,
@@ -533,9 +530,7 @@ func (m *Message) checkShared(inline *[1]Part) error {
 // error if it is invalid. The caller sets the Index of that error. If deep is set, the parts
 // of results are not shared either.
 func (m *Message) check(deep bool) error {
-	switch m.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
+	if !slices.Contains(roles, m.Role) {
 		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
 	for _, s := range [...]*string{&m.Author, &m.Origin.Format, &m.Origin.Model, &m.Origin.Container, &m.Meta} {

@@ -114,7 +114,9 @@ func (a *archive) add(rec *Record) error {
 	a.missing = without(a.missing, idsOf(fresh))
 	// In a copy of a pruned log, the first Prev is empty.
 	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
-		a.missing = append(a.missing, missing(entries, a.last, rec.Upto)...)
+		if rec.Upto > a.last {
+			a.missing = append(a.missing, minus([]Range{{a.last + 1, rec.Upto}}, rangesOf(idsOf(entries)))...)
+		}
 		a.untold = true
 	}
 	if rec.Full && !r.lost {
@@ -150,7 +152,7 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return nil, (&reading{}).add(rec)
 	}
-	r, err := decodeState(rec.Data)
+	r, err := decode(rec.Data, inRecord)
 	if err == nil {
 		err = r.checkPast(rec.Upto)
 	}
@@ -161,7 +163,11 @@ func archivedIn(rec *Record) (*stateJSON, error) {
 func (a *archive) showGone(seq uint64) {
 	if a.untold {
 		gone := minus(a.missing, a.told)
-		a.show(Archived{Seq: seq, Gone: a.within(slices.Clone(gone))})
+		shown := slices.Clone(gone)
+		if a.ids != nil {
+			shown = minus(shown, minus(shown, a.ids)) // the parts of them in a.ids
+		}
+		a.show(Archived{Seq: seq, Gone: shown})
 		a.told = append(a.told, gone...)
 		a.untold = false
 	}
@@ -197,21 +203,6 @@ func (a *archive) showSummary(seq uint64, s *Summary) {
 	}
 	a.summary = *s
 	a.show(Archived{Seq: seq, Summary: new(*s)})
-}
-
-// within returns the parts of ranges that are in a.ids.
-func (a *archive) within(ranges []Range) (out []Range) {
-	if a.ids == nil {
-		return ranges
-	}
-	for _, r := range ranges {
-		for _, w := range a.ids {
-			if first, last := max(r.First, w.First), min(r.Last, w.Last); first <= last {
-				out = append(out, Range{first, last})
-			}
-		}
-	}
-	return out
 }
 
 // minus returns the parts of ranges that are in none of the others.
@@ -254,24 +245,6 @@ func merge(a, b []*entry) []*entry {
 		default:
 			out, a = append(out, a[0]), a[1:]
 		}
-	}
-	return out
-}
-
-// missing returns the IDs above one and up to last that no entry has.
-func missing(list []*entry, above, last ID) (out []Range) {
-	next := above + 1
-	for _, e := range list {
-		if e.id <= above {
-			continue
-		}
-		if e.id > next {
-			out = append(out, Range{next, e.id - 1})
-		}
-		next = e.id + 1
-	}
-	if next <= last {
-		out = append(out, Range{next, last})
 	}
 	return out
 }

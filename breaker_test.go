@@ -105,7 +105,7 @@ func TestBreaker_CountsCallsThatWereMade(t *testing.T) {
 				h = aboveHigh(t, c)
 				for range 50 {
 					check(t.Context(), h)
-					for _, id := range h.Pinned() {
+					for _, id := range h.Snapshot().Pinned() {
 						require.NoError(t, h.Unpin(id))
 					}
 				}

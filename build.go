@@ -43,9 +43,6 @@ func (r *reading) picture(count bool) (*picture, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.cal != nil && in.seen == nil {
-		return fault("it is not said what the calibration in force was measured for")
-	}
 	p := &picture{view: &Snapshot{state: s}, scalars: in.scalars}
 	counted := in.counted
 	if count {
@@ -82,20 +79,8 @@ func (in *stateJSON) state(count bool) (state, error) {
 		return s, err
 	}
 	setHeads(list)
-	for i, e := range list {
-		if e.head != e.id && e.turn != list[i-1].turn {
-			return s, &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
-		}
-	}
-	for _, pin := range s.pins {
-		if i, ok := index(list, pin); !ok || list[i].head != pin {
-			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
-		}
-	}
-	for _, e := range sys {
-		if _, ok := index(list, e.id); ok {
-			return s, &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
-		}
+	if err := checkList(sys, list, s.pins); err != nil {
+		return s, err
 	}
 	s.load(sys, list, nil, in.turn)
 	if t := in.tools; t != nil {
@@ -106,6 +91,26 @@ func (in *stateJSON) state(count bool) (state, error) {
 	}
 	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil
+}
+
+// checkList returns an error if entries that were read do not fit together.
+func checkList(sys, list []*entry, pins []ID) error {
+	for i, e := range list {
+		if e.head != e.id && e.turn != list[i-1].turn {
+			return &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
+		}
+	}
+	for _, pin := range pins {
+		if i, ok := index(list, pin); !ok || list[i].head != pin {
+			return &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
+		}
+	}
+	for _, e := range sys {
+		if _, ok := index(list, e.id); ok {
+			return &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
+		}
+	}
+	return nil
 }
 
 // loaded returns the view of p, for the limits that were saved with it.

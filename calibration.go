@@ -139,15 +139,9 @@ func (s *state) scale() calibrate.Scale {
 // them are in pinned exchanges. rewritten says whether more than the end of the list
 // has changed since.
 func (s *state) sharedWith(old *reported, rewritten bool) (n, pinned int64) {
-	n = s.sysShared(old)
-	if s.tools == old.tools {
-		n += s.tools.tokens()
-	}
+	n = s.frameShared(old)
 	if s.summary == old.summary {
 		n += s.summary.tokens()
-	}
-	if s.eph == old.eph {
-		n += s.eph.tokens()
 	}
 	if rewritten {
 		raw, pinned := s.rawShared(s.list, old.list)
@@ -164,6 +158,19 @@ func (s *state) sharedWith(old *reported, rewritten bool) (n, pinned int64) {
 		}
 	}
 	return n, pinned
+}
+
+// frameShared returns the raw tokens of the system entries, the tools and the ephemeral
+// messages that s shares with an older view.
+func (s *state) frameShared(old *reported) int64 {
+	n := s.sysShared(old)
+	if s.tools == old.tools {
+		n += s.tools.tokens()
+	}
+	if s.eph == old.eph {
+		n += s.eph.tokens()
+	}
+	return n
 }
 
 // sysShared returns the raw tokens of the system entries that s shares with an older

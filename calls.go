@@ -200,23 +200,9 @@ func (c *calls) pairByID(e *entry, answered *[]int) (all bool, err error) {
 // their names in the order of the calls. It returns the calls that were answered
 // and, on an error, the index of the faulty message in the run. c may be nil.
 func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, err error) {
-	results := make(map[string]int) // how many there are, by name
-	sum := 0
-	for _, e := range run {
-		for _, p := range e.msg.Parts {
-			if r := p.(ToolResult); r.CallID == "" {
-				results[r.Name]++
-				sum++
-			}
-		}
-	}
-	few := sum < c.openCalls()
-	unsure := make(map[string]bool) // by name
-	for name, n := range results {
-		unsure[name] = name == "" || c.hasOpen(name, n+1)
-	}
-	sure := 0
+	unsure, few := c.unsure(run)
 	for _, inOrder := range []bool{false, true} {
+		sure := len(answered)
 		for at, e := range run {
 			for i, p := range e.msg.Parts {
 				r := p.(ToolResult)
@@ -239,11 +225,29 @@ func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, er
 				answered = append(answered, k)
 			}
 		}
-		if !inOrder {
-			sure = len(answered)
-		}
 	}
 	return answered, 0, nil
+}
+
+// unsure returns the names of tools with fewer results without an ID in a run of tool messages
+// than open calls, and the empty name. It also reports whether all these results are fewer than
+// the open calls. c may be nil.
+func (c *calls) unsure(run iter.Seq2[int, *entry]) (names map[string]bool, few bool) {
+	results := make(map[string]int) // how many there are, by name
+	sum := 0
+	for _, e := range run {
+		for _, p := range e.msg.Parts {
+			if r := p.(ToolResult); r.CallID == "" {
+				results[r.Name]++
+				sum++
+			}
+		}
+	}
+	names = make(map[string]bool)
+	for name, n := range results {
+		names[name] = name == "" || c.hasOpen(name, n+1)
+	}
+	return names, sum < c.openCalls()
 }
 
 // take marks a call as answered by the i-th part of e, a result, and fills in the

@@ -25,6 +25,12 @@ import (
 // needs, and not what Goal.Target asks for: they would drop unread what the summarizer
 // left.
 //
+// A [Summarize] with a model reads the results that a [ClearToolResults] before it clears, in
+// one call with what it drops, also where clearing alone reaches the target; see
+// Summary.Read. It does not where ClearToolResults.Unread is set, for a [Trigger], or after a
+// request was refused as too long. What these clear, and what a summarizer that failed has
+// not read, is read from the originals in the next compaction.
+//
 // A Chain is due as a [Trigger] when one of its links is. A compaction started that way
 // runs only the links that are due, each once. In the background and for
 // [History.AnswerCompact], a link that fails or returns [ErrBreaker] ends the chain:
@@ -116,70 +122,135 @@ func (c chain) compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Original == nil {
 		g.Original = s.toRead
 	}
-	combined := combinedEdit{e: Edit{Effort: new(Effort)}}
-	var failed, declined []error
-	view, original := s, g.Original
-	minFree := int64(g.MinFree)
-	for i, link := range c {
+	r := chainRun{links: c, from: s, view: s, goal: g, minFree: int64(g.MinFree), original: g.Original}
+	r.combined.e.Effort = new(Effort)
+	for i := range c {
 		if ctx.Err() != nil {
-			return Edit{Effort: combined.e.Effort}, causeOf(ctx)
+			return Edit{Effort: r.combined.e.Effort}, causeOf(ctx)
 		}
-		if g.Reason == ReasonTrigger {
-			if due, err := isDue(triggerOf(link), g.Status); err != nil {
-				failed = append(failed, err)
-				continue
-			} else if !due {
-				continue
-			}
-		} else if view.raw() <= int64(g.Target) {
-			break
-		}
-		if g.Reason != ReasonTrigger { // then each link that is due is judged alone
-			g.MinFree = clampInt(max(minFree-(s.raw()-view.raw()), 0))
-			if i < len(c)-1 && !summarizes(link) {
-				g.MinFree = 0
-			}
-		}
-		next, outcome, err := combined.run(ctx, i, link, view, g)
-		g.spared = combined.e.Effort.spare
-		leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(c[i+1:], summarizes) // its place to the next one
-		if z, ok := standIn(link); ok && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil &&
-			(outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
-			failed = append(failed, err)
-			next, outcome, err = combined.run(ctx, i, z, view, g)
-		}
-		last := false
-		if summarizes(link) && !leaves && outcome != OutcomeFailed && !errors.Is(err, ErrBreaker) && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
-			last = g.Limit <= 0               // without a limit, nothing has to be dropped unread
-			g.Target = max(g.Target, g.Limit) // no later link drops unread what the summarizer could not free
-		}
-		switch outcome {
-		case OutcomeApplied:
-			view = next
-			g.Original = combined.original(original, view)
-		case OutcomeDeclined:
-			declined = append(declined, err)
-		default:
-			failed = append(failed, err)
-		}
-		if g.spared != nil {
-			g.spared.left = view.raw()
-		}
-		if last || g.hasTime() && !leaves && (outcome == OutcomeFailed || errors.Is(err, ErrBreaker)) {
+		if r.mayRun(i) && !r.run(ctx, i) {
 			break
 		}
 	}
+	return r.edit()
+}
+
+// A chainRun is a compaction by a chain.
+type chainRun struct {
+	links            chain
+	from, view       *Snapshot // before the links, and after those that ran
+	goal             Goal      // of the next link
+	minFree          int64     // the least that all links must free
+	original         func(context.Context, ID) (Entry, bool)
+	combined         combinedEdit
+	failed, declined []error
+	cleared          bool // a ClearToolResults has cleared results that the summarizer is to read
+	waits            bool // these are cleared when the summarizer can read them
+}
+
+// reached reports whether the target is reached.
+func (r *chainRun) reached() bool { return r.view.raw() <= int64(r.goal.Target) }
+
+// mayRun reports whether the i-th link runs, and sets its goal.
+func (r *chainRun) mayRun(i int) bool {
+	link, g := r.links[i], &r.goal
+	g.reading = nil
+	if g.Reason == ReasonTrigger { // then each link that is due is judged alone
+		due, err := isDue(triggerOf(link), g.Status)
+		if err != nil {
+			r.failed = append(r.failed, err)
+		}
+		return due && err == nil
+	}
+	reads := readsCleared(link) && g.Reason != ReasonOverflow && slices.ContainsFunc(r.links[:i], clearsToRead)
+	if r.reached() && !(reads && r.cleared) {
+		return false
+	}
+	g.MinFree = clampInt(max(r.minFree-(r.from.raw()-r.view.raw()), 0))
+	if i < len(r.links)-1 && !summarizes(link) {
+		g.MinFree = 0
+	}
+	if reads {
+		g.reading = &readingGoal{r.from.raw(), r.minFree}
+	}
+	return true
+}
+
+// run runs the i-th link. It reports whether the next one may run.
+func (r *chainRun) run(ctx context.Context, i int) bool {
+	link, g, reached := r.links[i], &r.goal, r.reached()
+	next, outcome, err := r.combined.run(ctx, i, link, r.view, *g)
+	g.spared = r.combined.e.Effort.spare
+	leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
+	isDown := outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
+	if z, ok := standIn(link); ok && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
+		r.failed, g.reading = append(r.failed, err), nil
+		next, outcome, err = r.combined.run(ctx, i, z, r.view, *g)
+		isDown = outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
+	}
+	r.waits = r.waits || isDown && reached && g.hasTime()
+	last := false
+	if summarizes(link) && !leaves && !isDown && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
+		last = g.Limit <= 0               // without a limit, nothing has to be dropped unread
+		g.Target = max(g.Target, g.Limit) // no later link drops unread what the summarizer could not free
+	}
+	switch outcome {
+	case OutcomeApplied:
+		r.view, r.cleared = next, r.cleared || clearsToRead(link)
+		g.Original = r.combined.original(r.original, next)
+	case OutcomeDeclined:
+		r.declined = append(r.declined, err)
+	default:
+		r.failed = append(r.failed, err)
+	}
+	if g.spared != nil {
+		g.spared.left = r.view.raw()
+	}
+	return !last && (leaves || !isDown || !g.hasTime())
+}
+
+// edit returns the combined edit, or why there is none.
+func (r *chainRun) edit() (Edit, error) {
+	freed := r.from.raw() - r.view.raw()
+	isTooLittle := freed < r.minFree && r.goal.Reason != ReasonTrigger && (r.goal.Limit <= 0 || r.from.raw() <= int64(r.goal.Limit))
+	var err error = ErrNoGain
 	switch {
-	case view != s && s.raw()-view.raw() < minFree && g.Reason != ReasonTrigger && (g.Limit <= 0 || s.raw() <= int64(g.Limit)):
-		return Edit{Effort: combined.e.Effort}, ErrNoGain
-	case view != s:
-		return combined.edit(), nil
-	case len(failed) > 0:
-		return Edit{Effort: combined.e.Effort}, errors.Join(failed...)
-	case len(declined) > 0:
-		return Edit{Effort: combined.e.Effort}, errors.Join(declined...)
+	case r.view != r.from && !isTooLittle && !r.waits:
+		return r.combined.edit(), nil
+	case r.view != r.from && !r.waits:
+	case len(r.failed) > 0:
+		err = errors.Join(r.failed...)
+	case len(r.declined) > 0:
+		err = errors.Join(r.declined...)
 	}
-	return Edit{Effort: combined.e.Effort}, ErrNoGain
+	return Edit{Effort: r.combined.e.Effort}, err
+}
+
+// readsCleared reports whether a link is a Summarize with a model.
+func readsCleared(link CompactionStrategy) bool {
+	_, ok := standIn(link)
+	return ok && !isNative(link)
+}
+
+// readsUnread reports whether a strategy reads results that were cleared before they were read.
+func readsUnread(c CompactionStrategy) bool {
+	links, ok := c.(chain)
+	i := slices.IndexFunc(links, clearsToRead)
+	return ok && i >= 0 && slices.ContainsFunc(links[i:], readsCleared)
+}
+
+// clearsToRead reports whether a link is a ClearToolResults whose results a later Summarize is
+// to read.
+func clearsToRead(link CompactionStrategy) bool {
+	switch c := link.(type) {
+	case ClearToolResults:
+		return !c.Unread
+	case *ClearToolResults:
+		return c != nil && !c.Unread
+	case when:
+		return clearsToRead(c.strategy)
+	}
+	return false
 }
 
 // An extracting is Summarize with Extract: in the default strategy, and in the place of a
@@ -251,10 +322,14 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	}
 	own := *view // so that a link that writes to its snapshot changes only its own copy
 	name, e, err := plan(ctx, link, isDirect(link), &own, g)
-	if err == nil {
-		next, err = view.withChecked(e, g)
+	from := view.raw()
+	if g.reading != nil {
+		from = max(from, g.reading.from)
 	}
-	if err == nil && next.raw() >= view.raw() && g.Reason != ReasonTrigger {
+	if err == nil {
+		next, err = view.withChecked(e, g, from)
+	}
+	if err == nil && next.raw() >= from && g.Reason != ReasonTrigger {
 		err = ErrNoGain
 	}
 	c.addWork(e.Effort)
@@ -281,14 +356,14 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	return next, OutcomeApplied, nil
 }
 
-// withChecked returns s with the edit of a link. It returns an error if the edit
-// makes the view larger, or if its summary may not be used.
-func (s *Snapshot) withChecked(e Edit, g Goal) (*Snapshot, error) {
+// withChecked returns s with the edit of a link. It returns an error if the edit makes the view
+// larger than from tokens, or if its summary may not be used.
+func (s *Snapshot) withChecked(e Edit, g Goal, from int64) (*Snapshot, error) {
 	next, err := s.with(e, true)
 	if err != nil {
 		return nil, err
 	}
-	freed := s.raw() - next.raw()
+	freed := from - next.raw()
 	if freed < 0 {
 		return nil, &RefusedError{Reason: fmt.Sprintf("the view would grow by %s tokens", grouped(clampInt(-freed)))}
 	}
@@ -299,6 +374,7 @@ func (s *Snapshot) withChecked(e Edit, g Goal) (*Snapshot, error) {
 type combinedEdit struct {
 	e       Edit
 	covers  []Range // what the summary stands for
+	reads   []Range // what it has read besides
 	changes map[ID]*linkedChange
 }
 
@@ -400,6 +476,7 @@ func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
 		return
 	}
 	own := *e.Summary
+	c.reads = append(c.reads, own.Read...)
 	c.e.Summary = &own
 	switch {
 	case own.Text == "":
@@ -424,7 +501,7 @@ func (c *combinedEdit) edit() Edit {
 		}
 	}
 	if c.e.hasSummary() {
-		c.e.Summary.Covers = append([]Range{}, c.covers...)
+		c.e.Summary.Covers, c.e.Summary.Read = append([]Range{}, c.covers...), c.reads
 	}
 	return c.e
 }

@@ -3,8 +3,10 @@ package convo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -550,4 +552,220 @@ func TestTrigger_NilPointer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// research appends steps of an agent that reads. Each result holds a fact.
+func research(t *testing.T, h *convo.History, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "read", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
+		_, err := h.Append(convo.Assistant("", call), convo.Result(call, fmt.Sprintf("fact-%d is here. ", i)+strings.Repeat("lorem ipsum ", 100)))
+		require.NoError(t, err)
+	}
+}
+
+// A factKeeper is a summarizer that keeps each fact that it is shown.
+type factKeeper struct {
+	seen []string // the facts of each call
+	fail error
+}
+
+func (k *factKeeper) Summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+	var shown []string
+	for _, m := range req.Messages {
+		for _, r := range m.ToolResults() {
+			shown = append(shown, regexp.MustCompile(`fact-\d+`).FindAllString(r.Text(), -1)...)
+		}
+	}
+	k.seen = append(k.seen, strings.Join(shown, " "))
+	if k.fail != nil {
+		return convo.Summary{}, k.fail
+	}
+	return convo.Summary{Text: strings.TrimSpace(req.Previous + " " + strings.Join(shown, " "))}, nil
+}
+
+func readingHistory(t *testing.T, k *factKeeper, change func(*convo.Options)) *convo.History {
+	t.Helper()
+	o := &convo.Options{
+		Limits: convo.Limits{Window: 4000}, Tokenizer: convo.Heuristic{},
+		Strategy: convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: k, Window: -1}, convo.Truncate{}),
+	}
+	if change != nil {
+		change(o)
+	}
+	h, err := convo.New(o)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User("Find out what is there."))
+	require.NoError(t, err)
+	return h
+}
+
+// Results are read by the model before they are cleared, although clearing alone is enough.
+func TestChain_ReadsWhatIsCleared(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, nil)
+	research(t, h, 0, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, 1, r.Calls)
+	assert.NotEmpty(t, r.Cleared)
+	assert.Empty(t, r.Summarised)
+	assert.Empty(t, r.Dropped)
+	assert.Zero(t, r.Unread)
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	assert.Equal(t, k.seen[0], sum.Text)
+	assert.Contains(t, sum.Text, "fact-0 fact-1")
+	var ids []convo.ID
+	for _, x := range sum.Read {
+		for id := x.First; id <= x.Last; id++ {
+			ids = append(ids, id)
+		}
+	}
+	assert.Equal(t, r.Cleared, ids)
+
+	// What was read is not read again when its exchange is dropped.
+	for steps := 10; steps < 200; steps += 5 {
+		research(t, h, steps, steps+5)
+		r, err = h.Compact(t.Context(), fmt.Sprint("from ", steps))
+		require.NoError(t, err)
+		require.Zero(t, r.Unread, r)
+	}
+	first, _ := h.Snapshot().At(1)
+	require.Greater(t, first.ID, convo.ID(100), "exchanges were dropped")
+	for i := range 150 {
+		n := 0
+		for _, seen := range k.seen {
+			n += strings.Count(seen+" ", fmt.Sprintf("fact-%d ", i))
+		}
+		assert.Equal(t, 1, n, "fact-%d", i)
+	}
+}
+
+func TestChain_DoesNotRead(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, func(o *convo.Options) {
+		o.Strategy = convo.Chain(convo.ClearToolResults{Unread: true}, convo.Summarize{With: k, Window: -1})
+	})
+	research(t, h, 0, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "Unread is set")
+
+	h = readingHistory(t, k, func(o *convo.Options) {
+		o.Strategy = convo.Chain(convo.When(dueAlways, convo.ClearToolResults{}), convo.Summarize{With: k, Window: -1})
+	})
+	research(t, h, 0, 8)
+	_, r, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.ReasonTrigger, r.Reason)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "a trigger clears")
+
+	h = readingHistory(t, k, nil)
+	research(t, h, 0, 10)
+	_, r, err = h.Recover(t.Context(), h.Snapshot(), errors.New("prompt is too long: 3200 tokens > 3000 maximum"))
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.Cleared, r)
+	assert.Empty(t, k.seen, "the request was refused")
+}
+
+// What a summarizer that failed has not read is cleared all the same, and read from the
+// originals in the next compaction.
+func TestChain_ReadsLater(t *testing.T) {
+	k := &factKeeper{fail: errors.New("overloaded")}
+	h := readingHistory(t, k, func(o *convo.Options) { o.KeepOriginals = -1 })
+	research(t, h, 0, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.NotEmpty(t, r.Cleared)
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+
+	k.fail = nil
+	research(t, h, 10, 18)
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok, r)
+	assert.Contains(t, sum.Text, "fact-0 fact-1")
+}
+
+// A rollback behind a result that was read puts back the summary that stood before, and so
+// does forgetting the result.
+func TestChain_TakesBackWhatWasRead(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		do   func(h *convo.History, read convo.ID) error
+	}{
+		{"RewindTo", func(h *convo.History, read convo.ID) error { return h.RewindTo(read - 2) }},
+		{"Forget", func(h *convo.History, read convo.ID) error {
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: read, Forget: true}}})
+			return err
+		}},
+		{"reopened", func(h *convo.History, read convo.ID) error {
+			data, err := h.Snapshot().MarshalJSON()
+			if err != nil {
+				return err
+			}
+			var s convo.Snapshot
+			if err := s.UnmarshalJSON(data); err != nil {
+				return err
+			}
+			again, err := convo.Restore(&s, nil)
+			if err != nil {
+				return err
+			}
+			if err := again.RewindTo(read - 2); err != nil {
+				return err
+			}
+			if _, ok := again.Snapshot().Summary(); ok {
+				return errors.New("the summary stayed")
+			}
+			return h.RewindTo(read - 2)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			k := new(factKeeper)
+			h := readingHistory(t, k, nil)
+			research(t, h, 0, 10)
+			r, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+			require.NoError(t, test.do(h, r.Cleared[len(r.Cleared)-1]))
+			_, ok := h.Snapshot().Summary()
+			assert.False(t, ok)
+		})
+	}
+}
+
+// After exchanges were dropped and results read in one call, a rollback behind these results
+// leaves a summary of what was dropped.
+func TestChain_TakesBackWhatWasReadBesideDrops(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, nil)
+	_, err := h.Append(convo.Assistant("What shall I note?"))
+	require.NoError(t, err)
+	for i := range 30 {
+		_, err := h.Append(convo.User(fmt.Sprintf("Note number %d. ", i)+strings.Repeat("words and more ", 20)), convo.Assistant(strings.Repeat("an answer ", 40)))
+		require.NoError(t, err)
+	}
+	_, err = h.Append(convo.User("Now look."))
+	require.NoError(t, err)
+	research(t, h, 0, 8)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Summarised)
+	sum, _ := h.Snapshot().Summary()
+	require.NotEmpty(t, sum.Read, r)
+	assert.Equal(t, 1, r.Calls)
+	assert.Contains(t, sum.Text, "fact-0")
+
+	require.NoError(t, h.RewindTo(r.Cleared[0]-2))
+	sum, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	assert.NotContains(t, sum.Text, "fact-")
+	assert.Empty(t, sum.Read)
+	assert.NotEmpty(t, sum.Covers)
 }

@@ -27,6 +27,11 @@ type ClearToolResults struct {
 	MinFree   int // the least to free, in raw tokens; 0 means Goal.MinFree, a negative value anything
 	MinResult int // the least size of a result to clear, in raw tokens of its content; less than 1 means any
 
+	// Unread says that a [Chain] does not let a later [Summarize] read the results first. That
+	// saves a call of the model where clearing is enough; what is in them is then found only in
+	// the originals.
+	Unread bool
+
 	// Same returns a key for a call, such as the path of a file that it reads. Of the results
 	// whose calls have the same key, only the newest stays. A call with an empty key matches no
 	// other. Nil means that no result is superseded. [SameCall] is ready to use. Same must be

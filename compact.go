@@ -141,7 +141,7 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 			return
 		}
 		h.compactor.due(&now, asked, focus, &v)
-		v.lost = v.alone && !v.due && h.isLost(again, now.marks.minFree, r.PrefixEnd)
+		v.lost = v.alone && !v.due && h.notesLoss(again, now.marks.minFree, r.PrefixEnd)
 	})
 	if v.closed {
 		return nil, ErrClosed

@@ -24,11 +24,11 @@ type attempt struct {
 	stale  bool // the edit turned out to be stale
 	closed bool // the History turned out to be closed
 
-	told bool // a decline like this one was already reported
+	repeated bool // a decline like this one was already reported
 
 	isReady bool // its edit has waited; see Options.CacheTTL
 
-	// What follows from the beginning. total and minFree are upper bounds, in tokens of
+	// What is computed from the beginning. total and minFree are upper bounds, in tokens of
 	// the whole request.
 	beginning
 	view    *Snapshot       // what the strategy sees: at, with cuts
@@ -51,7 +51,7 @@ type attempt struct {
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
 }
 
-// A beginning is what an attempt is told of the History when it begins.
+// A beginning is what an attempt knows of the History when it begins.
 type beginning struct {
 	at     *Snapshot
 	now    calibrate.Scale // of at
@@ -65,7 +65,7 @@ type beginning struct {
 	noModel, noClear error  // see Goal, for a compaction that was not asked for
 }
 
-// begin measures h, and returns what an attempt has to know.
+// begin measures h, and returns what an attempt needs of it.
 func (h *History) begin(r *Report) (b beginning, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) 
 		r.Duration = time.Since(start)
 		unspilled = a.unspilled
 		defer func() { // even if the caller's code ends the goroutine
-			if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.told && r.Outcome == OutcomeDeclined) {
+			if r.Outcome != OutcomeNotNeeded && !a.closed && !(a.repeated && r.Outcome == OutcomeDeclined) {
 				f.reports = append(f.reports, r)
 			}
 		}()
@@ -313,8 +313,8 @@ func (a *attempt) start() error {
 	return nil
 }
 
-// see sets the view that the strategy sees.
-func (a *attempt) see(view *Snapshot) {
+// show sets the view that is passed to the strategy.
+func (a *attempt) show(view *Snapshot) {
 	a.view, a.floor = view, view.floorWeight()
 	a.scale = view.scale()
 	if a.scale.Known != nil {
@@ -502,8 +502,8 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0 // nothing has left yet
 		return *r, nil
 	}
-	fits, told := a.f.h.attempted(a.ending(err))
-	a.told = told
+	fits, repeated := a.f.h.attempted(a.ending(err))
+	a.repeated = repeated
 	if r.Outcome != OutcomeApplied {
 		r.Fits, r.Unread, r.NotKept = fits, 0, 0
 	}
@@ -549,12 +549,12 @@ func (a *attempt) isShortOfBudget(limit int64) bool {
 
 // attempted tells the compactor how an attempt has ended. It reports whether the request
 // fits, and whether a decline was reported before.
-func (h *History) attempted(e *ending) (fits, told bool) {
+func (h *History) attempted(e *ending) (fits, repeated bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.moment(h.meter.marks())
-	told = h.compactor.ended(&now, e)
-	return now.fits() && !h.endedLocked(), told
+	repeated = h.compactor.ended(&now, e)
+	return now.fits() && !h.endedLocked(), repeated
 }
 
 // ending returns how the attempt has ended. err is its error.

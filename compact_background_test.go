@@ -903,7 +903,7 @@ func TestFlight_PinMeanwhile(t *testing.T) {
 	r, err := h.CompactIfNeeded(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{5, 6}, r.Spared)
-	assert.Equal(t, []convo.ID{5, 6}, h.Pinned())
+	assert.Equal(t, []convo.ID{5, 6}, h.Snapshot().Pinned())
 	assert.Equal(t, "meanwhile", textsOf(h.Snapshot())[h.Len()-1])
 }
 

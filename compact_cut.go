@@ -30,10 +30,10 @@ type cuttable struct {
 // also cuts results if the floor is over the target, as far as that helps. For MakeRoom
 // it cuts nothing.
 func (a *attempt) cutFloor() error {
-	a.see(a.at)
+	a.show(a.at)
 	if back, own := a.at.eph.split(); back != nil && a.scale.Kept().Upper() > a.limit {
 		a.yields = true
-		a.see(&Snapshot{state: *a.at.withEphemeral(own)})
+		a.show(&Snapshot{state: *a.at.withEphemeral(own)})
 	}
 	floor := a.scale.Kept()
 	weight, most, aim := floor.Upper(), a.limit, a.limit/4*3
@@ -64,7 +64,7 @@ func (a *attempt) beside() int64 {
 		return 0
 	}
 	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
-	_, words := r.wordsOf(&a.at.state, 0)
+	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	raw := words + max(a.at.summary.tokens(), min(leastRoom, a.limit/16))
 	return a.scale.Weigh(raw) - a.scale.Weigh(0)
 }
@@ -115,11 +115,12 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 		kept := list[:0:0]
 		for _, c := range list {
 			if !c.stored && c.size > max(size, c.least) {
-				again = true
-				if err := a.store(spill, c); err != nil {
+				again, c.stored = true, true
+				if _, err := spill.store(c.in, c.original, c.part); err != nil {
 					a.cutErr = errors.Join(a.cutErr, err)
 					continue
 				}
+				c.measure(a.f.h.ident.counter)
 			}
 			kept = append(kept, c)
 		}
@@ -193,16 +194,6 @@ func (c *cuttable) measure(by *counter) {
 	c.least = by.leastCut(&whole, c.original.refs[c.part])
 }
 
-// store passes the original of a result to Options.Spill.
-func (a *attempt) store(spill *spiller, c *cuttable) error {
-	c.stored = true
-	if _, err := spill.store(c.in, c.original, c.part); err != nil {
-		return err
-	}
-	c.measure(a.f.h.ident.counter)
-	return nil
-}
-
 // useCuts cuts the results to the given size, and lets the strategy see the view
 // with the cuts.
 func (a *attempt) useCuts(list []*cuttable, size int64) {
@@ -237,5 +228,5 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		a.cuts = nil
 		return
 	}
-	a.see(&Snapshot{state: done.state})
+	a.show(&Snapshot{state: done.state})
 }

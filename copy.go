@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,8 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if to == nil || from == nil {
-		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
-	}
-	for _, key := range []string{toKey, fromKey} {
-		if err := CheckKey(key); err != nil {
-			return err
-		}
+	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+		return err
 	}
 	var have Record // the newest one of toKey
 	for r, err := range to.Records(ctx, toKey, 0) {
@@ -84,6 +80,14 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		return errorf("copy %q: %w; List shows the keys of the Store", fromKey, ErrNotFound)
 	}
 	return &ConflictError{Key: toKey, Have: have.Seq, Want: have.Seq + 1, ID: have.ID}
+}
+
+// checkBoth returns a *ValueError unless there are two Stores, with valid keys.
+func checkBoth(to Store, toKey string, from Store, fromKey string) error {
+	if to == nil || from == nil {
+		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
+	}
+	return cmp.Or(CheckKey(toKey), CheckKey(fromKey))
 }
 
 // ofCopy returns the text of e for a Copy.
@@ -151,15 +155,8 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	for _, s := range []Store{to, from} {
-		if s == nil {
-			return Salvaged{}, &ValueError{Name: "Store", Value: nil, Want: "two Stores to salvage between"}
-		}
-	}
-	for _, key := range []string{toKey, fromKey} {
-		if err := CheckKey(key); err != nil {
-			return Salvaged{}, err
-		}
+	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+		return Salvaged{}, err
 	}
 	for rec, err := range records(ctx, to, toKey, 0) {
 		if err != nil {
@@ -290,7 +287,7 @@ func partOf(rec *Record, last ID) (*stateJSON, error) {
 func (s *salvage) writeLost(r Record, part *stateJSON) error {
 	part.scalars, part.lost = s.was, true
 	part.last = r.Upto
-	data, err := part.encode()
+	data, err := part.encode(inRecord)
 	if err != nil {
 		return err
 	}

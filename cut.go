@@ -62,13 +62,26 @@ func (r room) tail(kept int64) int64 {
 	return max(r.target-kept, min(least, r.most-kept), 0)
 }
 
+// tailBeside returns r.tail(kept), but at most maxTail if that is positive, and 0 if it is
+// negative.
+func (r room) tailBeside(kept, maxTail int64) int64 {
+	if maxTail == 0 {
+		return r.tail(kept)
+	}
+	return min(r.tail(kept), max(maxTail, 0))
+}
+
 // large returns the number of tokens from which a message or a result counts as a
-// document rather than a remark: more than a quarter of the bound for user messages in
-// wordsOf.
-func (r room) large() int64 { return r.share/wordsShare/4 + 1 }
+// document rather than a remark.
+func (r room) large() int64 { return r.share/documentShare/4 + 1 }
+
+// documentShare is what large and the bound of the first message derive from: a document
+// has more than a quarter of 1/documentShare of the target, and the first message may have
+// half of it.
+const documentShare = 8
 
 // wordsShare bounds the user messages in wordsOf to 1/wordsShare of the target.
-const wordsShare = 8
+const wordsShare = 3
 
 // A userWords reports for each entry of a list whether it is one of the user messages
 // that are dropped last. Nil: none are.
@@ -77,26 +90,30 @@ type userWords []bool
 func (w userWords) has(i int) bool { return i < len(w) && w[i] }
 
 // wordsOf returns the user messages outside the floor that are dropped last, and their
-// tokens: the first of the list and then the newest, together at most an eighth of the
-// target. Documents are not included, except that the first message may have half of
-// that. kept is the number of tokens that stay in addition; if the limit leaves less than
-// an eighth of the target, that is the bound.
-func (r room) wordsOf(s *state, kept int64) (words userWords, tokens int64) {
+// tokens: the first of the list and then the newest before the tail, together at most a
+// third of the target. The tail is the newest maxTail tokens besides the floor, as in cutTo,
+// and all from list[keep] on. Documents are not included, except that the first message may
+// have a sixteenth of the target. kept is the number of tokens that stay in addition; if the
+// limit leaves less than a third of the target, that is the bound.
+func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords, tokens int64) {
 	budget := r.share / wordsShare
 	if r.limit != noMark {
 		budget = min(budget, r.limit-kept)
 	}
+	// The tail is as long as it is if the words fill their bound. If they do not, all of
+	// them are taken, and it does not matter where it begins.
+	before := min(keep, s.tailStart(r.tailBeside(kept+max(budget, 0), maxTail)))
 	words = make(userWords, len(s.list)) // at first, all candidates
 	first, isFirst := len(s.list), true
 	for w := walk(s); ; {
 		a, ok := w.next()
-		if !ok {
+		if !ok || a.from >= before {
 			break
 		}
 		if !a.user || s.list[a.from].note {
 			continue
 		}
-		if !a.floor && (isFirst && a.tokens <= r.share/wordsShare/2 || a.tokens < r.large()) {
+		if !a.floor && (isFirst && a.tokens <= r.share/documentShare/2 || a.tokens < r.large()) {
 			words[a.from] = true
 			first = min(first, a.from)
 		}
@@ -104,7 +121,8 @@ func (r room) wordsOf(s *state, kept int64) (words userWords, tokens int64) {
 	}
 	take := func(i int) {
 		n := s.list[i].tokens // the message is an exchange of its own
-		if words[i] = tokens+n <= budget; words[i] {
+		words[i] = tokens+n <= budget
+		if words[i] {
 			tokens += n
 		}
 	}
@@ -117,6 +135,23 @@ func (r room) wordsOf(s *state, kept int64) (words userWords, tokens int64) {
 		}
 	}
 	return words, tokens
+}
+
+// tailStart returns the start of the newest entries that have at most the given tokens
+// besides the floor.
+func (s *state) tailStart(tokens int64) int {
+	f := s.floor()
+	for i := len(s.list); i > 0; i-- {
+		e := s.list[i-1]
+		if f.hasUnpinned(i-1) || s.isPinned(e.head) {
+			continue
+		}
+		tokens -= e.tokens
+		if tokens < 0 {
+			return i
+		}
+	}
+	return 0
 }
 
 // A listExchange is an exchange of the list of entries.
@@ -183,12 +218,9 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 	kept += r.spared.tokens(&s.state)
 	c := cut{s: s, spared: r.spared, remaining: s.raw()}
 	var tokens int64
-	c.words, tokens = r.wordsOf(&s.state, kept)
+	c.words, tokens = r.wordsOf(&s.state, kept, maxTail, keep)
 	kept += tokens
-	budget := r.tail(kept)
-	if maxTail != 0 {
-		budget = min(budget, max(maxTail, 0))
-	}
+	budget := r.tailBeside(kept, maxTail)
 
 	// Walk forward until the rest is small enough. The user messages of a turn are only
 	// subtracted after the end of the turn, because a cut inside the turn keeps them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,42 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the user said leaves last: the first message, and then the newest, up to an
-// eighth of the target. A document leaves in its place.
+// In a chat, the default keeps what the user said before the newest messages: far more of it
+// than a trim to the same size does.
+func TestDefault_UsersWordsOfAChat(t *testing.T) {
+	facts := func(strategy convo.CompactionStrategy) (n int) {
+		h := historyOf(t, windowOf(4000, strategy))
+		for i := range 200 {
+			mustAppend(t, h, convo.User(fmt.Sprintf("My friend number %d lives in street %d.", i, 7000+i)))
+			_, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			mustAppend(t, h, convo.Assistant(fmt.Sprint("Noted, ", i, ". ", strings.Repeat("That is a fine street. ", 10))))
+		}
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		assert.LessOrEqual(t, r.TokensAfter, 4000/2, "%v", r)
+		for _, e := range h.Snapshot().All() {
+			if e.Message.Role == convo.RoleUser {
+				n++
+			}
+		}
+		return n
+	}
+	trim := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (e convo.Edit, err error) {
+		left := s.Tokens()
+		for x := range s.Exchanges() {
+			if left > g.Target && !x.Floor {
+				e.Drop = append(e.Drop, x.IDs()...)
+				left -= x.Tokens
+			}
+		}
+		return e, nil
+	})
+	assert.Greater(t, facts(nil), 2*facts(trim))
+}
+
+// What the user said leaves last: the first message, and then the newest before the tail, up
+// to a third of the target. A document leaves in its place.
 func TestTruncate_UsersWords(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	for _, tt := range []struct {
@@ -25,7 +60,7 @@ func TestTruncate_UsersWords(t *testing.T) {
 		want  string
 	}{
 		{"all fit", []int{10, 10, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
-		{"the first and the newest", []int{30, 20, 20, 20, 20, 20}, convo.Goal{Target: 800}, "1 7 9 11 13"},
+		{"the first and the newest", append([]int{30}, slices.Repeat([]int{20}, 13)...), convo.Goal{Target: 800}, "1 7 9 11 13 15 17 19 21 23 25 27 29"},
 		{"a document", []int{10, 26, 10}, convo.Goal{Target: 800}, "1 5 7"},
 		{"no document", []int{10, 25, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
 		{"the first may be longer", []int{50, 10}, convo.Goal{Target: 800}, "1 3 5"},

@@ -73,9 +73,9 @@ func (h *History) Decisions() ([]byte, error) {
 	list := p.view.withoutFrame()
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
-	out.version, out.appendRows = decisionsVersion, rows.append
-	out.entries, out.counter, out.left = others, "", changed(leftRow{}, rows.left)
-	return out.encode()
+	out.version, out.rows = decisionsVersion, rows
+	out.entries, out.left = others, changed(leftRow{}, rows.left)
+	return out.encode(inDecisions)
 }
 
 // ReadDecisions reads what [History.Decisions] has returned. If data is not that, it
@@ -86,28 +86,16 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestCovered(), last: in.last}
+	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestKept(), last: in.last}
 	for _, e := range in.entries {
 		d.whole[e.id] = true
 	}
 	return d, nil
 }
 
-// decisionsVersion is the version of Decisions that this package writes and reads.
-const decisionsVersion = 2
-
 // decodeDecisions reads the JSON of Decisions. An error is a *SnapshotError.
 func decodeDecisions(data []byte) (*stateJSON, error) {
-	version, err := readVersion(data)
-	switch {
-	case err != nil:
-		return nil, &SnapshotError{Index: -1, Err: err}
-	case version > decisionsVersion || version < 1:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, decisionsVersion)}
-	case version < decisionsVersion:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, decisionsVersion)}
-	}
-	in, err := decodeState(data)
+	in, err := decode(data, inDecisions)
 	if err != nil {
 		return nil, err
 	}
@@ -127,17 +115,16 @@ func (d *Decisions) print(bool) string {
 
 // checkDecisions returns an error if in cannot be Decisions.
 func (in *stateJSON) checkDecisions() error {
-	switch {
-	case in.rows == nil:
+	if in.rows == nil {
 		return errors.New("it has no rows: it is not what History.Decisions has returned")
-	case in.log != "" || in.tools != nil || in.system != nil || in.counter != "" || in.lost ||
-		len(in.out)+len(in.unpin)+len(in.undone)+len(in.past)+len(in.summaries)+len(in.notes)+len(in.recent) > 0:
-		return errors.New("it holds what only a record has")
 	}
 	if err := cmp.Or(checkEntries(in.entries, in.last), in.checkLeft()); err != nil {
 		return err
 	}
 	in.rows.left = orNil(in.left)
+	if in.rows.sent != nil {
+		in.rows.sent.known = true
+	}
 	if err := in.rows.check(); err != nil {
 		return err
 	}
@@ -209,6 +196,11 @@ func (in *stateJSON) rewind(last ID) {
 	in.back = &s.takenBack
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
+	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
+		if in.summary = s.before; s.before.Text == "" {
+			in.summary = nil
+		}
+	}
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }
 

@@ -132,9 +132,9 @@
 //
 // A [Report], a [Status] and a [Breakdown] print as one line:
 //
-//	compacted 1,755 → 435 of 1,200 tokens: 5 results cleared, 16 messages summarised in 74 tokens
-//	435 of 1,200 tokens (36 %): 25 entries in 9 turns
-//	results 105, summary 74, user 72, assistant 65, calls 60, system 10; free 814 and reserve 300 of 1,500
+//	compacted 1,755 → 432 of 1,200 tokens: 5 results cleared, 15 messages summarised in 64 tokens
+//	432 of 1,200 tokens (36 %): 26 entries in 10 turns
+//	results 105, user 80, assistant 65, summary 64, calls 60, system 10; free 816 and reserve 300 of 1,500
 //
 // Options.OnCompaction and Options.Logger receive each report. Package inspect shows a
 // conversation as a page.

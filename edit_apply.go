@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type checkedEdit struct {
 	at         *state         // the snapshot
 	drop       []ID           // in ascending order
 	covered    []ID           // the part of drop that newSummary stands for
-	changes    []change       // in ascending order of entries; of dropped ones, what is to be forgotten
+	changes    []change       // in ascending order of entries; for a dropped entry, what to forget
 	byStrategy bool           // it may not rewrite the floor
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
@@ -60,11 +61,26 @@ func (c *change) matches(callID string) (found *Clear) {
 	return found
 }
 
+// results yields the indices of the results among parts that c clears, and how. If forget is
+// true, it yields those whose originals are forgotten, and otherwise the others.
+func (c *change) results(parts []Part, forget bool) iter.Seq2[int, *Clear] {
+	return func(yield func(int, *Clear) bool) {
+		for i, p := range parts {
+			r, ok := p.(ToolResult)
+			if !ok {
+				continue // the snapshot was not checked
+			}
+			if t := c.matches(r.CallID); t != nil && t.Forget == forget && !yield(i, t) {
+				return
+			}
+		}
+	}
+}
+
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
 func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
-	ed := &checkedEdit{at: at, drop: slices.Clone(e.Drop), oldSummary: at.summary, byStrategy: byStrategy}
-	slices.Sort(ed.drop)
-	ed.drop = slices.Compact(ed.drop)
+	ed := &checkedEdit{at: at, oldSummary: at.summary, byStrategy: byStrategy}
+	ed.drop = slices.Compact(slices.Sorted(slices.Values(e.Drop)))
 	err := ed.checkDrop()
 	if err == nil {
 		err = ed.checkClear(e.Clear)
@@ -94,11 +110,18 @@ func (ed *checkedEdit) checkSummary(summary Summary) error {
 		return &EditError{Rule: "a native summary needs a text, which all other models get"}
 	}
 	summary.Native = summary.Native.clone()
-	for _, r := range summary.Covers {
-		if r.First < 1 || r.Last < r.First || r.Last > ed.at.last {
-			return &EditError{Rule: fmt.Sprintf("the summary covers %d to %d, which is not an ascending range of IDs from 1 to %d", r.First, r.Last, ed.at.last)}
+	for _, list := range [...]struct {
+		verb   string
+		ranges []Range
+	}{{"covers", summary.Covers}, {"has read", summary.Read}} {
+		for _, r := range list.ranges {
+			if r.First < 1 || r.Last < r.First || r.Last > ed.at.last {
+				return &EditError{Rule: fmt.Sprintf("the summary %s %d to %d, which is not an ascending range of IDs from 1 to %d", list.verb, r.First, r.Last, ed.at.last)}
+			}
 		}
 	}
+	summary.Read = slices.Clone(summary.Read)
+	sortRanges(summary.Read)
 	if summary.Covers == nil && summary.Text != "" {
 		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
 	} else {
@@ -164,8 +187,7 @@ func unknownEntry(at *state, id ID) error {
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
 func (ed *checkedEdit) checkClear(clears []Clear) error {
-	clears = slices.Clone(clears)
-	slices.SortStableFunc(clears, func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	clears = slices.SortedStableFunc(slices.Values(clears), func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
 	at, floor := ed.at, ed.at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
@@ -212,6 +234,14 @@ type prepared struct {
 	unspilled []Clear        // these results
 }
 
+// notSpilled notes that a result was not cleared, and why.
+func (p *prepared) notSpilled(c Clear, err error) {
+	if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
+		p.spillErrs = append(p.spillErrs, err)
+	}
+	p.unspilled = append(p.unspilled, c)
+}
+
 // A replacement is an entry, a copy of it that was cut, cleared or rewritten, and
 // the original of the copy. It is zero if there is nothing to change.
 type replacement struct {
@@ -254,23 +284,15 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
-	for i, part := range to.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue // the snapshot was not checked
-		}
-		t := c.matches(r.CallID)
-		if t == nil || t.Forget || t.Text == "" && r.Cleared {
-			continue
-		}
-		text := t.Text
+	for i, t := range c.results(to.msg.Parts, false) {
+		r, text := to.msg.Parts[i].(ToolResult), t.Text
 		if text == "" {
+			if r.Cleared {
+				continue
+			}
 			var err error
 			if text, err = spill.marker(id, from, next, i); err != nil {
-				if n := len(p.spillErrs); n == 0 || p.spillErrs[n-1] != errSpillDown { // add it once
-					p.spillErrs = append(p.spillErrs, err)
-				}
-				p.unspilled = append(p.unspilled, Clear{ID: from.id, CallID: r.CallID})
+				p.notSpilled(Clear{ID: from.id, CallID: r.CallID}, err)
 				continue
 			}
 		}
@@ -304,13 +326,9 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 func (id *identity) forgotten(e *entry, o *original, c *change) (*entry, *original) {
 	var to *entry
 	var next *original
-	for i, part := range e.msg.Parts {
-		r, ok := part.(ToolResult)
-		if !ok {
-			continue
-		}
-		t := c.matches(r.CallID)
-		if t == nil || !t.Forget || t.Text == "" && r.Cleared && o == nil {
+	for i, t := range c.results(e.msg.Parts, true) {
+		r := e.msg.Parts[i].(ToolResult)
+		if t.Text == "" && r.Cleared && o == nil {
 			continue
 		}
 		if to == nil {
@@ -426,17 +444,21 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if back, own := done.eph.split(); ed.yields && back != nil {
 		done.eph, done.changed, done.report.yielded = own, true, true
 	}
+	if err := done.checkCovered(ed, p); err != nil {
+		return err
+	}
 	if len(ed.drop)+len(ed.changes)+len(ed.cuts) > 0 {
-		if err := done.checkCovered(ed, p); err != nil {
-			return err
-		}
 		if err := done.editList(ed, p); err != nil || done.retry {
 			return err
 		}
-		done.leave(done.gone)
+		done.noteLeft(done.gone)
 	}
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
+		done.putOriginals(done.originals, done.originalRaw) // some may have been read
+	}
+	if slices.ContainsFunc(done.report.Forgotten, done.summary.hasRead) {
+		done.summary = done.summary.unread()
 	}
 	return nil
 }
@@ -450,6 +472,18 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 	for _, id := range ed.covered {
 		if e := done.find(id); e != nil && e.reads() != ed.at.find(id).reads() {
 			return &StaleError{ID: id, Reason: changedSince}
+		}
+	}
+	if len(ed.newSummary.Read) == 0 {
+		return nil
+	}
+	isRead := inRanges(ed.newSummary.Read)
+	for _, was := range ed.at.list {
+		if !isRead(was.id) {
+			continue
+		}
+		if e := done.find(was.id); e == nil || e.reads() != was.reads() {
+			return &StaleError{ID: was.id, Reason: changedSince}
 		}
 	}
 	return nil
@@ -467,13 +501,14 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers := without(ed.newSummary.Covers, done.report.Spared)
+	covers, reads := without(ed.newSummary.Covers, done.report.Spared), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
-		covers = slices.Concat(was.sum.Covers, covers)
+		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)
 		s.sum.Updates = min(was.sum.Updates, maxUpdates-1) + 1
 	}
-	s.sum.Covers = done.covering(covers)
+	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
+	s.setBefore(was, len(done.report.Summarised) > 0)
 	done.summary, done.changed = s, true
 }
 
@@ -481,15 +516,13 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
 	r := &done.report
-	var rest []ID
-	for _, id := range r.Dropped {
-		if _, covered := slices.BinarySearch(ed.covered, id); covered {
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool {
+		_, covered := slices.BinarySearch(ed.covered, id)
+		if covered {
 			r.Summarised = append(r.Summarised, id)
-		} else {
-			rest = append(rest, id)
 		}
-	}
-	r.Dropped = rest
+		return covered
+	})
 }
 
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
@@ -540,8 +573,8 @@ type editWalk struct {
 	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
-// A naming is what an edit says of an entry. An entry may be named twice: what is dropped
-// may also be changed, if its original is to be forgotten.
+// A naming is what an edit does with an entry. A dropped entry may also be changed, if its
+// original is to be forgotten.
 type naming struct {
 	id       ID
 	drop     bool
@@ -552,7 +585,7 @@ type naming struct {
 
 const changedSince = "was changed by another edit since; take a new snapshot"
 
-// names returns what the edit says of each entry that it names, in ascending order.
+// names returns what the edit does with each entry that it names, in ascending order.
 func (ed *checkedEdit) names(p *prepared) []naming {
 	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
 	for _, id := range ed.drop {
@@ -628,8 +661,8 @@ func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *origina
 // from a new row if a rollback goes back to it.
 const maxLeft = 1000
 
-// leave notes the rows among entries that an edit has dropped or changed.
-func (s *state) leave(gone []departed) {
+// noteLeft notes the rows among entries that an edit has dropped or changed.
+func (s *state) noteLeft(gone []departed) {
 	all := slices.Clip(s.left)
 	for _, d := range gone {
 		if key := d.was.msg.Key; d.now == nil && key != "" {

@@ -264,7 +264,7 @@ func TestWith_IsPure(t *testing.T) {
 	assert.Equal(t, idsOf(h.Snapshot()), idsOf(next))
 	assert.Equal(t, textsOf(h.Snapshot()), textsOf(next))
 	assert.Equal(t, h.Snapshot().Tokens(), next.Tokens())
-	assert.Equal(t, h.Pinned(), next.Pinned())
+	assert.Equal(t, h.Snapshot().Pinned(), next.Pinned())
 	_, err := h.Apply(next, convo.Edit{Drop: []convo.ID{7}})
 	assert.ErrorIs(t, err, convo.ErrStale, "it belongs to none")
 

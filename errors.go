@@ -614,7 +614,7 @@ func (e *wordedError) Error() string { return "convo: " + e.text }
 
 func (e *wordedError) Unwrap() error { return e.err }
 
-// errorList is what errors.Join returns, as a type that isTooLarge knows.
+// An errorList is what errors.Join returns, but isTooLarge can look into it.
 type errorList []error
 
 func (e errorList) Error() string { return errors.Join(e...).Error() }

@@ -184,13 +184,13 @@ func TestErrors_Stale(t *testing.T) {
 	}
 }
 
-// Faults of limits are told about what the caller has set.
+// Faults of limits name what the caller has set, and the defaults with it.
 func TestErrors_Limits(t *testing.T) {
 	for want, l := range map[string]convo.Limits{
-		"{Window: 100, High: 200, Low: 300}, want Low < High; High <= Window - Reserve, which is 88 with the default Reserve of 12": {Window: 100, High: 200, Low: 300},
-		"{Window: 100, Low: 95}, want Low < Window - Reserve, which is 88 with the default Reserve of 12":                           {Window: 100, Low: 95},
-		"{Window: 100, Reserve: 50, High: 60}, want High <= Window - Reserve, which is 50":                                          {Window: 100, Reserve: 50, High: 60},
-		"{High: 10, Low: 10}, want Low < High": {High: 10, Low: 10},
+		"{Window: 100, High: 200, Low: 300}, want Low < High; High <= Window - Reserve; with its defaults it is {Window: 100, Reserve: 12, High: 200, Low: 300, Soft: 251}": {Window: 100, High: 200, Low: 300},
+		"{Window: 100, Low: 95}, want Low < High; with its defaults it is {Window: 100, Reserve: 12, High: 88, Low: 95, Soft: 92}":                                          {Window: 100, Low: 95},
+		"{Window: 100, Reserve: 50, High: 60}, want High <= Window - Reserve; with its defaults it is {Window: 100, Reserve: 50, High: 60, Low: 30, Soft: 45, MinFree: 7}":  {Window: 100, Reserve: 50, High: 60},
+		"{High: 10, Low: 10}, want Low < High; with its defaults it is {High: 10, Low: 10, Soft: 10}":                                                                       {High: 10, Low: 10},
 	} {
 		_, err := convo.New(&convo.Options{Limits: l})
 		assert.EqualError(t, err, "convo: Limits is "+want)

@@ -203,12 +203,12 @@ func ExampleHistory_Status() {
 	// 100000 87500 87500 65625 43750 10937
 }
 
-// Limits that clash are one error. It names the limits that were set, and the rule.
+// Limits that clash are one error. It names the limits, the rules and the defaults.
 func ExampleHistory_SetLimits() {
 	h, _ := convo.New(nil)
 	fmt.Println(h.SetLimits(convo.Limits{Window: 1000, Reserve: -1, High: 2000, Soft: 900}))
 	// Output:
-	// convo: Limits is {Window: 1,000, Reserve: -1, High: 2,000, Soft: 900}, want Low < Soft, with the default Low of 1,000; High <= Window - Reserve, which is 1,000
+	// convo: Limits is {Window: 1,000, Reserve: -1, High: 2,000, Soft: 900}, want Low < Soft; High <= Window - Reserve; with its defaults it is {Window: 1,000, High: 2,000, Low: 1,000, Soft: 900}
 }
 
 // Several histories can draw on one pool of tokens.

@@ -438,10 +438,10 @@ func ExampleHistory_Snapshot() {
 // Pinning any entry of an exchange pins the whole exchange.
 func ExampleHistory_Pin() {
 	h := newTrip(nil)
-	fmt.Println(h.Pin(4), h.Pinned())
+	fmt.Println(h.Pin(4), h.Snapshot().Pinned())
 	fmt.Println(h.Pin(99))
 	dropped, _ := h.SplicePrefix(h.Snapshot(), 7, "")
-	fmt.Println(dropped, h.Pinned())
+	fmt.Println(dropped, h.Snapshot().Pinned())
 	// Output:
 	// <nil> [3 4]
 	// convo: not found: entry 99 is not in the view; Snapshot.All lists those that are
@@ -623,7 +623,7 @@ func ExampleRestore() {
 	var s convo.Snapshot
 	err := json.Unmarshal(data, &s)
 	again, err2 := convo.Restore(&s, nil)
-	fmt.Println(err, err2, again.Len(), again.Pinned())
+	fmt.Println(err, err2, again.Len(), again.Snapshot().Pinned())
 
 	fork, _ := convo.Restore(h.Snapshot(), nil)
 	fork.Append(convo.Assistant("In the fork."))
@@ -665,7 +665,7 @@ func ExampleOptions_pin() {
 		Pin:          func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Remember:") },
 	})
 	h.Append(convo.User("Plan a trip."), convo.Assistant("Where to?"), convo.User("Remember: no flights."), convo.Assistant("Sure."))
-	fmt.Println(h.Pinned())
+	fmt.Println(h.Snapshot().Pinned())
 	// Output:
 	// [1 3]
 }
@@ -807,7 +807,7 @@ func ExampleHistory_Prepare() {
 	// clear-media declined
 	// clear-tool-results applied
 	// summarize applied
-	// 41 messages, now 26
+	// 41 messages, now 27
 }
 
 func ExampleSummarize() {
@@ -824,8 +824,8 @@ func ExampleSummarize() {
 	sum, _ := h.Snapshot().Summary()
 	fmt.Println(sum.Text, sum.Covers)
 	// Output:
-	// applied 28 entries, error: <nil>
-	// The user looked at flights. [{3 9} {11 13} {15 17} {19 21} {23 25} {27 29} {31 33} {35 37}]
+	// applied 27 entries, error: <nil>
+	// The user looked at flights. [{3 5} {7 9} {11 13} {15 17} {19 21} {23 25} {27 29} {31 33} {35 37}]
 }
 
 // A focus says what the summary should dwell on.
@@ -983,8 +983,8 @@ func ExampleReport_String() {
 	fmt.Println(report, err)
 	fmt.Printf("%+v\n", report)
 	// Output:
-	// compacted 1,755 → 435 of 1,200 tokens: 5 results cleared, 16 messages summarised in 74 tokens <nil>
-	// compacted 1,755 → 435 of 1,200 tokens: 5 results cleared [24 28 32 36 40], 16 messages summarised in 74 tokens [3-9 11-13 15-17 19-21]
+	// compacted 1,755 → 432 of 1,200 tokens: 5 results cleared, 15 messages summarised in 64 tokens <nil>
+	// compacted 1,755 → 432 of 1,200 tokens: 5 results cleared [24 28 32 36 40], 15 messages summarised in 64 tokens [3-5 7-9 11-13 15-17 19-21]
 }
 
 func ExampleStatus_String() {
@@ -1027,7 +1027,7 @@ func ExampleOptions_logger() {
 		h.CompactIfNeeded(context.Background())
 	}
 	// Output:
-	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=405 messages_before=41 messages_after=14 dropped=27 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1200 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=0.011538461538461539 prefix_end=edit named_limit=0
+	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=432 messages_before=41 messages_after=17 dropped=24 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1176 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=0.011538461538461539 prefix_end=edit named_limit=0
 	// level=WARN msg="convo: compaction failed" outcome=failed reason=high strategy=mine cause="convo: strategy mine: no idea" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=1 unread=0 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=1 prefix_end="" named_limit=0
 	// level=DEBUG msg="convo: compaction declined" outcome=declined reason=high strategy=mine cause="convo: nothing worth removing; go on with the conversation as it is" fits=true limit=3500 tokens_before=1755 tokens_after=1755 messages_before=41 messages_after=41 dropped=0 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=0 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=1 prefix_end="" named_limit=0
 }
@@ -1116,7 +1116,7 @@ func ExampleOptions_telemetry() {
 	//   compaction.messages_before=80
 	//   compaction.reason=high
 	//   compaction.strategy=truncate
-	//   compaction.tokens_after=437
+	//   compaction.tokens_after=431
 	//   compaction.tokens_before=945
 	//   gen_ai.conversation.compacted=true
 	//   gen_ai.conversation.id=trip to Rome

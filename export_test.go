@@ -2,7 +2,6 @@ package convo
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -35,19 +34,17 @@ func Rates(h *History) (overhead, old, fresh float64) {
 func SetStore(h *History, s Store) { h.recorder.store = s }
 
 // RecordFields returns the names of the fields that the Data of a record may have.
-func RecordFields() (names []string) {
-	for f := range reflect.TypeFor[stateJSON]().Fields() {
-		switch f.Name {
-		case "scalars":
-			for _, f := range new(scalars).fields() {
-				names = append(names, f.Key)
-			}
-		case "back":
-			names = append(names, "taken_back")
-		case "version", "rows", "appendRows", "index", "failed": // of no record
-		default:
-			names = append(names, f.Name)
-		}
+func RecordFields() []string { return fieldsOf(inRecord) }
+
+// SnapshotFields returns the names of the fields that the JSON of a snapshot may have.
+func SnapshotFields() []string { return fieldsOf(inSnapshot) }
+
+// DecisionsFields returns the names of the fields that Decisions may have.
+func DecisionsFields() []string { return fieldsOf(inDecisions) }
+
+func fieldsOf(as form) (names []string) {
+	for _, f := range new(stateJSON).fields(as) {
+		names = append(names, f.Key)
 	}
 	return names
 }

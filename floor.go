@@ -152,13 +152,7 @@ func (w floorWeight) total() int64 {
 func (s *state) floorWeight() floorWeight {
 	w := floorWeight{tools: s.tools.tokens(), system: s.sysRaw, pinned: s.pinRaw, ephemeral: s.eph.tokens()}
 	if cal := s.known().cal; cal != nil {
-		w.measured = s.sysShared(cal.at) + s.pinMeasured
-		if s.tools == cal.at.tools {
-			w.measured += s.tools.tokens()
-		}
-		if s.eph == cal.at.eph {
-			w.measured += s.eph.tokens()
-		}
+		w.measured = s.frameShared(cal.at) + s.pinMeasured
 	}
 	if len(s.list) == 0 {
 		return w

@@ -256,7 +256,7 @@ func TestFloor_WeightOfRandomHistories(t *testing.T) {
 			total, measured, wantTotal, wantMeasured := convo.FloorOf(h)
 			require.Equal(t, wantTotal, total, "seed %d, step %d, operation %d", seed, step, op)
 			require.Equal(t, wantMeasured, measured, "seed %d, step %d, operation %d", seed, step, op)
-			if measured > 0 && len(h.Pinned()) > 0 {
+			if measured > 0 && len(h.Snapshot().Pinned()) > 0 {
 				measuredPins++
 			}
 		}

@@ -104,7 +104,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
 	h = &History{
-		setup:     setup{opts: o},
+		setup:     setup{opts: o, reads: readsUnread(o.Strategy)},
 		slots:     slots{answering: newSlot(), running: newSlot()},
 		done:      make(chan struct{}),
 		meter:     newMeter(limits),
@@ -132,7 +132,7 @@ func (h *History) keepOriginalsLocked() {
 		bound = max(int64(h.meter.marks().set.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window))
+	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads))
 }
 
 // updateChargeLocked charges opts.Budget the upper bound of the next request.

@@ -62,7 +62,7 @@ func TestHistory_ZeroIsEmptyAndClosed(t *testing.T) {
 	assert.Zero(t, h.Len())
 	assert.Zero(t, h.Status())
 	assert.Zero(t, h.Tokens())
-	assert.Empty(t, h.Pinned())
+	assert.Empty(t, h.Snapshot().Pinned())
 	assert.Empty(t, h.Snapshot().Messages())
 	assert.NotEmpty(t, h.String())
 	assert.NoError(t, h.Close())
@@ -82,7 +82,7 @@ func TestHistory_Closed(t *testing.T) {
 		t.Run(name, func(t *testing.T) { assert.ErrorIs(t, change(), convo.ErrClosed) })
 	}
 	assert.Equal(t, before, stateOf(t, h))
-	assert.Equal(t, []convo.ID{2}, h.Pinned())
+	assert.Equal(t, []convo.ID{2}, h.Snapshot().Pinned())
 	_, err := convo.Restore(h.Snapshot(), nil)
 	assert.NoError(t, err)
 }

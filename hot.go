@@ -64,7 +64,7 @@ func (g *Goal) spare(s *Snapshot, h hotReads) *spare {
 	}
 	p.most = min(p.most-int64(g.Limit)/20, s.raw()-int64(max(g.allFree, 1)))
 	kept := s.floorWeight().total() + p.tokens(&s.state)
-	_, words := g.room(s).wordsOf(&s.state, kept)
+	_, words := g.room(s).wordsOf(&s.state, kept, 0, len(s.list))
 	if kept+h.away+words+max(s.summary.tokens(), int64(maxSummary(g.Low))) > p.most {
 		return nil
 	}

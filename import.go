@@ -74,7 +74,8 @@ func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
 // Options.OnImport returns. With Options.Repair, it puts notes between a call and its
 // results after these, results without a call into user messages, and results in user
 // messages right after calls into tool messages. IDs stay, even those of messages that move
-// after others, to which entry gives new ones; l.from becomes another snapshot.
+// after others, to which entry gives new ones; l.from becomes another snapshot, and l.placed
+// says where its entries come from.
 func (l *loader) place() error {
 	s := l.from
 	if !s.imported || l.opts.OnImport == nil && l.opts.Repair == nil {
@@ -82,24 +83,26 @@ func (l *loader) place() error {
 	}
 	own := &Snapshot{state: s.state}
 	var sys, list []*entry
+	var front, places []placement // of these
 	var texts []string
 	var gone []ID
 	var held []*entry // notes between a call and its result, to be put after it
-	hasCall := false  // the newest message of list other than results has calls
-	l.index, l.notes, l.split = make(map[ID]int, s.len()), make(map[ID]error), make(map[ID]error)
+	var heldAt []placement
+	hasCall := false // the newest message of list other than results has calls
 	for i := range s.len() {
-		e := *s.at(i)
-		l.index[e.id] = i
+		e, at := *s.at(i), placement{index: i}
 		p, err := l.placeOf(i, &e)
 		if err != nil {
 			return err
 		}
-		role := e.msg.Role
-		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && l.opts.Repair != nil {
+		role, repairs := e.msg.Role, l.opts.Repair != nil
+		isBetween := hasCall && own.hasResultBehind(i)
+		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && repairs {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
-			l.split[e.id] = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
-			if list = append(list, &answer); len(rest) == 0 {
+			err := &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
+			list, places = append(list, &answer), append(places, placement{index: i, err: err, mended: "results put into a tool message"})
+			if len(rest) == 0 {
 				continue
 			}
 			e.msg.Parts = rest
@@ -113,34 +116,35 @@ func (l *loader) place() error {
 			continue
 		case p == ImportFront || i < len(s.sys):
 			e.note = false
-			sys = append(sys, &e)
+			sys, front = append(sys, &e), append(front, at)
 			continue
 		case p == ImportUser:
 			e.msg, e.note = noteOf(e.msg, "system", e.msg.Parts), false
-			l.notes[e.id] = nil
-			if hasCall && own.hasResultBehind(i) {
-				held = append(held, &e)
+			at.moved = true
+			if isBetween {
+				held, heldAt = append(held, &e), append(heldAt, at)
 				continue
 			}
-		case e.note && hasCall && own.hasResultBehind(i) && l.opts.Repair != nil:
-			l.notes[e.id] = &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}
-			held = append(held, &e)
+		case e.note && isBetween && repairs:
+			at = placement{index: i, moved: true, err: &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}, mended: "put after the results"}
+			held, heldAt = append(held, &e), append(heldAt, at)
 			continue
-		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && l.opts.Repair != nil:
-			l.notes[e.id] = &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}
+		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && repairs:
+			at = placement{index: i, moved: true, err: &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}, mended: "kept as a user message"}
 			e.msg = noteOfResults(e.msg)
 		}
 		if e.msg.Role != RoleTool {
 			hasCall = hasCalls(&e.msg)
 		}
-		if list = append(list, &e); len(held) > 0 && !own.hasResultBehind(i) {
-			list, held = append(list, held...), nil
-			hasCall = false
+		list, places = append(list, &e), append(places, at)
+		if len(held) > 0 && !own.hasResultBehind(i) {
+			list, places = append(list, held...), append(places, heldAt...)
+			held, heldAt, hasCall = nil, nil, false
 		}
 	}
 	setHeads(list)
 	own.load(sys, list, nil, setTurns(list))
-	l.from = own
+	l.from, l.placed = own, append(front, places...)
 	if len(texts) > 0 {
 		l.summarise(strings.Join(texts, "\n\n"), gone)
 	}
@@ -184,7 +188,7 @@ func (l *loader) summarise(text string, ids []ID) {
 		text = sum.Text + "\n\n" + text
 		names = strings.TrimSpace(sum.Names + " " + names)
 	}
-	sum.Names, sum.Native = names, Native{} // the provider has not read the text
+	sum.Names, sum.Native, sum.before = names, Native{}, nil // the provider has not read the text
 	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
 	sum.Covers = l.from.covering(sum.Covers)
 	l.to.summary = l.ident.placed(sum)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -180,101 +179,50 @@ func (l Limits) withDefaults() (Limits, []error) {
 	}
 	if l.High == 0 { // neither Window nor High is set
 		if l.Low != 0 || l.Soft != 0 {
-			fault("Limits", set.list("Low", "Soft"), "Window or High set too")
+			fault("Limits", set.list(), "Window or High set too")
 		}
 		l.MinFree = cmp.Or(l.MinFree, 1000)
 		return l, faults
 	}
 	l.Low = cmp.Or(l.Low, l.High/2)
 	l.Soft = cmp.Or(l.Soft, l.Low+(l.High-l.Low+1)/2)
-	l.MinFree = cmp.Or(l.MinFree, min((l.High-l.Low)/4, max(l.Soft-l.Low, 0)))
-	if rules, names := l.clashes(set); len(rules) > 0 {
-		fault("Limits", set.list(names...), "%s", strings.Join(rules, "; "))
+	l.MinFree = cmp.Or(l.MinFree, max(min((l.High-l.Low)/4, l.Soft-l.Low), 0))
+	if rules := l.broken(); len(rules) > 0 {
+		fault("Limits", set.list(), "%s; with its defaults it is %s", strings.Join(rules, "; "), l.list())
 	}
 	return l, faults
 }
 
-// clashes returns the rules that l breaks, and the names of the limits in these
-// rules. l has its defaults in place, and set is l as the caller wrote it: where
-// possible, the rules name only limits that the caller has set.
-func (l Limits) clashes(set Limits) (rules, names []string) {
-	if set.Low == 0 && set.Soft != 0 && l.Soft <= l.Low {
-		rules = append(rules, fmt.Sprintf("Low < Soft, with the default Low of %s", grouped(l.Low)))
-		names = append(names, "Soft", "High")
-		if set.High == 0 {
-			names = append(names, "Window", "Reserve")
-		}
-	}
-	type limit struct {
-		name  string
-		value int
-		isSet bool
-	}
-	var ascending []limit
-	for _, m := range []limit{
-		{"Low", l.Low, set.Low != 0},
-		{"Soft", l.Soft, set.Soft != 0},
-		{"High", l.High, set.High != 0},
-		{"Window", l.limit(), set.Window != 0},
+// broken returns the rules that l, with its defaults in place, breaks.
+func (l Limits) broken() (rules []string) {
+	for _, r := range []struct {
+		rule  string
+		holds bool
+	}{
+		{"Low < High", l.Low < l.High},
+		{"Low < Soft", l.Low < l.Soft || l.Low >= l.High},
+		{"Soft <= High", l.Soft <= l.High || l.Low >= l.High},
+		{"High <= Window - Reserve", l.Window == 0 || l.High <= l.limit()},
+		{"MinFree <= Soft - Low", l.Low >= l.Soft || l.MinFree <= l.Soft-l.Low},
 	} {
-		if m.isSet {
-			ascending = append(ascending, m)
+		if !r.holds {
+			rules = append(rules, r.rule)
 		}
 	}
-	for i := range max(len(ascending)-1, 0) {
-		a, b := ascending[i], ascending[i+1]
-		sign := "<="
-		if a.name == "Low" {
-			sign = "<"
-		}
-		if a.value < b.value || a.value == b.value && a.name != "Low" {
-			continue
-		}
-		rule := fmt.Sprintf("%s %s %s", a.name, sign, b.name)
-		names = append(names, a.name, b.name)
-		if b.name == "Window" {
-			names = append(names, "Reserve")
-			rule += fmt.Sprintf(" - Reserve, which is %s", grouped(b.value))
-			if set.Reserve == 0 {
-				rule += fmt.Sprintf(" with the default Reserve of %s", grouped(l.Reserve))
-			}
-		}
-		rules = append(rules, rule)
-	}
-	if l.Low < l.Soft && l.MinFree > l.Soft-l.Low {
-		rule := fmt.Sprintf("MinFree <= Soft - Low, which is %s", grouped(l.Soft-l.Low))
-		switch {
-		case set.Soft == 0 && set.Low == 0:
-			rule += fmt.Sprintf(" with the default Soft of %s and Low of %s", grouped(l.Soft), grouped(l.Low))
-		case set.Soft == 0:
-			rule += fmt.Sprintf(" with the default Soft of %s", grouped(l.Soft))
-		case set.Low == 0:
-			rule += fmt.Sprintf(" with the default Low of %s", grouped(l.Low))
-		}
-		rules = append(rules, rule)
-		names = append(names, "MinFree", "Soft", "Low")
-		if set.Soft == 0 || set.Low == 0 { // defaults, which follow from these
-			names = append(names, "High")
-			if set.High == 0 {
-				names = append(names, "Window", "Reserve")
-			}
-		}
-	}
-	return rules, names
+	return rules
 }
 
 // A limitsText is some limits as an error prints them, without quotes.
 type limitsText string
 
-// list returns the named limits that are not 0 as text, in the order of the
-// fields.
-func (l Limits) list(names ...string) limitsText {
+// list returns the limits that are not 0 as text, in the order of the fields.
+func (l Limits) list() limitsText {
 	var fields []string
 	for _, f := range []struct {
 		name  string
 		value int
 	}{{"Window", l.Window}, {"Reserve", l.Reserve}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
-		if f.value != 0 && slices.Contains(names, f.name) {
+		if f.value != 0 {
 			fields = append(fields, fmt.Sprintf("%s: %s", f.name, grouped(f.value)))
 		}
 	}

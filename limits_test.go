@@ -127,8 +127,9 @@ func TestLimits_SmallWindowsAreAccepted(t *testing.T) {
 	}
 }
 
-// Limits that clash are one error, which names only the limits that were set.
-func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
+// Limits that clash are one error, which has the limits that were set, and all of them with the
+// defaults.
+func TestLimits_Clashes(t *testing.T) {
 	for _, tt := range []struct {
 		limits convo.Limits
 		want   string
@@ -136,19 +137,19 @@ func TestLimits_ClashesNameWhatWasSet(t *testing.T) {
 		{convo.Limits{Window: 128_000, Reserve: 128_000},
 			"convo: Limits.Reserve is 128,000, want less than Window, which is 128,000; leave it 0 if max_tokens is that large"},
 		{convo.Limits{Window: 1000, High: 900},
-			"convo: Limits is {Window: 1,000, High: 900}, want High <= Window - Reserve, which is 875 with the default Reserve of 125"},
+			"convo: Limits is {Window: 1,000, High: 900}, want High <= Window - Reserve; with its defaults it is {Window: 1,000, Reserve: 125, High: 900, Low: 450, Soft: 675, MinFree: 112}"},
 		{convo.Limits{Window: 100, Reserve: 10, Low: 90},
-			"convo: Limits is {Window: 100, Reserve: 10, Low: 90}, want Low < Window - Reserve, which is 90"},
+			"convo: Limits is {Window: 100, Reserve: 10, Low: 90}, want Low < High; with its defaults it is {Window: 100, Reserve: 10, High: 90, Low: 90, Soft: 90}"},
 		{convo.Limits{Window: 1000, Reserve: -1, High: 100, Low: 100},
-			"convo: Limits is {High: 100, Low: 100}, want Low < High"},
+			"convo: Limits is {Window: 1,000, Reserve: -1, High: 100, Low: 100}, want Low < High; with its defaults it is {Window: 1,000, High: 100, Low: 100, Soft: 100}"},
 		{convo.Limits{High: 100, Soft: 40},
-			"convo: Limits is {High: 100, Soft: 40}, want Low < Soft, with the default Low of 50"},
+			"convo: Limits is {High: 100, Soft: 40}, want Low < Soft; with its defaults it is {High: 100, Low: 50, Soft: 40}"},
 		{convo.Limits{Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40},
-			"convo: Limits is {Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40}, want Low < Soft; High <= Window - Reserve, which is 90"},
+			"convo: Limits is {Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40}, want Low < Soft; High <= Window - Reserve; with its defaults it is {Window: 100, Reserve: 10, High: 95, Low: 50, Soft: 40}"},
 		{convo.Limits{High: 100, MinFree: 60},
-			"convo: Limits is {High: 100, MinFree: 60}, want MinFree <= Soft - Low, which is 25 with the default Soft of 75 and Low of 50"},
+			"convo: Limits is {High: 100, MinFree: 60}, want MinFree <= Soft - Low; with its defaults it is {High: 100, Low: 50, Soft: 75, MinFree: 60}"},
 		{convo.Limits{Window: 1000, Soft: 100},
-			"convo: Limits is {Window: 1,000, Soft: 100}, want Low < Soft, with the default Low of 437"},
+			"convo: Limits is {Window: 1,000, Soft: 100}, want Low < Soft; with its defaults it is {Window: 1,000, Reserve: 125, High: 875, Low: 437, Soft: 100}"},
 		{convo.Limits{Low: 1, Soft: 2},
 			"convo: Limits is {Low: 1, Soft: 2}, want Window or High set too"},
 	} {

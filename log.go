@@ -158,7 +158,7 @@ func (b *logbook) wayBack(id, last ID, noArchive bool) string {
 	if b.saved == nil || id > b.last() || noArchive {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
-	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestCovered()}
+	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestKept()}
 	for _, m := range slices.Backward(withMark(b.marks, saved)) {
 		if m.covered <= last && id <= m.last {
 			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
@@ -288,8 +288,8 @@ func (r *recorder) stored(d *draft) {
 	if r.id == "" {
 		r.name, r.created = d.name, d.created
 	}
-	if p := r.saved; p != nil && d.picture.view.summary.newestCovered() > p.view.summary.newestCovered() {
-		r.marks = withMark(r.marks, summaryMark{r.seq, p.last, p.view.summary.newestCovered()})
+	if p := r.saved; p != nil && d.picture.view.summary.newestKept() > p.view.summary.newestKept() {
+		r.marks = withMark(r.marks, summaryMark{r.seq, p.last, p.view.summary.newestKept()})
 	}
 	r.id, r.seq, r.drafts = d.id, r.seq+1, nil
 	r.recent = append(slices.Clone(r.recent[max(len(r.recent)-maxRecent+1, 0):]), d.id)

@@ -60,7 +60,7 @@ func (m *merger) replace() (more int64) {
 	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
 	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
 	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {
-		v.request = b.withTold(orNil(v.request).told) // others were answered since
+		v.request = b.withLogged(orNil(v.request).logged) // others were answered since
 	}
 	v.seen = 0
 	v.sumPins()

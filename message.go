@@ -32,6 +32,9 @@ const (
 	RoleTool      Role = "tool"
 )
 
+// roles are the roles that a message may have, common ones first.
+var roles = []Role{RoleUser, RoleAssistant, RoleTool, RoleSystem}
+
 // A Message is what the model sees: a role and ordered parts. It is a plain value without
 // a lock: do not change it while another goroutine uses it. A [History] copies the
 // messages it is given, and returns copies.
@@ -331,27 +334,26 @@ func (m Message) Text() string {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case Text:
-			if p != "" {
-				texts = append(texts, string(p))
-			}
+			texts = append(texts, string(p))
 		case ToolResult:
-			if t := p.Text(); t != "" {
-				texts = append(texts, t)
-			}
+			texts = append(texts, p.Text())
 		}
 	}
-	return strings.Join(texts, "\n")
+	return joinTexts(texts)
 }
 
 // Reasoning returns the text of the reasoning parts of m, joined by newlines.
 func (m Message) Reasoning() string {
 	var texts []string
 	for r := range eachOf[Reasoning](m.Parts) {
-		if r.Text != "" {
-			texts = append(texts, r.Text)
-		}
+		texts = append(texts, r.Text)
 	}
-	return strings.Join(texts, "\n")
+	return joinTexts(texts)
+}
+
+// joinTexts joins the texts that are not empty by newlines.
+func joinTexts(texts []string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n")
 }
 
 // ToolCalls returns the tool calls of m, in order.

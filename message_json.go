@@ -3,6 +3,7 @@ package convo
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
@@ -97,18 +98,7 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 		case "author":
 			m.Author = r.Name()
 		case "origin":
-			for key := range r.Object {
-				switch string(key) {
-				case "format":
-					m.Origin.Format = r.Name()
-				case "model":
-					m.Origin.Model = r.Name()
-				case "container":
-					m.Origin.Container = r.Name()
-				default:
-					r.Unknown(key)
-				}
-			}
+			m.Origin.read(r)
 		case "meta":
 			m.Meta = r.Text()
 		case "key":
@@ -124,9 +114,7 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 			r.Unknown(key)
 		}
 	}
-	switch m.Role {
-	case RoleSystem, RoleUser, RoleAssistant, RoleTool:
-	default:
+	if !slices.Contains(roles, m.Role) {
 		r.Fail(fmt.Errorf("unknown role %.40q", string(m.Role)))
 	}
 	if len(m.Parts) == 0 {
@@ -135,10 +123,26 @@ func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
 	return m, part
 }
 
+// read reads the members of an object.
+func (o *Origin) read(r *strictjson.Reader) {
+	for key := range r.Object {
+		switch string(key) {
+		case "format":
+			o.Format = r.Name()
+		case "model":
+			o.Model = r.Name()
+		case "container":
+			o.Container = r.Name()
+		default:
+			r.Unknown(key)
+		}
+	}
+}
+
 // readRole reads a role.
 func readRole(r *strictjson.Reader) Role {
 	name := r.Bytes()
-	for _, role := range []Role{RoleUser, RoleAssistant, RoleTool, RoleSystem} {
+	for _, role := range roles {
 		if string(name) == string(role) {
 			return role // which does not allocate
 		}
@@ -159,49 +163,18 @@ func readPart(r *strictjson.Reader, inResult bool) Part {
 	var own *kind
 	hasParts := false
 	for key := range r.Object {
-		switch string(key) {
-		case "type":
+		switch {
+		case string(key) == "type":
 			own = readKind(r, inResult)
-		case "id":
-			f.id = r.Name()
-		case "call_id":
-			f.callID = r.Name()
-		case "name":
-			f.name = r.Name()
-		case "text":
-			f.text = r.Text()
-		case "signature":
-			f.signature = r.Text()
-		case "encrypted":
-			f.encrypted = r.Text()
-		case "arguments":
-			f.arguments = r.Text()
-		case "minted":
-			f.minted = r.Bool()
-		case "is_error":
-			f.isError = r.Bool()
-		case "cleared":
-			f.cleared = r.Bool()
-		case "mime":
-			f.mime = r.Name()
-		case "data":
-			f.data = r.Text()
-		case "url":
-			f.url = r.Text()
-		case "format":
-			f.format = r.Name()
-		case "json":
-			f.block = r.Text()
-		case "parts":
-			if inResult {
-				r.Unknown(key)
-			} else if hasParts = !r.Null(); hasParts {
+		case string(key) == "parts" && !inResult:
+			hasParts = !r.Null()
+			if hasParts {
 				for range r.Array {
 					f.parts = append(f.parts, readPart(r, true))
 				}
 			}
 		default:
-			r.Unknown(key)
+			f.read(r, key)
 		}
 	}
 	switch {
@@ -212,6 +185,44 @@ func readPart(r *strictjson.Reader, inResult bool) Part {
 		r.Fail(fmt.Errorf("part of type %q has parts, which only a %s may have", own.name, resultKind.name))
 	}
 	return own.read(f)
+}
+
+// read reads a member that is not the type or the parts.
+func (f *partFields) read(r *strictjson.Reader, key []byte) {
+	switch string(key) {
+	case "id":
+		f.id = r.Name()
+	case "call_id":
+		f.callID = r.Name()
+	case "name":
+		f.name = r.Name()
+	case "text":
+		f.text = r.Text()
+	case "signature":
+		f.signature = r.Text()
+	case "encrypted":
+		f.encrypted = r.Text()
+	case "arguments":
+		f.arguments = r.Text()
+	case "minted":
+		f.minted = r.Bool()
+	case "is_error":
+		f.isError = r.Bool()
+	case "cleared":
+		f.cleared = r.Bool()
+	case "mime":
+		f.mime = r.Name()
+	case "data":
+		f.data = r.Text()
+	case "url":
+		f.url = r.Text()
+	case "format":
+		f.format = r.Name()
+	case "json":
+		f.block = r.Text()
+	default:
+		r.Unknown(key)
+	}
 }
 
 // readKind reads the type of a part. It returns nil if there is none of that name.

@@ -52,7 +52,8 @@ type Options struct {
 	// returns them. A summarizer reads those of results, from the log if they are not in
 	// memory, but rewritten messages as they are now. An original is kept until its entry
 	// leaves the view; without enough room, the oldest go first. 0: eight times Limits.Window,
-	// or 1,000,000 without a Window; negative: none.
+	// or 1,000,000 without a Window; negative: none. Besides, if a [Chain] reads results that were
+	// cleared unread, as many tokens of these as Limits.Window are kept, or 125,000 without one.
 	KeepOriginals int
 
 	// Spill stores the original of a tool result that is about to be cut or cleared, and

@@ -48,27 +48,39 @@ func (e *entry) setMissing(o *original) {
 	e.setOwn(r)
 }
 
-// withOriginals returns the originals in ascending order and their raw tokens. If they
-// exceed keep, it drops the oldest until an eighth of keep is free, so that the rest
-// need not be copied each time.
-func withOriginals(all []*original, keep int64) ([]*original, int64) {
-	raw := int64(0)
+// A keeping says how many raw tokens of originals a state keeps.
+type keeping struct {
+	most   int64
+	unread int64 // also that many of originals which the summary has not read; 0: these are as others
+}
+
+// rawOriginals returns the raw tokens of originals.
+func rawOriginals(all []*original) (raw int64) {
 	for _, o := range all {
 		raw += o.tokens
 	}
-	return trimOriginals(all, raw, keep)
+	return raw
 }
 
-// trimOriginals is like withOriginals, given the raw tokens of all.
-func trimOriginals(all []*original, raw, keep int64) ([]*original, int64) {
-	if raw <= keep {
-		return all, raw
+// trim returns the originals to keep of all, which are in ascending order and have so many raw
+// tokens, and the raw tokens of these. If there are too many, it drops the oldest until an
+// eighth of the room is free, so that the rest need not be copied each time.
+func (k keeping) trim(all []*original, raw int64, summary *placedSummary) ([]*original, int64) {
+	drop := func(most int64, may func(o *original) bool) {
+		if raw <= most {
+			return
+		}
+		all = slices.DeleteFunc(slices.Clone(all), func(o *original) bool {
+			if raw <= most-most/8 || !may(o) {
+				return false
+			}
+			raw -= o.tokens
+			return true
+		})
 	}
-	n := 0
-	for ; raw > keep-keep/8 && n < len(all); n++ {
-		raw -= all[n].tokens
-	}
-	return slices.Clone(all[n:]), raw
+	drop(k.most, func(o *original) bool { return k.unread == 0 || summary.hasRead(o.id) })
+	drop(max(k.most, k.unread), func(*original) bool { return true })
+	return all, raw
 }
 
 // original returns the original of the entry with the ID, or nil if none is kept.
@@ -88,15 +100,21 @@ func (s *state) originalAt(id ID) (int, bool) {
 // defaultOriginals is the default of Options.KeepOriginals without a window.
 const defaultOriginals = 1_000_000
 
-// keepOriginals returns how many raw tokens of originals a state keeps.
-func keepOriginals(option, window int) int64 {
+// keepOriginals returns how many raw tokens of originals a state keeps. reads says that a
+// summarizer reads results that were cleared.
+func keepOriginals(option, window int, reads bool) (k keeping) {
 	switch {
 	case option != 0:
-		return min(max(int64(option), 0), maxTotal)
+		k.most = min(max(int64(option), 0), maxTotal)
 	case window > 0:
-		return min(int64(window), maxTotal/8) * 8
+		k.most = min(int64(window), maxTotal/8) * 8
+	default:
+		k.most = defaultOriginals
 	}
-	return defaultOriginals
+	if reads {
+		k.unread = cmp.Or(min(max(int64(window), 0), maxTotal), defaultOriginals/8)
+	}
+	return k
 }
 
 // toRead returns an entry of the view as a summarizer should read it, with the

@@ -47,13 +47,6 @@ func (h *History) Unpin(ids ...ID) error {
 	})
 }
 
-// Pinned returns the IDs of all entries in pinned exchanges, ascending.
-func (h *History) Pinned() []ID {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.pinned()
-}
-
 // headsOf returns the heads of the exchanges of entries, without system entries. The error
 // matches ErrNotFound if an ID is not in the view.
 func (s *state) headsOf(ids []ID) ([]ID, error) {

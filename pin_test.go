@@ -29,7 +29,7 @@ func TestPin_AnyMemberStandsForItsExchange(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := tour(t, nil)
 			require.NoError(t, h.Pin(tt.ids...))
-			assert.Equal(t, tt.want, h.Pinned())
+			assert.Equal(t, tt.want, h.Snapshot().Pinned())
 			assert.Equal(t, tt.want, h.Snapshot().Pinned())
 			var marked []convo.ID
 			for _, e := range h.Snapshot().All() {
@@ -39,7 +39,7 @@ func TestPin_AnyMemberStandsForItsExchange(t *testing.T) {
 			}
 			assert.Equal(t, tt.want, marked)
 			require.NoError(t, h.Unpin(tt.ids...))
-			assert.Empty(t, h.Pinned())
+			assert.Empty(t, h.Snapshot().Pinned())
 		})
 	}
 }
@@ -67,7 +67,7 @@ func TestPin_OpenExchangeHoldsResultsToCome(t *testing.T) {
 	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", a, b), convo.Result(b, "1"))
 	require.NoError(t, h.Pin(3))
 	mustAppend(t, h, convo.Result(a, "2"), convo.Assistant("x"), convo.User("v"))
-	assert.Equal(t, []convo.ID{2, 3, 4}, h.Pinned())
+	assert.Equal(t, []convo.ID{2, 3, 4}, h.Snapshot().Pinned())
 	n, err := h.SplicePrefix(h.Snapshot(), 6, "s")
 	require.NoError(t, err)
 	assert.Equal(t, 2, n)
@@ -81,16 +81,16 @@ func TestPinLast(t *testing.T) {
 	mustAppend(t, h, convo.User("u"), convo.Assistant("", c), convo.Result(c, "r"))
 	require.NoError(t, h.PinLast())
 	require.NoError(t, h.PinLast())
-	assert.Equal(t, []convo.ID{3, 4}, h.Pinned())
+	assert.Equal(t, []convo.ID{3, 4}, h.Snapshot().Pinned())
 }
 
 func TestUnpin_WhatIsNotPinned(t *testing.T) {
 	h := tour(t, nil)
 	require.NoError(t, h.Pin(2, 6))
 	require.NoError(t, h.Unpin(7, 4, 1))
-	assert.Equal(t, []convo.ID{2, 6}, h.Pinned())
+	assert.Equal(t, []convo.ID{2, 6}, h.Snapshot().Pinned())
 	require.NoError(t, h.Unpin(6))
-	assert.Equal(t, []convo.ID{2}, h.Pinned())
+	assert.Equal(t, []convo.ID{2}, h.Snapshot().Pinned())
 }
 
 // A pinned exchange keeps bytes and order through any number of edits.
@@ -102,13 +102,13 @@ func TestPin_SurvivesEdits(t *testing.T) {
 		mustAppend(t, h, convo.Assistant("a"), convo.User("u"))
 		_, err := h.SplicePrefix(h.Snapshot(), h.Len(), "s")
 		require.NoError(t, err)
-		assert.Equal(t, []convo.ID{2, 3, 4, 5}, h.Pinned())
+		assert.Equal(t, []convo.ID{2, 3, 4, 5}, h.Snapshot().Pinned())
 		assert.Equal(t, before, textsOf(h.Snapshot())[2:6])
 	}
 	require.NoError(t, h.Unpin(3))
 	_, err := h.SplicePrefix(h.Snapshot(), h.Len(), "s")
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{2}, h.Pinned())
+	assert.Equal(t, []convo.ID{2}, h.Snapshot().Pinned())
 }
 
 func TestPin_GoneWithRollback(t *testing.T) {
@@ -119,10 +119,10 @@ func TestPin_GoneWithRollback(t *testing.T) {
 	require.NoError(t, h.Pin(6, 10, 11))
 	held := h.Snapshot()
 	require.NoError(t, h.Rollback(at))
-	assert.Equal(t, []convo.ID{2, 6}, h.Pinned(), "a pin of what remains stays, also a newer one")
+	assert.Equal(t, []convo.ID{2, 6}, h.Snapshot().Pinned(), "a pin of what remains stays, also a newer one")
 	mustAppend(t, h, convo.Assistant("b"))
 	require.NoError(t, h.PinLast())
-	assert.Equal(t, []convo.ID{2, 6, 12}, h.Pinned())
+	assert.Equal(t, []convo.ID{2, 6, 12}, h.Snapshot().Pinned())
 	assert.Equal(t, []convo.ID{2, 6, 10, 11}, held.Pinned(), "the snapshot stays")
 	data, err := json.Marshal(h.Snapshot())
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestPin_GoneWithRollback(t *testing.T) {
 
 	_, err = h.Rewind(1)
 	require.NoError(t, err)
-	assert.Equal(t, []convo.ID{2, 6}, h.Pinned(), "a pin does not hold a turn against Rewind")
+	assert.Equal(t, []convo.ID{2, 6}, h.Snapshot().Pinned(), "a pin does not hold a turn against Rewind")
 }
 
 func TestPin_DoesNotChangeSnapshots(t *testing.T) {
@@ -139,7 +139,7 @@ func TestPin_DoesNotChangeSnapshots(t *testing.T) {
 	var pinned [][]convo.ID
 	for _, id := range []convo.ID{2, 6, 8, 4, 9, 7} {
 		require.NoError(t, h.Pin(id))
-		held, pinned = append(held, h.Snapshot()), append(pinned, h.Pinned())
+		held, pinned = append(held, h.Snapshot()), append(pinned, h.Snapshot().Pinned())
 	}
 	for _, id := range []convo.ID{9, 2, 4} {
 		require.NoError(t, h.Unpin(id))
@@ -160,7 +160,7 @@ func TestPin_OnAppend(t *testing.T) {
 		return pin
 	}}
 	h := historyOf(t, opts, convo.User("keep"), convo.Assistant("", c), convo.Result(c, "keep"), convo.Assistant("x"))
-	assert.Equal(t, []convo.ID{1, 2, 3}, h.Pinned(), "a result pins its exchange")
+	assert.Equal(t, []convo.ID{1, 2, 3}, h.Snapshot().Pinned(), "a result pins its exchange")
 	assert.Equal(t, []string{"keep", "", "keep", "x"}, textsOf(h.Snapshot()), "it is given a copy")
 	unchanged(t, h, func() {
 		_, err := h.Append(convo.User("keep"), convo.User("keep"))
@@ -185,9 +185,9 @@ func TestPinFirstUser(t *testing.T) {
 			for _, m := range tt.msgs {
 				mustAppend(t, h, m)
 			}
-			assert.Equal(t, tt.want, h.Pinned())
+			assert.Equal(t, tt.want, h.Snapshot().Pinned())
 			batch := historyOf(t, &tt.opts, tt.msgs...)
-			assert.Equal(t, tt.want, batch.Pinned())
+			assert.Equal(t, tt.want, batch.Snapshot().Pinned())
 		})
 	}
 }
@@ -201,7 +201,7 @@ func TestPin_OfAReusedCallID(t *testing.T) {
 		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, "r"))
 	}
 	require.NoError(t, h.Pin(7))
-	assert.Equal(t, []convo.ID{6, 7}, h.Pinned())
+	assert.Equal(t, []convo.ID{6, 7}, h.Snapshot().Pinned())
 	_, err := h.SplicePrefix(h.Snapshot(), 100, "s")
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{1, 6, 7, 10, 11}, idsOf(h.Snapshot()))

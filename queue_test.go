@@ -219,7 +219,7 @@ func TestQueue_Pins(t *testing.T) {
 	} {
 		h := historyOf(t, opts, convo.System("s"))
 		queue(t, h, "one")
-		assert.Equal(t, []convo.ID{2}, h.Pinned())
+		assert.Equal(t, []convo.ID{2}, h.Snapshot().Pinned())
 	}
 }
 

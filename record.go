@@ -7,6 +7,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // recordFormat is the Format of the records that this package writes, and the highest
@@ -15,40 +17,6 @@ const recordFormat = 1
 
 // noPicture is the empty picture that the first record is compared with.
 var noPicture = &picture{view: new(Snapshot)}
-
-// difference returns the changes from from to to.
-func difference(from, to *picture) *stateJSON {
-	r := &stateJSON{scalars: to.scalars}
-	if from.view.key() != to.view.key() {
-		r.key = to.view.key()
-	}
-	r.title, r.meta = changed(from.view.meta.title, to.view.meta.title), changed(from.view.meta.data, to.view.meta.data)
-	r.learn(from, to)
-	if from.view.summary != to.view.summary {
-		r.summary = new(to.view.summary.saved())
-	}
-	if !from.view.tools.sameAs(to.view.tools) {
-		r.tools = cmp.Or(to.view.tools, &toolset{})
-	}
-	if !sameEntries(from.view.sys, to.view.sys) {
-		r.system = new(to.view.sys)
-	}
-	if r.compare(from.view.list, to.view.list); len(r.entries) > 0 {
-		r.counter = to.view.id.name()
-	}
-	if !sameIDs(from.view.pins, to.view.pins) {
-		r.pins, r.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
-	}
-	if !slices.Equal(from.view.queue, to.view.queue) {
-		r.queue = new(to.view.queue)
-	}
-	if !slices.Equal(from.view.takenBack, to.view.takenBack) {
-		r.back = new(to.view.takenBack)
-	}
-	r.left = changed(from.view.newestLeft(), to.view.newestLeft())
-	r.setRequest(from.view.request, to.view.request)
-	return r
-}
 
 // learn sets the changes of the calibrations.
 func (r *stateJSON) learn(from, to *picture) {
@@ -115,8 +83,9 @@ func (s *placedSummary) saved() Summary {
 // sameEntries reports whether two lists hold the same entries.
 func sameEntries(a, b []*entry) bool { return len(a) == len(b) && samePart(a, b) == len(a) }
 
-// compare sets the entries that left a list and those that are new or changed.
-func (r *stateJSON) compare(from, to []*entry) {
+// compare sets the entries that left the view and those that are new or changed.
+func (r *stateJSON) compare(was, is *picture) {
+	from, to := was.view.list, is.view.list
 	n := samePart(from, to)
 	from, to = from[n:], to[n:]
 	joined := false // the last range of r.out ends right before from
@@ -139,6 +108,16 @@ func (r *stateJSON) compare(from, to []*entry) {
 			}
 			from, to, joined = from[1:], to[1:], false
 		}
+	}
+	if len(r.entries) == 0 {
+		return
+	}
+	if r.counter = is.view.id.name(); r.counter == "" {
+		return
+	}
+	r.tokens = make([]int64, len(r.entries))
+	for i, e := range r.entries {
+		r.tokens[i] = e.tokens
 	}
 }
 
@@ -197,21 +176,18 @@ func (r *reading) add(rec *Record) error {
 	if rec.Format < 1 || rec.Format > recordFormat {
 		return fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d; use the release of convo that wrote it, or a later one", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
 	}
-	next, err := decodeState(rec.Data)
-	switch {
-	case err != nil:
+	next, err := decode(rec.Data, inRecord)
+	if err != nil {
 		return err
-	case next.rows != nil:
-		return &SnapshotError{Index: -1, Err: errors.New("it holds the rows of Decisions, which no record has")}
 	}
 	if rec.Full {
 		*r = reading{ids: next.recent}
 	}
-	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestCovered()}
+	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestKept()}
 	if err := r.state.apply(next); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	if r.count > 0 && r.state.summary.newestCovered() > before.covered {
+	if r.count > 0 && r.state.summary.newestKept() > before.covered {
 		r.marks = withMark(r.marks, before)
 	}
 	if r.state.last != rec.Upto {
@@ -236,12 +212,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.scalars = next.scalars
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
 	r.lost = next.lost
-	r.title, r.meta = cmp.Or(next.title, r.title), cmp.Or(next.meta, r.meta)
-	r.learned = cmp.Or(next.learned, r.learned)
-	r.tools = cmp.Or(next.tools, r.tools)
-	r.summary, r.system, r.queue = cmp.Or(next.summary, r.summary), cmp.Or(next.system, r.system), cmp.Or(next.queue, r.queue)
-	r.back, r.left = cmp.Or(next.back, r.back), cmp.Or(next.left, r.left)
-	r.heads, r.sent = cmp.Or(next.heads, r.heads), cmp.Or(next.sent, r.sent)
+	strictjson.Update(r.fields(inAll), next.fields(inAll))
 	if err := r.leave(next.out); err != nil {
 		return err
 	}

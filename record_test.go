@@ -350,6 +350,16 @@ func TestPages_FormatNamesEveryField(t *testing.T) {
 	for _, name := range convo.RecordFields() {
 		assert.Regexp(t, "\n\\| [^|]*`"+name+"`[^|]* \\|", string(page))
 	}
+	section := func(title, end string) string {
+		_, text, _ := strings.Cut(string(page), "\n## "+title+"\n")
+		text, _, _ = strings.Cut(text, end)
+		return text
+	}
+	snapshot, exceptions := section("Snapshots", "\n```"), section("Decisions", ". It begins")
+	for _, name := range convo.RecordFields() {
+		assert.Equal(t, slices.Contains(convo.SnapshotFields(), name), strings.Contains(snapshot, "`"+name+"`"), name)
+		assert.Equal(t, slices.Contains(convo.DecisionsFields(), name), !strings.Contains(exceptions, "`"+name+"`"), name)
+	}
 }
 
 // A record holds only the pins that were set or taken away.

@@ -63,14 +63,19 @@ func refusalIn(err error) *refusal {
 // clear is Recover for a provider that has refused a part of the request. If isLast is true,
 // the request is not sent again, and clear only puts back what was cleared in vain.
 func (r *recovery) clear(isLast bool) (report Report, err error) {
-	h, at := r.h, r.at
 	defer func() {
 		for _, report := range r.reports {
-			h.deliver(report)
+			r.h.deliver(report)
 		}
 	}()
-	h.curing.Lock()
-	defer h.curing.Unlock()
+	r.h.curing.Lock()
+	defer r.h.curing.Unlock()
+	return r.clearAlone(isLast)
+}
+
+// clearAlone is clear for the only caller at a time.
+func (r *recovery) clearAlone(isLast bool) (report Report, err error) {
+	h, at := r.h, r.at
 	report = h.notNeededReport()
 	report.Reason = ReasonRefused
 	var format any
@@ -127,8 +132,8 @@ func (r *recovery) settle() {
 	})
 }
 
-// isBack reports whether a provider refuses what c has cleared. It then names the same part, or
-// where the line stands that took its place, or no place at all. finds says that there is
+// isBack reports whether a provider refuses the same as before c cleared it. The error then
+// names the same part, the line in its place, or no place at all. finds says that there is
 // something else to clear.
 func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.Body) bool {
 	switch {
@@ -415,8 +420,8 @@ func (r *refusal) take(at *Snapshot) (c clearing, err error) {
 	return c, err
 }
 
-// leaveOut says up to which entry signed reasoning is left out: the one that is named, or all.
-// What another server has encrypted is all of it.
+// leaveOut returns up to which entry signed reasoning is left out. That is the entry that the
+// error names, or the newest one if it names none, or if another server has encrypted them.
 func (r *refusal) leaveOut(at *Snapshot, found, all []spot) (c clearing, err error) {
 	all = slices.DeleteFunc(all, func(s spot) bool { return s.e == nil })
 	named := newestOf(found)

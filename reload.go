@@ -67,7 +67,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 		return nil, nil, err
 	}
 	own := h.withKeyOf(p.view.id)
-	theirs := &view{state: state{id: own.ident, keep: maxTotal}}
+	theirs := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
 	_, saved, err := r.load(own, theirs, p)
 	if err != nil {
 		return nil, nil, err

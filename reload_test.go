@@ -76,7 +76,7 @@ func TestReload_OwnMessagesGoBehind(t *testing.T) {
 	assert.Empty(t, refused)
 	assert.Equal(t, map[convo.ID]convo.ID{4: 6, 5: 7, 6: 8, 7: 9, 8: 10}, moved)
 	assert.Equal(t, []string{"1 guide", "4 a3", "5 a4", "6 b3", "7 ", "8 b5", "9 b6", "10 b7"}, linesOf(b))
-	assert.Equal(t, []convo.ID{4, 9}, b.Pinned())
+	assert.Equal(t, []convo.ID{4, 9}, b.Snapshot().Pinned())
 	for old, id := range moved {
 		assert.Equal(t, times[old], timesOf(b)[id])
 	}

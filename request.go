@@ -14,17 +14,17 @@ import (
 type request struct {
 	requestHeads
 	requestFigures
-	lost  []fingerprint.Sum // of the entries that are gone; nil: none, or they are not known
-	sys   []*entry          // nil: none, or they are not known
-	tools *toolset          // nil: none, or they are not known
-	name  string            // of the model; empty: none, or it is not known
-	after uint64            // 1 more than the version of its view; 0: another History made that
-	told  toldEnds
+	lost   []fingerprint.Sum // of the entries that are gone; nil: none, or they are not known
+	sys    []*entry          // nil: none, or they are not known
+	tools  *toolset          // nil: none, or they are not known
+	name   string            // of the model; empty: none, or it is not known
+	after  uint64            // 1 more than the version of its view; 0: another History made that
+	logged loggedEnds
 }
 
-// toldEnds are the ends of the prefix that were logged: the last one since an answer, and what
+// loggedEnds are the ends of the prefix that were logged: the last one since an answer, and what
 // is logged once.
-type toldEnds struct {
+type loggedEnds struct {
 	end              string
 	model, ephemeral bool
 }
@@ -80,8 +80,8 @@ func (s *state) answered(at *Snapshot) {
 // setAnswered makes r the last request that was answered.
 func (s *state) setAnswered(r *request) {
 	if was := s.request; was != nil {
-		r = r.withTold(was.told)
-		r.told.end = ""
+		r = r.withLogged(was.logged)
+		r.logged.end = ""
 	}
 	s.request, s.asked = r, nil
 }
@@ -165,8 +165,8 @@ func (r *request) joined(list []*entry) *request {
 	return &own
 }
 
-// released returns r after the reasoning of the n-th entry of the list and of later ones is not
-// sent any more. r may be nil.
+// released returns r for a view in which the reasoning of list[n:] is no longer sent. r may be
+// nil.
 func (r *request) released(list []*entry, n int) *request {
 	own := r.cut(list, n)
 	if own != r {
@@ -185,7 +185,8 @@ func (r *request) back() *request {
 	return &own
 }
 
-// What the start of the next request that is the same may end at; see Report.PrefixEnd.
+// What may end the part of the last request that the next one begins with; see
+// Report.PrefixEnd.
 const (
 	endModel     = "model"
 	endTools     = "tools"
@@ -210,22 +211,22 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	return float64(same) / float64(total), end, max(min(total, s.raw())-same, 0)
 }
 
-// isLost reports whether more than least raw tokens of the last request have to be read again,
-// and whether that is to be logged. It notes that it is.
-func (s *state) isLost(again, least int64, end string) bool {
+// notesLoss reports whether a log line is due because more than least raw tokens of the last
+// request have to be read again. It then notes that the line was written.
+func (s *state) notesLoss(again, least int64, end string) bool {
 	if again <= least || s.request == nil {
 		return false
 	}
-	told := s.request.told
-	if !told.isNew(end) {
+	logged := s.request.logged
+	if !logged.isNew(end) {
 		return false
 	}
-	s.request = s.request.withTold(told)
+	s.request = s.request.withLogged(logged)
 	return true
 }
 
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
-// they end at; empty: it begins with all of r.
+// ends them; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {
 	now, edited := s.requestHeads(), endEdit
 	if r.rolledBack != 0 {
@@ -314,7 +315,7 @@ func changedTools(was, now *toolset) string {
 
 // isNew reports whether an end of the prefix is to be logged, and notes that it is. Edits and
 // rollbacks are not; models that change and ephemeral messages that move are logged once.
-func (t *toldEnds) isNew(end string) bool {
+func (t *loggedEnds) isNew(end string) bool {
 	was := *t
 	switch end {
 	case "", endEdit, endRollback:
@@ -328,10 +329,10 @@ func (t *toldEnds) isNew(end string) bool {
 	return *t != was
 }
 
-// withTold returns r with t.
-func (r *request) withTold(t toldEnds) *request {
+// withLogged returns r with t.
+func (r *request) withLogged(t loggedEnds) *request {
 	own := *r
-	own.told = t
+	own.logged = t
 	return &own
 }
 

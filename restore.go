@@ -84,7 +84,7 @@ func (s *setup) withKeyOf(id *identity) *setup {
 // restored returns a view with the content of a snapshot except its calibrations.
 func (s *setup) restored(at *Snapshot) (*view, error) {
 	own := s.withKeyOf(at.id)
-	to := &view{state: state{id: own.ident, keep: maxTotal}}
+	to := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
 	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
@@ -122,8 +122,8 @@ func (l *loader) entries() error {
 		return err
 	}
 	for i := range l.from.len() {
-		l.at = i
-		if err := l.entry(l.indexOf(i), l.from.at(i)); err != nil {
+		l.next, l.at, l.old = i, l.placementOf(i), l.from.at(i)
+		if err := l.entry(); err != nil {
 			return err
 		}
 	}
@@ -229,7 +229,7 @@ func (l *loader) reportDropped(turn int) error {
 		if e.turn != turn {
 			continue
 		}
-		f := Fault{Index: l.indexOf(len(l.from.sys) + i), ID: e.id, Err: errNoAnswer, Mended: "taken back with its turn"}
+		f := Fault{Index: l.placementOf(len(l.from.sys) + i).index, ID: e.id, Err: errNoAnswer, Mended: "taken back with its turn"}
 		if err := l.report(f); err != nil {
 			return err
 		}
@@ -265,7 +265,10 @@ type loader struct {
 
 	counted bool // with own, entries that have token counts need not be counted
 
-	at        int // index in from of the entry being checked
+	next int       // index in from of the entry being checked
+	at   placement // of that entry
+	old  *entry    // that entry
+
 	sys, list []*entry
 	originals []*original
 	pins      []ID
@@ -273,58 +276,61 @@ type loader struct {
 
 	byHand     bool                // from is a list that NewSnapshot was given, so the policy applies to it
 	prev       Role                // of the newest entry so far, notes aside
-	afterMoved bool                // that entry is in notes
+	afterMoved bool                // that entry was moved; see placement
 	calls      *calls              // of the newest exchange; nil or room
 	room       calls               // memory for calls
 	moving     bool                // entries get new IDs from here on
 	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended     bool                // Repair was called
 
-	// Set by place; nil otherwise.
-	index map[ID]int   // of the entries, in the snapshot passed to Restore
-	split map[ID]error // faults of user messages whose results became tool messages, by the IDs of these
-	notes map[ID]error // IDs of messages that were not user messages in the snapshot, or not in their place, so roles do not refuse them; the fault of a repaired one
+	placed []placement // of the entries of from; nil: they are where they were
 }
 
-// indexOf returns the index of the i-th entry of l.from in the snapshot passed to
-// Restore.
-func (l *loader) indexOf(i int) int {
-	if l.index == nil {
-		return i
+// A placement says where an entry comes from, and why it is not there any more.
+type placement struct {
+	index  int    // in the snapshot passed to Restore
+	moved  bool   // it was no user message in that snapshot, or not in this place, so roles do not refuse it
+	err    error  // a fault that place has repaired; nil: none
+	mended string // how
+}
+
+// placementOf returns the placement of the i-th entry of l.from.
+func (l *loader) placementOf(i int) placement {
+	if l.placed == nil {
+		return placement{index: i}
 	}
-	return l.index[l.from.at(i).id]
+	return l.placed[i]
 }
 
-// entry checks the i-th entry of the snapshot and adds it or a copy.
-func (l *loader) entry(i int, old *entry) error {
-	e := old
+// entry checks l.old, and adds it or a copy.
+func (l *loader) entry() error {
+	e, old := l.old, l.old
 	if !l.own {
 		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
 		e.setOwn(rare{missing: old.missing(), made: old.made()})
 	}
-	if err := l.check(i, old, e); err != nil || e.msg.Role == RoleNone {
+	if err := l.check(e); err != nil || e.msg.Role == RoleNone {
 		return err
 	}
 	role := e.msg.Role
 	switch {
 	case role == RoleTool:
-		return l.results(i, old, e)
-	case e.note && len(l.list) == 0 && (l.from.imported || l.index != nil):
+		return l.results(e)
+	case e.note && len(l.list) == 0 && (l.from.imported || l.placed != nil):
 		e.note = false // the entries before it were removed or dropped
 	case e.note && !l.takesNote():
-		return l.moveToFront(i, old, e)
+		return l.moveToFront(e)
 	case l.calls.openCalls() > 0:
-		if err := l.answerOpen(i, old); err != nil {
+		if err := l.answerOpen(); err != nil {
 			return err
 		}
 	}
 	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
 		l.moving = true // place moved or split it
 	}
-	_, wasMoved := l.notes[old.id]
-	if l.byHand && !e.note && !wasMoved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
-		err := &RoleError{Attempted: role, Previous: l.prev, Index: i}
-		if err := l.mend(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "kept"}); err != nil {
+	if l.byHand && !e.note && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
+		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
+		if err := l.mend(err, old.id, "kept"); err != nil {
 			return err
 		}
 	}
@@ -332,12 +338,13 @@ func (l *loader) entry(i int, old *entry) error {
 		e.calls = newCalls(&e.msg, l.ident.counter)
 		l.calls = nil
 	}
-	return l.add(i, old, e)
+	return l.add(e)
 }
 
-// check sets e.msg to a checked copy of the message of old, repaired if necessary. e may
-// be old. The role of e.msg is RoleNone if the whole message was dropped.
-func (l *loader) check(i int, old, e *entry) error {
+// check sets e.msg to a checked copy of the message of l.old, repaired if necessary. e may
+// be l.old. The role of e.msg is RoleNone if the whole message was dropped.
+func (l *loader) check(e *entry) error {
+	old := l.old
 	if old.msg.Role != RoleTool {
 		l.renamed = nil // this is another exchange
 	}
@@ -354,15 +361,11 @@ func (l *loader) check(i int, old, e *entry) error {
 	if err == nil {
 		return nil
 	}
-	err = atIndex(err, i)
-	if err := l.refuse(i, old, err); err != nil {
-		return err
+	err = atIndex(err, l.at.index)
+	if e.msg = l.repaired(old.msg); e.msg.Role == RoleNone {
+		return l.mend(err, 0, "dropped")
 	}
-	e.msg = l.repaired(old.msg)
-	if e.msg.Role == RoleNone {
-		return l.report(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped"})
-	}
-	return l.report(Fault{Index: i, ID: old.id, NewID: old.id, Err: err, Mended: "invalid parts removed"})
+	return l.mend(err, old.id, "invalid parts removed")
 }
 
 // repaired returns m without invalid parts. Its role is RoleNone if nothing remains.
@@ -397,25 +400,22 @@ func (l *loader) repaired(m Message) Message {
 
 // takesNote reports whether a note may stay where it is.
 func (l *loader) takesNote() bool {
-	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.at)
+	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.next)
 }
 
 // moveToFront adds a system message that comes between calls and their results.
-func (l *loader) moveToFront(i int, old, e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: i}
-	if err := l.refuse(i, old, err); err != nil {
-		return err
-	}
+func (l *loader) moveToFront(e *entry) error {
+	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
 	e.note = false
 	e.id = l.newID()
 	e.head, e.turn = e.id, 0
 	e.tokens = l.ident.message(&e.msg)
 	l.sys = append(l.sys, e)
-	return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "moved to the front"})
+	return l.mend(err, e.id, "moved to the front")
 }
 
 // results adds a tool message. Results that answer no open call are dropped.
-func (l *loader) results(i int, old, e *entry) error {
+func (l *loader) results(e *entry) error {
 	matched := e.msg.Parts[:0]
 	for _, p := range e.msg.Parts {
 		r := p.(ToolResult)
@@ -425,8 +425,8 @@ func (l *loader) results(i int, old, e *entry) error {
 			k, err = l.calls.find(r.CallID, r.Name)
 		}
 		if err != nil {
-			err := &PairError{Err: err, CallID: r.CallID, Name: r.Name, Index: i}
-			if err := l.mend(Fault{Index: i, ID: old.id, Err: err, Mended: "dropped a result that answers no call"}); err != nil {
+			err := &PairError{Err: err, CallID: r.CallID, Name: r.Name, Index: l.at.index}
+			if err := l.mend(err, 0, "dropped a result that answers no call"); err != nil {
 				return err
 			}
 			continue
@@ -443,29 +443,25 @@ func (l *loader) results(i int, old, e *entry) error {
 	}
 	clear(e.msg.Parts[len(matched):])
 	e.msg.Parts = matched
-	return l.add(i, old, e)
+	return l.add(e)
 }
 
-// answerOpen adds an error result for each call that is open before the i-th
-// entry.
-func (l *loader) answerOpen(i int, old *entry) error {
+// answerOpen adds an error result for each call that is open before l.old.
+func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
 	for j := range l.calls.list {
 		k := &l.calls.list[j]
 		if k.answered {
 			continue
 		}
-		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: i}
-		if err := l.refuse(i, old, err); err != nil {
-			return err
-		}
+		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
 		l.moving = true
 		l.calls.answer(j)
 		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
 		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
 		e.tokens = l.ident.message(&e.msg)
 		l.list = append(l.list, e)
-		if err := l.report(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
 	}
@@ -474,7 +470,8 @@ func (l *loader) answerOpen(i int, old *entry) error {
 }
 
 // add adds an entry, with a new ID if an earlier entry got one.
-func (l *loader) add(i int, old, e *entry) error {
+func (l *loader) add(e *entry) error {
+	old := l.old
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
@@ -500,7 +497,7 @@ func (l *loader) add(i int, old, e *entry) error {
 	}
 	if !e.note {
 		l.prev = e.msg.Role
-		_, l.afterMoved = l.notes[old.id]
+		l.afterMoved = l.at.moved
 	}
 	if e.isSystem() {
 		l.sys = append(l.sys, e)
@@ -518,16 +515,12 @@ func (l *loader) add(i int, old, e *entry) error {
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
-	split := l.split[old.id]
-	switch err := l.notes[old.id]; {
-	case split != nil && e.msg.Role == RoleTool:
-		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: split, Mended: "results put into a tool message"})
-	case err != nil && e.note:
-		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "put after the results"})
-	case err != nil:
-		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Err: err, Mended: "kept as a user message"})
+	switch f := (Fault{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: l.at.mended}); {
+	case f.Err != nil:
+		return l.report(f)
 	case e.id != old.id:
-		return l.report(Fault{Index: i, ID: old.id, NewID: e.id, Mended: "new ID"})
+		f.Mended = "new ID"
+		return l.report(f)
 	}
 	return nil
 }
@@ -566,19 +559,16 @@ func (l *loader) newID() ID {
 	return l.to.last
 }
 
-// refuse returns the error for a fault, or nil if faults are to be repaired.
-func (l *loader) refuse(i int, old *entry, err error) error {
-	if l.opts.Repair != nil {
-		return nil
-	}
-	return &SnapshotError{Index: i, ID: old.id, Err: err}
+// mend reports that a fault of l.old is repaired, which has the ID newID now, or returns the
+// error for it if faults are not to be repaired.
+func (l *loader) mend(err error, newID ID, mended string) error {
+	return l.mendAs(Fault{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mend reports a fault that is repaired, or returns the error for it if faults are not to be
-// repaired.
-func (l *loader) mend(f Fault) error {
+// mendAs is mend with a Fault that does not name l.old.
+func (l *loader) mendAs(f Fault) error {
 	if l.opts.Repair == nil {
-		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
+		return &SnapshotError{Index: l.at.index, ID: l.old.id, Err: f.Err}
 	}
 	return l.report(f)
 }

@@ -49,7 +49,7 @@ func TestRestore_KeepsEverything(t *testing.T) {
 	again := reload(t, h, nil)
 	assert.Equal(t, printMessages(h.Snapshot())[:2], printMessages(again.Snapshot())[:2], "key and summary")
 	assert.NotContains(t, strings.Join(printMessages(again.Snapshot()), "|"), "not saved")
-	assert.Equal(t, []convo.ID{2}, again.Pinned())
+	assert.Equal(t, []convo.ID{2}, again.Snapshot().Pinned())
 	want, _ := h.Snapshot().Summary()
 	got, _ := again.Snapshot().Summary()
 	assert.True(t, want.Time.Equal(got.Time))

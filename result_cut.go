@@ -197,7 +197,7 @@ func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
 	return r
 }
 
-// borderBefore returns where to end the beginning of s that has at most n bytes. That is
+// borderBefore returns where to cut s, so that the part before has at most n bytes. That is
 // after the last line break in its last eighth, or else after the last space there, or else
 // between two characters.
 func borderBefore(s string, n int) int {
@@ -207,7 +207,7 @@ func borderBefore(s string, n int) int {
 	return n - len(near) + i
 }
 
-// borderBehind returns where to begin the end of s that starts at n or later. That is after
+// borderBehind returns where to cut s, at n or later. That is after
 // the first line break in its first eighth, or else after the first space there, or else
 // between two characters.
 func borderBehind(s string, n int) int {

@@ -520,33 +520,29 @@ func (r *resumer) compare() error {
 		if g.key == "" || g.sum == r.rows.sums[place] {
 			continue
 		}
-		if to := r.placeOf(list, place); to > 0 {
-			return &RowError{Key: g.key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(list[to].key))}
+		if after := r.stoodAfter(list, place); after != "" {
+			return &RowError{Key: g.key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
 		}
 		return &RowError{Key: g.key, Fault: RowChanged}
 	}
 	return nil
 }
 
-// placeOf returns the last place of the user rows from a place on, if all rows fit once these
-// are moved there, and otherwise 0. A row that was cleared or cut fits anywhere.
-func (r *resumer) placeOf(list []given, from int) int {
-	fits := func(at, to int) bool {
-		return list[at].key != "" && list[to].key != "" &&
-			(r.rows.isShort(list[at].id) || r.rows.isShort(list[to].id) || r.rows.sums[to] == list[at].sum)
+// stoodAfter returns the key of the row that the user rows from a place on stood after, if they
+// were given too early, and otherwise "". What stood there is the row after them then.
+func (r *resumer) stoodAfter(list []given, place int) string {
+	to, n := place+1+slices.Index(r.rows.sums[place+1:], list[place].sum), 1
+	if to == place || list[place].role != RoleUser {
+		return ""
 	}
-	for n := 1; from+n < len(list) && list[from+n-1].role == RoleUser; n++ { // so many are moved
-		for to := from + n; to < len(list) && fits(to, to-n); to++ {
-			isPlace := true
-			for i := range n {
-				isPlace = isPlace && fits(from+i, to-n+1+i)
-			}
-			if isPlace {
-				return to
-			}
-		}
+	for to+n < len(list) && list[place+n].role == RoleUser && list[place+n].sum == r.rows.sums[to+n] {
+		n++ // so many are moved
 	}
-	return 0
+	next := list[place+n]
+	if next.sum != r.rows.sums[place] && !r.rows.isShort(next.id) && !r.rows.isShort(list[place].id) {
+		return ""
+	}
+	return list[to+n-1].key
 }
 
 // A tail is the rows after the decisions, as they are appended.

@@ -58,8 +58,7 @@ func (r *Rewrite) print(ids bool) string {
 // checkRewrite checks rewrites and adds them to ed.changes, after checkClear. A
 // strategy may not rewrite the floor.
 func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
-	rewrites = slices.Clone(rewrites)
-	slices.SortStableFunc(rewrites, func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
+	rewrites = slices.SortedStableFunc(slices.Values(rewrites), func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
 	floor, clears := ed.at.floor(), ed.changes
 	for k, r := range rewrites {
 		i, ok := index(ed.at.list, r.ID)
@@ -79,15 +78,14 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 		case rule != "" && ed.byStrategy:
 			return &EditError{Rule: "rewrites " + rule + ", which only an edit by hand may", ID: r.ID}
 		}
-		e := ed.at.list[i]
-		msg, err := e.withParts(r.Parts)
-		if err != nil {
+		c := change{id: r.ID, from: ed.at.list[i], forget: r.Forget}
+		var err error
+		if c.msg, err = c.from.withParts(r.Parts); err != nil {
 			return err
 		}
 		if r.Forget {
-			msg = msg.cloned()
+			c.msg = c.msg.cloned()
 		}
-		c := change{id: r.ID, from: e, msg: msg, forget: r.Forget}
 		switch {
 		case dropped && !r.Forget:
 		case cleared: // it forgets less of the dropped entry

@@ -13,9 +13,9 @@ type reversal struct {
 	edit    uint64 // edits that made version edit or a later one were undone
 }
 
-// maxTakenBack is the number of ranges of IDs that a History keeps of what was taken back.
-// Beyond it, the two oldest become one if both are below the view, so what left by a
-// compaction between them may count as taken back.
+// maxTakenBack is how many ranges of IDs of entries that were taken back are kept. Beyond it,
+// the two oldest become one if both are below the view. An entry between them, which a
+// compaction removed, then counts as taken back.
 const maxTakenBack = 100
 
 // TakenBack reports whether an entry with the ID was taken back, as by [History.RewindTo],
@@ -23,8 +23,8 @@ const maxTakenBack = 100
 // by a compaction.
 func (s *Snapshot) TakenBack(id ID) bool { return s.isTakenBack(id) }
 
-// isTakenBack reports whether a rollback took back the entry with the ID. Where there never
-// was an entry, it reports whether one of that time would have been.
+// isTakenBack reports whether a rollback took back the entry with the ID. For an ID that no
+// entry has had, it reports whether a rollback has gone back past it.
 func (s *state) isTakenBack(id ID) bool { return s.takenBackUpTo(id) != 0 }
 
 // takenBackUpTo returns the newest ID that was taken back together with the entry with the ID,
@@ -223,7 +223,7 @@ func (h *History) mayRewindLocked(id, last ID) error {
 	case h.isTakenBack(id):
 		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
-	if newest := h.summary.newestCovered(); newest > last {
+	if newest := h.summary.newestKept(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
 			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.wayBack(id, last, h.opts.NoArchive))}
 	}
@@ -358,21 +358,6 @@ func (s *state) hasDropped(last ID) bool {
 	return false
 }
 
-// newestCovered returns the newest entry that s stands for, or 0 if there is none.
-func (s *placedSummary) newestCovered() ID {
-	if s == nil {
-		return 0
-	}
-	return s.sum.newestCovered()
-}
-
-func (s *Summary) newestCovered() ID {
-	if s == nil || len(s.Covers) == 0 {
-		return 0
-	}
-	return s.Covers[len(s.Covers)-1].Last
-}
-
 // rewindLocked takes back list[n:], which are the entries newer than last. They end with the
 // messages that the waiting Do has delivered from the queue, which are delivered again.
 func (h *History) rewindLocked(n int, last ID, queued []*queued) {
@@ -389,8 +374,9 @@ func (h *History) rewindLocked(n int, last ID, queued []*queued) {
 // takeBackLocked takes back list[n:], which are the entries newer than last, and puts again
 // at the front of the queue.
 func (h *History) takeBackLocked(n int, last ID, again []*queued) {
+	was := h.summary
 	h.rewind(n, last, again)
-	h.recorder.wentBack(last, h.summary, h.summary)
+	h.recorder.wentBack(last, was, h.summary)
 }
 
 // revertLocked makes the entries and the summary exactly those of another view.
@@ -552,6 +538,7 @@ func (v *view) rewind(n int, last ID, again []*queued) {
 	v.queue = append(again, v.queue...)
 	v.newVersion()
 	v.pins = slices.Clip(v.pins[:sort.Search(len(v.pins), func(i int) bool { return v.pins[i] > last })])
+	v.summary = v.summary.upTo(last)
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
@@ -645,5 +632,5 @@ func (e *entry) sameAs(f *entry) bool {
 
 // sameAs reports whether two summaries are equal, apart from their tokens.
 func (s *Summary) sameAs(t *Summary) bool {
-	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && s.Native.sameAs(&t.Native)
+	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && slices.Equal(s.Read, t.Read) && s.Native.sameAs(&t.Native)
 }

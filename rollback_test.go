@@ -50,9 +50,9 @@ func TestRollback_ToEmpty(t *testing.T) {
 	require.NoError(t, h.Rollback(at))
 	assert.Equal(t, []convo.ID{1}, idsOf(h.Snapshot()), "system entries stay")
 	assert.Zero(t, h.Status().Turns)
-	assert.Empty(t, h.Pinned())
+	assert.Empty(t, h.Snapshot().Pinned())
 	mustAppend(t, h, convo.User("v"))
-	assert.Equal(t, []convo.ID{4}, h.Pinned(), "it is the first user message again")
+	assert.Equal(t, []convo.ID{4}, h.Snapshot().Pinned(), "it is the first user message again")
 }
 
 func TestRollback_OpenCallsAreOpenAgain(t *testing.T) {
@@ -300,7 +300,7 @@ func TestRollback_WhatStaysAsItIsNow(t *testing.T) {
 	assert.Contains(t, textsOf(h.Snapshot()), "rain")
 	assert.Equal(t, 5000, h.Status().Window)
 	assert.Equal(t, h.Snapshot().Tokens()+50, h.Tokens().Tokens)
-	assert.Equal(t, []convo.ID{3, 4, 5}, h.Pinned())
+	assert.Equal(t, []convo.ID{3, 4, 5}, h.Snapshot().Pinned())
 }
 
 func TestRollback_Stale(t *testing.T) {

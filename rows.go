@@ -432,49 +432,30 @@ func (c *rowChange) apply(r ToolResult) (_ ToolResult, ok bool) {
 // isListed reports whether the keys of all rows of a run are listed.
 func (r *rowList) isListed(run int) bool { return run < r.from }
 
-// append appends the JSON of r.
-func (r *rowList) append(dst []byte) []byte {
-	dst = append(dst, '{')
-	dst = append(strictjson.Key(dst, "runs"), '[')
-	last, turn := ID(0), 0
-	for i, run := range r.runs {
-		dst = strictjson.AppendString(append(strictjson.Next(dst), '['), run.keys[0])
-		dst = fmt.Appendf(dst, ",%d,%d", run.first-last, run.turn-turn)
-		last, turn = run.last(), run.turn
-		if !r.isListed(i) && run.n > 1 {
-			dst = fmt.Appendf(dst, ",%d", run.n)
-		}
-		for _, key := range run.keys[1:] {
-			dst = strictjson.AppendString(append(dst, ','), key)
-		}
-		dst = append(dst, ']')
-	}
-	dst = append(dst, ']')
-	dst = strictjson.AppendFields(dst, r.fields())
-	dst = strictjson.Text(dst, "sums", sumsText(r.sums...))
-	dst = strictjson.Text(dst, "made", sumsText(r.made...))
-	dst = appendRanges(dst, "tools", r.tools)
-	dst = appendRanges(dst, "paused", r.paused)
-	dst = appendRanges(dst, "cleared", r.cleared)
-	dst = appendList(dst, "changes", r.changes, func(dst []byte, c rowChange) []byte { return strictjson.AppendObject(dst, c.fields()) })
-	dst = strictjson.Text(dst, "frame", sumsText(fingerprint.Sum(r.frame.sys), r.frame.tools, r.frame.eph))
-	if r.sent != nil {
-		p := r.sent.prefix
-		dst = strictjson.Text(append(strictjson.Key(dst, "sent"), '{'), "view", sumsText(p.heads, fingerprint.Sum(p.list), p.ephemeral))
-		dst = append(strictjson.Bool(dst, "open", r.sent.open), '}')
-	}
-	return append(dst, '}')
-}
-
-// fields returns those members of the JSON that are plain values.
+// fields returns the members of the JSON.
 func (r *rowList) fields() []strictjson.Field {
 	return []strictjson.Field{
+		{Key: "runs", Value: runsJSON{r}},
 		{Key: "from", Value: &r.from},
 		{Key: "system_seen", Value: &r.sysSeen},
 		{Key: "tools_seen", Value: &r.toolsSeen},
 		{Key: "ephemeral_seen", Value: &r.ephemeralSeen},
 		{Key: "time", Value: &r.lastAppend},
+		{Key: "sums", Value: sumsJSON{&r.sums}},
+		{Key: "made", Value: sumsJSON{&r.made}},
+		{Key: "tools", Value: rangesJSON(&r.tools)},
+		{Key: "paused", Value: rangesJSON(&r.paused)},
+		{Key: "cleared", Value: rangesJSON(&r.cleared)},
+		{Key: "changes", Value: strictjson.Objects(&r.changes, (*rowChange).fields)},
+		{Key: "frame", Value: someSums{(*fingerprint.Sum)(&r.frame.sys), &r.frame.tools, &r.frame.eph}},
+		{Key: "sent", Value: strictjson.Optional(&r.sent, (*sentView).fields)},
 	}
+}
+
+// fields returns the members of the JSON.
+func (v *sentView) fields() []strictjson.Field {
+	p := &v.prefix
+	return []strictjson.Field{{Key: "view", Value: someSums{&p.heads, (*fingerprint.Sum)(&p.list), &p.ephemeral}}, {Key: "open", Value: &v.open}}
 }
 
 // fields returns the members of the JSON.
@@ -490,69 +471,86 @@ func (c *rowChange) fields() []strictjson.Field {
 	}
 }
 
-// sumsText writes sums, eleven characters for each.
-func sumsText(sums ...fingerprint.Sum) string {
-	var b []byte
-	for _, sum := range sums {
-		b = base64.RawURLEncoding.AppendEncode(b, binary.BigEndian.AppendUint64(nil, uint64(sum)))
+// A sumsJSON is the value of a list of fingerprints: a text, with eleven characters for each.
+type sumsJSON struct{ list *[]fingerprint.Sum }
+
+func (v sumsJSON) IsZero() bool { return len(*v.list) == 0 }
+
+func (v sumsJSON) Append(dst []byte) []byte {
+	dst = append(dst, '"')
+	for _, sum := range *v.list {
+		dst = base64.RawURLEncoding.AppendEncode(dst, binary.BigEndian.AppendUint64(nil, uint64(sum)))
 	}
-	return string(b)
+	return append(dst, '"')
 }
 
-// readSums reads what sumsText has written. n is the number of sums; -1: any.
-func readSums(r *strictjson.Reader, n int) (sums []fingerprint.Sum) {
+func (v sumsJSON) Read(r *strictjson.Reader) {
 	text := r.Text()
-	if len(text)%11 != 0 || n >= 0 && len(text) != 11*n {
+	if len(text)%11 != 0 {
 		r.Fail(fmt.Errorf("%.40q holds no fingerprints of 11 characters", text))
-		return make([]fingerprint.Sum, max(n, 0))
+		return
 	}
 	for ; text != ""; text = text[11:] {
 		b, err := base64.RawURLEncoding.DecodeString(text[:11])
 		if err != nil || len(b) != 8 {
 			r.Fail(fmt.Errorf("%q is no fingerprint", text[:11]))
-			return make([]fingerprint.Sum, max(n, 0))
+			return
 		}
-		sums = append(sums, fingerprint.Sum(binary.BigEndian.Uint64(b)))
+		*v.list = append(*v.list, fingerprint.Sum(binary.BigEndian.Uint64(b)))
 	}
-	return sums
 }
 
-// readRowList reads what rowList.append has written.
-func readRowList(r *strictjson.Reader) *rowList {
-	l := new(rowList)
-	plain := l.fields()
-	for key := range r.Object {
-		switch string(key) {
-		case "runs":
-			l.runs = readList(r, readRowRun)
-			l.setPlaces()
-		case "made":
-			l.made = readSums(r, -1)
-		case "sums":
-			l.sums = readSums(r, -1)
-		case "cleared":
-			l.cleared = readRanges(r)
-		case "changes":
-			l.changes = readList(r, readRowChange)
-		case "frame":
-			sums := readSums(r, 3)
-			l.frame = frame{fingerprint.List(sums[0]), sums[1], sums[2]}
-		case "tools":
-			l.tools = readRanges(r)
-		case "paused":
-			l.paused = readRanges(r)
-		case "sent":
-			l.sent = readSent(r)
-		default:
-			if !r.Field(key, plain) {
-				r.Unknown(key)
-			}
+// someSums are as many fingerprints, with the same value as a list of them.
+type someSums []*fingerprint.Sum
+
+func (v someSums) IsZero() bool { return false }
+
+func (v someSums) Append(dst []byte) []byte {
+	list := make([]fingerprint.Sum, len(v))
+	for i, sum := range v {
+		list[i] = *sum
+	}
+	return sumsJSON{&list}.Append(dst)
+}
+
+func (v someSums) Read(r *strictjson.Reader) {
+	var list []fingerprint.Sum
+	sumsJSON{&list}.Read(r)
+	if len(list) != len(v) {
+		r.Fail(fmt.Errorf("%d fingerprints of 11 characters, want %d", len(list), len(v)))
+		return
+	}
+	for i, sum := range list {
+		*v[i] = sum
+	}
+}
+
+// A runsJSON is the value of the runs: a list for each.
+type runsJSON struct{ *rowList }
+
+func (v runsJSON) IsZero() bool { return false }
+
+func (v runsJSON) Append(dst []byte) []byte {
+	dst = append(dst, '[')
+	last, turn := ID(0), 0
+	for i, run := range v.runs {
+		dst = strictjson.AppendString(append(strictjson.Next(dst), '['), run.keys[0])
+		dst = fmt.Appendf(dst, ",%d,%d", run.first-last, run.turn-turn)
+		last, turn = run.last(), run.turn
+		if !v.isListed(i) && run.n > 1 {
+			dst = fmt.Appendf(dst, ",%d", run.n)
 		}
+		for _, key := range run.keys[1:] {
+			dst = strictjson.AppendString(append(dst, ','), key)
+		}
+		dst = append(dst, ']')
 	}
-	if err := l.check(); err != nil && r.Err() == nil {
-		r.Fail(err)
-	}
-	return l
+	return append(dst, ']')
+}
+
+func (v runsJSON) Read(r *strictjson.Reader) {
+	strictjson.Array(&v.runs, nil, readRowRun).Read(r)
+	v.setPlaces()
 }
 
 // setPlaces makes the first IDs and the turns of the runs, which were read as differences
@@ -589,27 +587,6 @@ func readRowRun(r *strictjson.Reader) (run rowRun) {
 	}
 	run.n = max(run.n, len(run.keys))
 	return run
-}
-
-func readRowChange(r *strictjson.Reader) (c rowChange) {
-	r.Fields(c.fields())
-	return c
-}
-
-func readSent(r *strictjson.Reader) *sentView {
-	v := &sentView{known: true}
-	for key := range r.Object {
-		switch string(key) {
-		case "view":
-			sums := readSums(r, 3)
-			v.prefix = prefix{sums[0], fingerprint.List(sums[1]), sums[2]}
-		case "open":
-			v.open = r.Bool()
-		default:
-			r.Unknown(key)
-		}
-	}
-	return v
 }
 
 // nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
@@ -661,8 +638,8 @@ func (r *rowList) check() error {
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
 	}
-	if _, ok := nanoseconds(r.lastAppend); !ok {
-		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
+	if err := checkTime("time", r.lastAppend); err != nil {
+		return err
 	}
 	if !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }) {
 		return errors.New("changes do not ascend")

@@ -488,7 +488,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	patch := difference(b.saved, d.picture)
 	patch.keep(d)
 	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
-	data, err = patch.encode()
+	data, err = patch.encode(inRecord)
 	if err != nil || !changed {
 		return data, changed, err
 	}
@@ -515,7 +515,7 @@ func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
 	r.keep(d)
 	r.log, r.recent = d.name, b.recent
-	data, err := r.encode()
+	data, err := r.encode(inRecord)
 	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
 		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)
 	}
@@ -537,7 +537,7 @@ func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNe
 		if found = draftIn(drafts, rec.ID); found != nil {
 			isNewest = true
 		} else if rec.Full && rec.Seq > b.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
-			in, err := decodeState(rec.Data)
+			in, err := decode(rec.Data, inRecord)
 			if err != nil {
 				return nil, false, new(reading).damageIn(b.key, err)
 			}

@@ -13,6 +13,7 @@ import (
 // A setup is what does not change after a History was made, but for maxResult.
 type setup struct {
 	opts            Options
+	reads           bool         // whether Options.Strategy reads results that were cleared unread
 	ident           *identity    // state.id, to be read without the lock
 	interruptTokens int64        // tokens of interruptReason
 	noteTokens      int64        // tokens of the tags of a note

@@ -38,7 +38,7 @@ type state struct {
 	edits           []editMark       // marks of applied edits; shared with snapshots and never written to
 	originals       []*original      // of entries in list, ascending
 	originalRaw     int64            // raw tokens of originals
-	keep            int64            // raw tokens of originals to keep
+	keep            keeping          // how many originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
 	request         *request         // the newest answered request; nil: none
 	asked           *request         // what the next answer is for, if it was prepared since the last one
@@ -324,12 +324,15 @@ func (s *state) clipped() state {
 	return c
 }
 
-// setKeep sets how many raw tokens of originals to keep.
-func (s *state) setKeep(keep int64) {
-	if keep != s.keep {
-		s.keep = keep
-		s.replace(s.sys, s.list, s.originals, s.turn)
-	}
+// setKeep sets how many originals to keep.
+func (s *state) setKeep(keep keeping) {
+	s.keep = keep
+	s.putOriginals(s.originals, s.originalRaw)
+}
+
+// putOriginals sets the originals, of so many raw tokens, but for those that are not kept.
+func (s *state) putOriginals(all []*original, raw int64) {
+	s.originals, s.originalRaw = s.keep.trim(all, raw, s.summary)
 }
 
 // withEphemeral returns the next version of s, with other ephemeral messages, which may be nil.
@@ -419,7 +422,7 @@ func (s *state) append(e *entry, o *original) {
 		}
 	}
 	if o != nil {
-		s.originals, s.originalRaw = trimOriginals(append(s.originals, o), s.originalRaw+o.tokens, s.keep)
+		s.putOriginals(append(s.originals, o), s.originalRaw+o.tokens)
 	}
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
@@ -435,7 +438,7 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	}
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
-			s.originals, s.originalRaw = withOriginals(slices.Clone(s.originals[:k]), s.keep)
+			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
 		}
 	}
 	for _, r := range [...]**request{&s.request, &s.asked} {
@@ -494,7 +497,7 @@ func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	}
 	s.sys, s.sysRaw = sys, rawOf(sys)
 	s.turn = turn
-	s.originals, s.originalRaw = withOriginals(originals, s.keep)
+	s.putOriginals(originals, rawOriginals(originals))
 }
 
 // countMedia adds the media of e, or with -1 takes them away.
@@ -905,8 +908,15 @@ func (s *state) asText() state {
 	return next
 }
 
+// withoutReading returns s with the summary from before it has read results that stay.
+func (s *Snapshot) withoutReading() *Snapshot {
+	next := *s
+	next.summary = s.summary.unread()
+	return &next
+}
+
 // setOriginals replaces the originals, and keeps them all.
 func (s *state) setOriginals(list []*original) {
-	s.keep = maxTotal
+	s.keep.most = maxTotal
 	s.replace(s.sys, s.list, list, s.turn)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -12,17 +13,19 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// snapshotVersion is the version of a snapshot's JSON that this package writes, and the
-// highest version that it reads.
-const snapshotVersion = 1
+// The versions of the JSON of a snapshot and of Decisions that this package writes and
+// reads.
+const (
+	snapshotVersion  = 1
+	decisionsVersion = 2
+)
 
-// A stateJSON is the JSON form of a state, either the Data of a record or a snapshot. The
-// Data of a record holds the difference from the state of the previous record, or in a
-// full record from the state of an empty History. A snapshot is like a full record, but
-// only has the fields in snapshotKeys. Apart from the scalars, a nil or empty field means
-// no change.
+// A stateJSON is what is saved of a History. The Data of a record holds the difference
+// from the state of the previous record, or in a full record from the state of an empty
+// History. A snapshot and Decisions are like a full record with fewer fields; see
+// savedFields. Apart from the scalars, a nil or empty field means no change.
 type stateJSON struct {
-	version int    // of a snapshot
+	version int    // of a snapshot or Decisions
 	key     string // of the conversation
 	log     string // names the log; in full records
 	scalars
@@ -42,18 +45,15 @@ type stateJSON struct {
 	out     []Range   // entries that left the view
 	entries []*entry  // new or changed entries, with their tokens if counter is set
 	counter string    // name of the counter of the entries' tokens; see counter.name
+	tokens  []int64   // of entries; nil once they have them
+	rows    *rowList  // in Decisions: what stands in place of entries that the application has
 	pins    []ID      // new pins
 	unpin   []ID
 	queue   *[]*queued      // all of it
 	back    *[]Range        // what was taken back: all of it
+	left    *leftRow        // the newest row that an edit dropped and no rollback took back; zero: there is none any more
 	heads   *requestHeads   // of the last answered request
 	sent    *requestFigures // the same
-	left    *leftRow        // the newest row that an edit dropped and no rollback took back; zero: there is none any more
-
-	// In Decisions, rows stand in place of entries that the application has. appendRows
-	// writes them, and is nil elsewhere.
-	rows       *rowList
-	appendRows func(dst []byte) []byte
 
 	// For the archive.
 	undone    []Range
@@ -64,14 +64,12 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	// Used while reading.
-	tokens []int64 // of entries
-	index  int     // index of the entry that could not be read, as in a snapshot
-	failed ID      // its ID
+	fault  error  // of an entry that cannot be written
+	index  int    // while reading: of the next entry, as in a snapshot
+	failed *entry // that could not be read
 }
 
-// Scalars are the figures that each record holds completely. A snapshot has the fields
-// down to model, and zero for the others.
+// Scalars are the figures that each record holds completely.
 type scalars struct {
 	last          ID
 	turn, touched int
@@ -86,131 +84,152 @@ type scalars struct {
 	counted int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
 }
 
-// fields returns the members of the JSON.
-func (s *scalars) fields() []strictjson.Field {
-	l := &s.limits
-	return []strictjson.Field{
-		{Key: "last", Value: (*int64)(&s.last)},
-		{Key: "turn", Value: &s.turn},
-		{Key: "touched", Value: &s.touched},
-		{Key: "appended", Value: &s.appended},
-		{Key: "model", Value: &s.model},
-		{Key: "released", Value: (*int64)(&s.released)},
-		{Key: "ever", Value: &s.ever},
-		{Key: "edited", Value: &s.edited},
-		{Key: "failures", Value: &s.breaker.failures},
-		{Key: "failed_at", Value: &s.breaker.appended},
-		{Key: "excused", Value: &s.breaker.excused},
-		{Key: "limits", Value: []strictjson.Field{
-			{Key: "chosen", Value: &s.chosen},
-			{Key: "window", Value: &l.Window},
-			{Key: "reserve", Value: &l.Reserve},
-			{Key: "tools", Value: &l.Tools},
-			{Key: "high", Value: &l.High},
-			{Key: "low", Value: &l.Low},
-			{Key: "soft", Value: &l.Soft},
-			{Key: "min_free", Value: &l.MinFree},
-			{Key: "assumed", Value: &l.Assumed},
-		}},
-		{Key: "tools_set", Value: &s.toolsSet},
-		{Key: "named", Value: []strictjson.Field{{Key: "limit", Value: &s.named.limit}, {Key: "of", Value: &s.named.of}}},
-		{Key: "raw", Value: &s.counted},
-	}
+// scalars returns the scalars that a snapshot has.
+func (s *state) scalars() scalars {
+	return scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model, released: s.released}
 }
 
-// check returns an error if a figure is out of range.
-func (s *scalars) check() error {
-	for _, f := range [...]struct {
-		name        string
-		value, most int64
-	}{
-		{"last", int64(s.last), maxID},
-		{"turn", int64(s.turn), min(int64(s.last), maxTurn)},
-		{"released", int64(s.released), int64(s.last)},
-		{"touched", int64(s.touched), int64(s.turn)},
-		{"appended", s.appended, maxTotal},
-		{"ever", s.ever, maxTotal},
-		{"failed_at", s.breaker.appended, s.ever},
-		{"the limit of named", int64(s.named.limit), maxTotal},
-		{"raw", s.counted, maxTotal},
-	} {
-		if f.value < 0 || f.value > f.most {
-			return fmt.Errorf("%s is %d, want 0 to %d", f.name, f.value, f.most)
+// A form is a form in which a state is saved, or several of them.
+type form uint8
+
+const (
+	inRecord form = 1 << iota
+	inSnapshot
+	inDecisions
+
+	inLog = inRecord | inDecisions // but not in a snapshot
+	inAll = inRecord | inSnapshot | inDecisions
+)
+
+// A savedField is a field of the JSON of a state.
+type savedField struct {
+	key string
+	in  form
+
+	// at returns the value of a [strictjson.Field]. An optional value is replaced by that of
+	// a later record, if that has one.
+	at func(in *stateJSON) any
+
+	most func(in *stateJSON) int64              // bounds a number, which is at least 0; nil: the number is checked elsewhere
+	set  func(in *stateJSON, from, to *picture) // sets the field, and some that follow it, to what has changed; nil: it is set elsewhere
+}
+
+// savedFields are all fields, in the order in which they are written. It has no function
+// calls, so that programs that save nothing do not contain the code.
+var savedFields = [...]savedField{
+	{key: "version", in: inSnapshot | inDecisions, at: func(in *stateJSON) any { return &in.version }},
+	{key: "key", in: inAll, at: func(in *stateJSON) any { return &in.key }, set: func(in *stateJSON, from, to *picture) {
+		in.key = orNil(changed(from.view.key(), to.view.key()))
+	}},
+	{key: "log", in: inRecord, at: func(in *stateJSON) any { return &in.log }},
+
+	// The scalars.
+	{key: "last", in: inAll, at: func(in *stateJSON) any { return (*int64)(&in.last) }, most: func(*stateJSON) int64 { return maxID }},
+	{key: "turn", in: inAll, at: func(in *stateJSON) any { return &in.turn }, most: func(in *stateJSON) int64 { return min(int64(in.last), maxTurn) }},
+	{key: "touched", in: inAll, at: func(in *stateJSON) any { return &in.touched }, most: func(in *stateJSON) int64 { return int64(in.turn) }},
+	{key: "appended", in: inAll, at: func(in *stateJSON) any { return &in.appended }, most: anyTotal},
+	{key: "model", in: inAll, at: func(in *stateJSON) any { return &in.model }},
+	{key: "released", in: inAll, at: func(in *stateJSON) any { return (*int64)(&in.released) }, most: func(in *stateJSON) int64 { return int64(in.last) }},
+	{key: "ever", in: inLog, at: func(in *stateJSON) any { return &in.ever }, most: anyTotal},
+	{key: "edited", in: inLog, at: func(in *stateJSON) any { return &in.edited }},
+	{key: "failures", in: inLog, at: func(in *stateJSON) any { return &in.breaker.failures }, most: anyTotal},
+	{key: "failed_at", in: inLog, at: func(in *stateJSON) any { return &in.breaker.appended }, most: func(in *stateJSON) int64 { return in.ever }},
+	{key: "excused", in: inLog, at: func(in *stateJSON) any { return &in.breaker.excused }},
+	{key: "limits", in: inLog, at: func(in *stateJSON) any { return in.meterFigures.limitFields() }},
+	{key: "tools_set", in: inLog, at: func(in *stateJSON) any { return &in.toolsSet }},
+	{key: "named", in: inLog, at: func(in *stateJSON) any { return in.named.fields() }},
+	{key: "raw", in: inLog, at: func(in *stateJSON) any { return &in.counted }, most: anyTotal},
+
+	// The state. A record has what has changed of it.
+	{key: "title", in: inAll, at: func(in *stateJSON) any { return optional(&in.title) }, set: func(in *stateJSON, from, to *picture) {
+		in.title = changed(from.view.meta.title, to.view.meta.title)
+	}},
+	{key: "meta", in: inAll, at: func(in *stateJSON) any { return optional(&in.meta) }, set: func(in *stateJSON, from, to *picture) {
+		in.meta = changed(from.view.meta.data, to.view.meta.data)
+	}},
+	{key: "learned", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.learned, (*learned).value) }, set: (*stateJSON).learn},
+	{key: "cal", in: inLog, at: func(in *stateJSON) any { return strictjson.Optional(&in.cal, (*calibration).fields) }},
+	{key: "seen", in: inLog, at: func(in *stateJSON) any { return strictjson.Optional(&in.seen, (*seenJSON).fields) }},
+	{key: "tools", in: inRecord | inSnapshot, at: func(in *stateJSON) any { return strictjson.Optional(&in.tools, (*toolset).fields) }, set: func(in *stateJSON, from, to *picture) {
+		if !from.view.tools.sameAs(to.view.tools) {
+			in.tools = cmp.Or(to.view.tools, &toolset{})
+		}
+	}},
+	{key: "summary", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.summary, (*Summary).fields) }, set: func(in *stateJSON, from, to *picture) {
+		if from.view.summary != to.view.summary {
+			in.summary = new(to.view.summary.saved())
+		}
+	}},
+	{key: "system", in: inRecord | inSnapshot, at: func(in *stateJSON) any { return strictjson.Optional(&in.system, in.shown) }, set: func(in *stateJSON, from, to *picture) {
+		if !sameEntries(from.view.sys, to.view.sys) {
+			in.system = new(to.view.sys)
+		}
+	}},
+	{key: "out", in: inRecord, at: func(in *stateJSON) any { return rangesJSON(&in.out) }},
+	{key: "entries", in: inAll, at: func(in *stateJSON) any { return in.shown(&in.entries) }, set: (*stateJSON).compare},
+	{key: "counter", in: inRecord, at: func(in *stateJSON) any { return &in.counter }},
+	{key: "tokens", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.tokens) }},
+	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return strictjson.Optional(&in.rows, (*rowList).fields) }},
+	{key: "pins", in: inAll, at: func(in *stateJSON) any { return strictjson.Ints(&in.pins) }, set: func(in *stateJSON, from, to *picture) {
+		if !sameIDs(from.view.pins, to.view.pins) {
+			in.pins, in.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
+		}
+	}},
+	{key: "unpin", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.unpin) }},
+	{key: "queue", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.queue, in.queued) }, set: func(in *stateJSON, from, to *picture) {
+		if !slices.Equal(from.view.queue, to.view.queue) {
+			in.queue = new(to.view.queue)
+		}
+	}},
+	{key: "taken_back", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.back, rangesJSON) }, set: func(in *stateJSON, from, to *picture) {
+		if !slices.Equal(from.view.takenBack, to.view.takenBack) {
+			in.back = new(to.view.takenBack)
+		}
+	}},
+	{key: "left", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.left, (*leftRow).fields) }, set: func(in *stateJSON, from, to *picture) {
+		in.left = changed(from.view.newestLeft(), to.view.newestLeft())
+	}},
+	{key: "heads", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.heads, (*requestHeads).value) }, set: func(in *stateJSON, from, to *picture) {
+		in.heads = changed(orNil(from.view.request).requestHeads, orNil(to.view.request).requestHeads)
+	}},
+	{key: "sent", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.sent, (*requestFigures).value) }, set: func(in *stateJSON, from, to *picture) {
+		in.sent = changed(orNil(from.view.request).requestFigures, orNil(to.view.request).requestFigures)
+	}},
+
+	// For the archive; see keep.
+	{key: "undone", in: inRecord, at: func(in *stateJSON) any { return rangesJSON(&in.undone) }},
+	{key: "past", in: inRecord, at: func(in *stateJSON) any { return strictjson.Array(&in.past, in.appendEntry, readEntry) }},
+	{key: "summaries", in: inRecord, at: func(in *stateJSON) any { return strictjson.Objects(&in.summaries, (*Summary).fields) }},
+	{key: "notes", in: inRecord, at: func(in *stateJSON) any { return strictjson.Texts(&in.notes) }},
+	{key: "lost", in: inRecord, at: func(in *stateJSON) any { return &in.lost }},
+	{key: "recent", in: inRecord, at: func(in *stateJSON) any { return strictjson.Texts(&in.recent) }},
+}
+
+func anyTotal(*stateJSON) int64 { return maxTotal }
+
+// optional returns the value of a text that is left out if it is nil.
+func optional(at **string) strictjson.Value { return strictjson.Optional(at, strictjson.Plain) }
+
+// fields returns the fields that a form has.
+func (in *stateJSON) fields(as form) []strictjson.Field {
+	fields := make([]strictjson.Field, 0, len(savedFields))
+	for i := range savedFields {
+		if f := &savedFields[i]; f.in&as != 0 {
+			fields = append(fields, strictjson.Field{Key: f.key, Value: f.at(in)})
 		}
 	}
-	if s.breaker.failures < 0 {
-		return fmt.Errorf("failures is %d, want 0 or more", s.breaker.failures)
-	}
-	if at, ok := nanoseconds(s.edited); !ok || at == 0 {
-		return fmt.Errorf("edited is %v, want a year from 1678 to 2261", s.edited)
-	}
-	if s.limits == (Limits{}) {
-		return nil
-	}
-	l := s.limits
-	l.Reserve = cmp.Or(l.Reserve, -1) // s.limits has its defaults, where 0 means none
-	_, faults := l.withDefaults()
-	return errors.Join(faults...)
+	return fields
 }
 
-// A seenJSON describes the view that the calibration in force was measured for, as far as
-// it is still in the view.
-type seenJSON struct {
-	ids     []Range
-	tools   bool  // whether the tools are part of it
-	summary bool  // whether the summary is part of it
-	heard   bool  // whether it was measured in this model's turn; see Estimate.Measured
-	raw     int64 // its raw tokens, counted as scalars.counted is
-}
-
-// fields returns the members of the JSON, except for the IDs.
-func (s *seenJSON) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "tools", Value: &s.tools}, {Key: "summary", Value: &s.summary}, {Key: "heard", Value: &s.heard}, {Key: "raw", Value: &s.raw}}
-}
-
-// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
-// IDs, the pins, the summary, the key, the calibration, the messages in the queue, and
-// the title and data set by SetMeta. Ephemeral messages, token counts and the originals
-// of cut or cleared results are left out. The zero Snapshot has no key, and decodes to
-// the zero Snapshot. A direct call is faster than json.Marshal, which checks each byte
-// again.
-func (s *Snapshot) MarshalJSON() ([]byte, error) {
-	out := stateJSON{
-		version: snapshotVersion, key: s.key(),
-		scalars: scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model, released: s.released},
-		title:   changed("", s.meta.title), meta: changed("", s.meta.data),
-		pins: s.pins, entries: s.list,
+// difference returns the changes from from to to.
+func difference(from, to *picture) *stateJSON {
+	r := &stateJSON{scalars: to.scalars}
+	for i := range savedFields {
+		if set := savedFields[i].set; set != nil {
+			set(r, from, to)
+		}
 	}
-	if models := s.carried(); len(models) > 0 {
-		out.learned = &models
-	}
-	if s.summary != nil {
-		out.summary = &s.summary.sum
-	}
-	out.tools = s.tools
-	if sys := s.sys; len(sys) > 0 {
-		out.system = &sys
-	}
-	if queue := s.queue; len(queue) > 0 {
-		out.queue = &queue
-	}
-	if len(s.takenBack) > 0 {
-		out.back = &s.takenBack
-	}
-	out.left = changed(leftRow{}, s.newestLeft())
-	out.setRequest(nil, s.request)
-	data, err := out.encode()
-	if err != nil {
-		return nil, err
-	}
-	return data, nil
-}
-
-// setRequest sets the changes of the last request. Both may be nil.
-func (in *stateJSON) setRequest(from, to *request) {
-	was, now := orNil(from), orNil(to)
-	in.heads = changed(was.requestHeads, now.requestHeads)
-	in.sent = changed(was.requestFigures, now.requestFigures)
+	return r
 }
 
 // changed returns a pointer to the new value, or nil if it is equal to the old one.
@@ -222,354 +241,68 @@ func changed[T comparable](from, to T) *T {
 }
 
 // encode returns the JSON.
-func (s *stateJSON) encode() ([]byte, error) {
-	size := 1024 + 16*(len(s.pins)+len(s.unpin)) + 8*len(s.entries)
-	for _, list := range [][]*entry{orNil(s.system), s.entries, s.past} {
+func (in *stateJSON) encode(as form) ([]byte, error) {
+	size := 1024 + 16*(len(in.pins)+len(in.unpin)) + 8*len(in.entries)
+	for _, list := range [][]*entry{orNil(in.system), in.entries, in.past} {
 		for _, e := range list {
 			size += 96 + e.msg.jsonSize()
 		}
 	}
-	var err error
-	one := func(dst []byte, e *entry) []byte {
-		dst, failed := appendEntry(dst, e)
-		err = cmp.Or(err, failed)
-		return dst
+	data := strictjson.AppendObject(make([]byte, 0, size), in.fields(as))
+	if in.fault != nil {
+		return nil, in.fault
 	}
-	ids := func(dst []byte, id ID) []byte { return strconv.AppendInt(dst, int64(id), 10) }
-
-	dst := append(make([]byte, 0, size), '{')
-	dst = strictjson.Int(dst, "version", s.version)
-	dst = strictjson.Text(dst, "key", s.key)
-	dst = strictjson.Text(dst, "log", s.log)
-	dst = strictjson.AppendFields(dst, s.scalars.fields())
-	dst = appendChanged(dst, "title", s.title)
-	dst = appendChanged(dst, "meta", s.meta)
-	if s.learned != nil {
-		dst = appendArray(dst, "learned", *s.learned, appendCalibration)
-	}
-	if s.cal != nil {
-		dst = appendCalibration(strictjson.Key(dst, "cal"), s.cal)
-	}
-	if s.seen != nil {
-		dst = appendRanges(append(strictjson.Key(dst, "seen"), '{'), "ids", s.seen.ids)
-		dst = append(strictjson.AppendFields(dst, s.seen.fields()), '}')
-	}
-	if s.tools != nil {
-		dst = appendToolset(strictjson.Key(dst, "tools"), s.tools)
-	}
-	if s.summary != nil {
-		dst = appendSummary(strictjson.Key(dst, "summary"), s.summary)
-	}
-	if s.system != nil {
-		dst = appendArray(dst, "system", *s.system, one)
-	}
-	dst = appendRanges(dst, "out", s.out)
-	dst = appendList(dst, "entries", s.entries, one)
-	if s.counter != "" {
-		dst = strictjson.Text(dst, "counter", s.counter)
-		dst = appendArray(dst, "tokens", s.entries, func(dst []byte, e *entry) []byte { return strconv.AppendInt(dst, e.tokens, 10) })
-	}
-	if s.appendRows != nil {
-		dst = s.appendRows(strictjson.Key(dst, "rows"))
-	}
-	dst = appendList(dst, "pins", s.pins, ids)
-	dst = appendList(dst, "unpin", s.unpin, ids)
-	if s.queue != nil {
-		dst = appendArray(dst, "queue", *s.queue, func(dst []byte, q *queued) []byte {
-			dst, failed := appendMessage(dst, &q.msg)
-			err = cmp.Or(err, failed)
-			return dst
-		})
-	}
-	if s.back != nil {
-		dst = appendArray(dst, "taken_back", *s.back, appendRange)
-	}
-	if s.left != nil {
-		dst = strictjson.AppendObject(strictjson.Key(dst, "left"), s.left.fields())
-	}
-	if s.heads != nil {
-		dst = strictjson.Text(dst, "heads", s.heads.text())
-	}
-	if s.sent != nil {
-		dst = s.sent.append(dst)
-	}
-	dst = appendRanges(dst, "undone", s.undone)
-	dst = appendList(dst, "past", s.past, one)
-	dst = appendList(dst, "summaries", s.summaries, func(dst []byte, x Summary) []byte { return appendSummary(dst, &x) })
-	dst = appendList(dst, "notes", s.notes, strictjson.AppendString)
-	dst = strictjson.Bool(dst, "lost", s.lost)
-	dst = appendList(dst, "recent", s.recent, strictjson.AppendString)
-	return append(dst, '}'), err
+	return data, nil
 }
 
-// appendChanged appends a string member of an object, or nothing if s is nil.
-func appendChanged(dst []byte, key string, s *string) []byte {
-	if s == nil {
-		return dst
-	}
-	return strictjson.AppendString(strictjson.Key(dst, key), *s)
-}
-
-// appendList appends an array member of an object, or nothing if the list is empty.
-func appendList[E any](dst []byte, key string, list []E, add func([]byte, E) []byte) []byte {
-	if len(list) == 0 {
-		return dst
-	}
-	return appendArray(dst, key, list, add)
-}
-
-// appendArray appends an array member of an object.
-func appendArray[E any](dst []byte, key string, list []E, add func([]byte, E) []byte) []byte {
-	dst = append(strictjson.Key(dst, key), '[')
-	for _, e := range list {
-		dst = add(strictjson.Next(dst), e)
-	}
-	return append(dst, ']')
-}
-
-// appendEntry appends the JSON of e.
-func appendEntry(dst []byte, e *entry) ([]byte, error) {
-	dst = strictjson.Int(append(dst, '{'), "id", e.id)
-	dst = strictjson.Int(dst, "turn", e.turn)
-	dst = strictjson.Time(dst, "time", e.time())
-	dst = strictjson.Int(dst, "missing", e.missing())
-	dst = strictjson.Bool(dst, "final", e.final)
-	dst = strictjson.Bool(dst, "paused", e.marks.has(paused))
-	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
-	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
-	if made := e.made(); made != 0 {
-		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(made)))
-	}
-	dst, err := appendMessage(strictjson.Key(dst, "message"), &e.msg)
-	return append(dst, '}'), err
-}
-
-// appendToolset appends the JSON of t.
-func appendToolset(dst []byte, t *toolset) []byte {
-	dst = strictjson.Text(append(dst, '{'), "key", t.key)
-	dst = appendList(dst, "list", t.tools, func(dst []byte, t Tool) []byte { return strictjson.AppendObject(dst, t.fields()) })
-	return append(dst, '}')
-}
-
-// fields returns the members of the JSON.
-func (t *Tool) fields() []strictjson.Field {
-	return []strictjson.Field{
-		{Key: "name", Value: &t.Name},
-		{Key: "description", Value: &t.Description},
-		{Key: "schema", Value: &t.Schema},
-		{Key: "format", Value: &t.Opaque.Format},
-		{Key: "json", Value: &t.Opaque.JSON},
-	}
-}
-
-// readToolset reads what appendToolset has written.
-func readToolset(r *strictjson.Reader) *toolset {
-	t := new(toolset)
-	for key := range r.Object {
-		switch string(key) {
-		case "key":
-			t.key = r.Text()
-		case "list":
-			t.tools = readList(r, readTool)
-		default:
-			r.Unknown(key)
-		}
-	}
-	if len(t.tools) > mostTools || len(t.key) > maxToolsKey { // fail early, as in readEntry
-		r.Fail(fmt.Errorf("%d tools, or a key of %d bytes; want at most %d, and %d", len(t.tools), len(t.key), mostTools, maxToolsKey))
-	}
-	return t
-}
-
-func readTool(r *strictjson.Reader) (t Tool) {
-	r.Fields(t.fields())
-	if err := t.check(); err != nil {
-		r.Fail(err)
-	}
-	return t
-}
-
-// appendSummary appends the JSON of s.
-func appendSummary(dst []byte, s *Summary) []byte {
-	dst = strictjson.AppendString(append(dst, `{"text":`...), s.Text)
-	dst = strictjson.Text(dst, "names", s.Names)
-	dst = appendRanges(dst, "covers", s.Covers)
-	dst = strictjson.Int(dst, "updates", s.Updates)
-	dst = strictjson.Time(dst, "time", s.Time)
-	dst = strictjson.AppendFields(dst, []strictjson.Field{{Key: "usage", Value: s.Usage.fields()}})
-	dst = strictjson.Text(dst, "model", s.Model)
-	if n := &s.Native; n.Format != "" {
-		dst = strictjson.Text(append(strictjson.Key(dst, "native"), '{'), "format", n.Format)
-		dst = strictjson.Text(dst, "model", n.Model)
-		dst = appendArray(dst, "items", n.Items, strictjson.AppendString)
-		dst = appendList(dst, "stood_for", n.stoodFor, func(dst []byte, c coveredView) []byte {
-			return fmt.Appendf(dst, `"%016x%016x%016x"`, uint64(c.front), uint64(c.heads), uint64(c.list))
-		})
-		dst = append(dst, '}')
-	}
-	return append(dst, '}')
-}
-
-func readNative(r *strictjson.Reader) (n Native) {
-	for key := range r.Object {
-		switch string(key) {
-		case "format":
-			n.Format = r.Text()
-		case "model":
-			n.Model = r.Text()
-		case "items":
-			n.Items = readList(r, (*strictjson.Reader).Text)
-		case "stood_for":
-			n.stoodFor = readList(r, readCovered)
-		default:
-			r.Unknown(key)
-		}
-	}
-	if err := n.fault(); err != nil {
-		r.Fail(err)
-	}
-	if n.Format == "" {
-		r.Fail(errors.New("native has no format"))
-	}
-	return n
-}
-
-// readCovered reads three sums.
-func readCovered(r *strictjson.Reader) (c coveredView) {
-	s := r.Text()
-	var sums [3]uint64
-	for i := range sums {
-		var err error
-		if len(s) == 48 {
-			sums[i], err = strconv.ParseUint(s[16*i:16*i+16], 16, 64)
-		}
-		if err != nil || len(s) != 48 {
-			r.Fail(fmt.Errorf("stood_for holds %.60q, want 48 hexadecimal digits", s))
-			return c
-		}
-	}
-	c.front, c.heads, c.list = fingerprint.Sum(sums[0]), fingerprint.Sum(sums[1]), fingerprint.List(sums[2])
-	return c
-}
-
-// fields returns the members of the JSON.
-func (u *Usage) fields() (fields []strictjson.Field) {
-	for i, f := range u.figures() {
-		fields = append(fields, strictjson.Field{Key: usageKeys[i], Value: f})
-	}
-	return fields
-}
-
-// appendRanges appends a member of an object that is an array of ranges.
-func appendRanges(dst []byte, key string, ranges []Range) []byte {
-	return appendList(dst, key, ranges, appendRange)
-}
-
-func appendRange(dst []byte, r Range) []byte {
-	return strictjson.AppendObject(dst, r.fields())
-}
-
-// fields returns the members of the JSON.
-func (r *Range) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "first", Value: (*int64)(&r.First)}, {Key: "last", Value: (*int64)(&r.Last)}}
-}
-
-// appendCalibration appends the JSON of c.
-func appendCalibration(dst []byte, c *calibration) []byte {
-	return strictjson.AppendObject(dst, c.fields())
-}
-
-// fields returns the members of the JSON.
-func (c *calibration) fields() []strictjson.Field {
-	return []strictjson.Field{
-		{Key: "model", Value: &c.Model},
-		{Key: "ratio", Value: &c.Ratio},
-		{Key: "weight", Value: &c.Weight},
-		{Key: "spread", Value: &c.Spread},
-		{Key: "seen", Value: &c.Seen},
-		{Key: "tokens", Value: &c.Tokens},
-		{Key: "raw", Value: &c.Raw},
-		{Key: "doubt", Value: &c.Doubt},
-		{Key: "small_tokens", Value: &c.SmallTokens},
-		{Key: "small_raw", Value: &c.SmallRaw},
-	}
-}
-
-// UnmarshalJSON decodes the output of MarshalJSON into s, which must be empty. Tokens are
-// counted by [Heuristic]. If data is not valid or s is not empty, it returns a
-// [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
-// does not read the version of data. [Restore] checks roles, calls and results.
-func (s *Snapshot) UnmarshalJSON(data []byte) error {
-	if r := strictjson.NewReader(data); r.Null() {
-		if r.End(); r.Err() == nil {
-			return nil
-		}
-	}
-	if s.owner != nil || s.id != nil || s.len() > 0 {
-		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
-	}
-	in, err := decodeSnapshot(data)
-	if err != nil {
-		return err
-	}
-	if in.isZero() {
-		return nil
-	}
-	next, err := in.state(true)
-	if err != nil {
-		return err
-	}
-	s.state = next
-	return nil
-}
-
-// decodeSnapshot reads the JSON of a snapshot. An error is a *SnapshotError.
-func decodeSnapshot(data []byte) (*stateJSON, error) {
-	version, err := readVersion(data)
-	switch {
-	case err != nil:
+// decode reads the JSON of a form. An error is a *SnapshotError.
+func decode(data []byte, as form) (*stateJSON, error) {
+	if err := checkVersion(data, as); err != nil {
 		return nil, &SnapshotError{Index: -1, Err: err}
-	case version != snapshotVersion:
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, snapshotVersion)}
 	}
-	return readState(data, snapshotKeys[:], (*stateJSON).read)
-}
-
-// snapshotKeys are the fields of a snapshot's JSON.
-var snapshotKeys = [...]string{
-	"version", "key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "learned", "tools", "summary", "pins", "system", "entries", "queue", "taken_back", "left", "heads", "sent",
-}
-
-// decodeState reads the JSON of a record or of Decisions. An error is a *SnapshotError.
-func decodeState(data []byte) (*stateJSON, error) {
-	return readState(data, nil, (*stateJSON).readRecord)
-}
-
-// readState reads the JSON of a state, with read for each field that is not one of the
-// scalars. If keys is not nil, only these fields are allowed. An error is a
-// *SnapshotError.
-func readState(data []byte, keys []string, read func(in *stateJSON, r *strictjson.Reader, key []byte)) (*stateJSON, error) {
 	r := strictjson.NewReader(data)
-	in := &stateJSON{index: -1}
+	in := new(stateJSON)
 	if r.Null() {
 		r.Fail(errors.New("it is null"))
 	}
-	scalars := in.scalars.fields()
-	for key := range r.Object {
-		switch {
-		case keys != nil && !slices.Contains(keys, string(key)):
-			r.Unknown(key)
-		case r.Null() || r.Field(key, scalars):
-		default:
-			read(in, r, key)
-		}
-	}
+	r.Fields(in.fields(as))
 	in.setTokens(r)
 	if r.End(); r.Err() != nil {
-		return nil, &SnapshotError{Index: in.index, ID: in.failed, Err: r.Err()}
+		fault := &SnapshotError{Index: -1, Err: r.Err()}
+		if e := in.failed; e != nil {
+			fault.Index, fault.ID = in.index, e.id
+		}
+		return nil, fault
 	}
 	in.index = 0
 	return in, nil
+}
+
+// checkVersion returns an error unless the JSON of a form has the version that this package
+// reads. A record has its version in Record.Format.
+func checkVersion(data []byte, as form) error {
+	want := snapshotVersion
+	switch as {
+	case inRecord:
+		return nil
+	case inDecisions:
+		want = decisionsVersion
+	}
+	version, r := 0, strictjson.NewReader(data)
+	for key := range r.Object {
+		if string(key) == "version" {
+			version = r.Int()
+			break
+		}
+		r.Skip()
+	}
+	switch {
+	case r.Err() != nil || version == want:
+		return r.Err()
+	case as == inDecisions && version > 0 && version < want:
+		return fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, want)
+	}
+	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
 }
 
 // setTokens gives the entries the tokens that were read.
@@ -592,119 +325,265 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 	}
 }
 
-// read reads the value of a key that a snapshot may have, and that is not one of the
-// scalars.
-func (in *stateJSON) read(r *strictjson.Reader, key []byte) {
-	switch string(key) {
-	case "version":
-		in.version = r.Int()
-	case "key":
-		in.key = r.Text()
-	case "title":
-		in.title = new(r.Text())
-	case "meta":
-		in.meta = new(r.Text())
-	case "learned":
-		in.learned = new(learned(readList(r, readCalibration)))
-	case "tools":
-		in.tools = readToolset(r)
-	case "summary":
-		in.summary = new(readSummary(r))
-	case "system":
-		in.system = new(in.readEntries(r, 0))
-	case "entries":
-		in.entries = in.readEntries(r, len(orNil(in.system)))
-	case "pins":
-		in.pins = readList(r, readID)
-	case "queue":
-		in.queue = new(readList(r, readQueued))
-	case "taken_back":
-		in.back = new(readRanges(r))
-	case "left":
-		in.left = new(leftRow)
-		r.Fields(in.left.fields())
-	case "heads":
-		in.heads = readHeads(r)
-	case "sent":
-		in.sent = readFigures(r)
-	default:
-		r.Unknown(key)
+// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
+// IDs, the pins, the summary, the key, the calibration, the messages in the queue, and
+// the title and data set by SetMeta. Ephemeral messages, token counts and the originals
+// of cut or cleared results are left out. The zero Snapshot has no key, and decodes to
+// the zero Snapshot. A direct call is faster than json.Marshal, which checks each byte
+// again.
+func (s *Snapshot) MarshalJSON() ([]byte, error) {
+	out := difference(noPicture, &picture{view: s, scalars: s.scalars()})
+	out.version, out.learned = snapshotVersion, nil
+	if models := s.carried(); len(models) > 0 {
+		out.learned = &models
+	}
+	return out.encode(inSnapshot)
+}
+
+// UnmarshalJSON decodes the output of MarshalJSON into s, which must be empty. Tokens are
+// counted by [Heuristic]. If data is not valid or s is not empty, it returns a
+// [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
+// does not read the version of data. [Restore] checks roles, calls and results.
+func (s *Snapshot) UnmarshalJSON(data []byte) error {
+	if r := strictjson.NewReader(data); r.Null() {
+		if r.End(); r.Err() == nil {
+			return nil
+		}
+	}
+	if s.owner != nil || s.id != nil || s.len() > 0 {
+		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
+	}
+	in, err := decode(data, inSnapshot)
+	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version}) {
+		return err
+	}
+	next, err := in.state(true)
+	if err != nil {
+		return err
+	}
+	s.state = next
+	return nil
+}
+
+// limitFields returns the members of the JSON of the limits.
+func (m *meterFigures) limitFields() []strictjson.Field {
+	l := &m.limits
+	return []strictjson.Field{
+		{Key: "chosen", Value: &m.chosen},
+		{Key: "window", Value: &l.Window},
+		{Key: "reserve", Value: &l.Reserve},
+		{Key: "tools", Value: &l.Tools},
+		{Key: "high", Value: &l.High},
+		{Key: "low", Value: &l.Low},
+		{Key: "soft", Value: &l.Soft},
+		{Key: "min_free", Value: &l.MinFree},
+		{Key: "assumed", Value: &l.Assumed},
 	}
 }
 
-// readRecord is read for a record or Decisions, which have more keys.
-func (in *stateJSON) readRecord(r *strictjson.Reader, key []byte) {
-	switch string(key) {
-	case "log":
-		in.log = r.Text()
-	case "cal":
-		in.cal = readCalibration(r)
-	case "seen":
-		in.seen = readSeen(r)
-	case "out":
-		in.out = readRanges(r)
-	case "counter":
-		in.counter = r.Text()
-	case "tokens":
-		in.tokens = readList(r, (*strictjson.Reader).Int64)
-	case "rows":
-		in.rows = readRowList(r)
-	case "unpin":
-		in.unpin = readList(r, readID)
-	case "undone":
-		in.undone = readRanges(r)
-	case "past":
-		in.past = readList(r, readEntry)
-	case "summaries":
-		in.summaries = readList(r, readSummary)
-	case "notes":
-		in.notes = readList(r, (*strictjson.Reader).Text)
-	case "lost":
-		in.lost = r.Bool()
-	case "recent":
-		in.recent = readList(r, (*strictjson.Reader).Text)
-	default:
-		in.read(r, key)
+// fields returns the members of the JSON.
+func (b *bound) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "limit", Value: &b.limit}, {Key: "of", Value: &b.of}}
+}
+
+// A seenJSON describes the view that the calibration in force was measured for, as far as
+// it is still in the view.
+type seenJSON struct {
+	ids     []Range
+	tools   bool  // whether the tools are part of it
+	summary bool  // whether the summary is part of it
+	heard   bool  // whether it was measured in this model's turn; see Estimate.Measured
+	raw     int64 // its raw tokens, counted as scalars.counted is
+}
+
+// fields returns the members of the JSON.
+func (s *seenJSON) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "ids", Value: rangesJSON(&s.ids)},
+		{Key: "tools", Value: &s.tools},
+		{Key: "summary", Value: &s.summary},
+		{Key: "heard", Value: &s.heard},
+		{Key: "raw", Value: &s.raw},
 	}
 }
 
-// readEntries reads a list of entries. first is the index of the first of them in a
-// snapshot.
-func (in *stateJSON) readEntries(r *strictjson.Reader, first int) (list []*entry) {
-	for i := range r.Array {
+// value returns the value of the JSON.
+func (l *learned) value() strictjson.Value {
+	add := func(dst []byte, c *calibration) []byte { return strictjson.AppendObject(dst, c.fields()) }
+	return strictjson.Array((*[]*calibration)(l), add, func(r *strictjson.Reader) *calibration {
+		c := new(calibration)
+		r.Fields(c.fields())
+		return c
+	})
+}
+
+// fields returns the members of the JSON.
+func (c *calibration) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "model", Value: &c.Model},
+		{Key: "ratio", Value: &c.Ratio},
+		{Key: "weight", Value: &c.Weight},
+		{Key: "spread", Value: &c.Spread},
+		{Key: "seen", Value: &c.Seen},
+		{Key: "tokens", Value: &c.Tokens},
+		{Key: "raw", Value: &c.Raw},
+		{Key: "doubt", Value: &c.Doubt},
+		{Key: "small_tokens", Value: &c.SmallTokens},
+		{Key: "small_raw", Value: &c.SmallRaw},
+	}
+}
+
+// fields returns the members of the JSON.
+func (t *toolset) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "key", Value: &t.key}, {Key: "list", Value: strictjson.Objects(&t.tools, (*Tool).fields)}}
+}
+
+// fields returns the members of the JSON.
+func (t *Tool) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "name", Value: &t.Name},
+		{Key: "description", Value: &t.Description},
+		{Key: "schema", Value: &t.Schema},
+		{Key: "format", Value: &t.Opaque.Format},
+		{Key: "json", Value: &t.Opaque.JSON},
+	}
+}
+
+// fields returns the members of the JSON.
+func (s *Summary) fields() []strictjson.Field {
+	usage, n := make([]strictjson.Field, len(usageKeys)), &s.Native
+	for i, f := range s.Usage.figures() {
+		usage[i] = strictjson.Field{Key: usageKeys[i], Value: f}
+	}
+	return []strictjson.Field{
+		{Key: "text", Value: &s.Text},
+		{Key: "names", Value: &s.Names},
+		{Key: "covers", Value: rangesJSON(&s.Covers)},
+		{Key: "read", Value: rangesJSON(&s.Read)},
+		{Key: "before", Value: strictjson.Optional(&s.before, (*Summary).fields)},
+		{Key: "updates", Value: &s.Updates},
+		{Key: "time", Value: &s.Time},
+		{Key: "usage", Value: usage},
+		{Key: "model", Value: &s.Model},
+		{Key: "native", Value: []strictjson.Field{
+			{Key: "format", Value: &n.Format},
+			{Key: "model", Value: &n.Model},
+			{Key: "items", Value: strictjson.Texts(&n.Items)},
+			{Key: "stood_for", Value: strictjson.Array(&n.stoodFor, appendCovered, readCovered)},
+		}},
+	}
+}
+
+func appendCovered(dst []byte, c coveredView) []byte {
+	return fmt.Appendf(dst, `"%016x%016x%016x"`, uint64(c.front), uint64(c.heads), uint64(c.list))
+}
+
+func readCovered(r *strictjson.Reader) coveredView {
+	s := readHex(r, 3)
+	return coveredView{front: s[0], prefix: prefix{heads: s[1], list: fingerprint.List(s[2])}}
+}
+
+// readHex reads n sums, as 16 hexadecimal digits each.
+func readHex(r *strictjson.Reader, n int) []fingerprint.Sum {
+	text, sums := r.Text(), make([]fingerprint.Sum, n)
+	for i := range sums {
+		sum, err := uint64(0), error(nil)
+		if len(text) == 16*n {
+			sum, err = strconv.ParseUint(text[16*i:16*i+16], 16, 64)
+		}
+		if err != nil || len(text) != 16*n {
+			r.Fail(fmt.Errorf("a fingerprint is %.60q, want %d hexadecimal digits", text, 16*n))
+		}
+		sums[i] = fingerprint.Sum(sum)
+	}
+	return sums
+}
+
+// rangesJSON returns the value of a list of ranges.
+func rangesJSON(list *[]Range) strictjson.Value { return strictjson.Objects(list, (*Range).fields) }
+
+// fields returns the members of the JSON.
+func (r *Range) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "first", Value: (*int64)(&r.First)}, {Key: "last", Value: (*int64)(&r.Last)}}
+}
+
+// fields returns the members of the JSON.
+func (r *leftRow) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
+}
+
+// value returns the value of the JSON.
+func (h *requestHeads) value() strictjson.Value {
+	return someSums{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
+}
+
+// value returns the value of the JSON.
+func (f *requestFigures) value() strictjson.Value { return sentJSON{f} }
+
+// A sentJSON is the value of figures: a list that ends before its last zeros.
+type sentJSON struct{ *requestFigures }
+
+func (f sentJSON) IsZero() bool { return *f.requestFigures == requestFigures{} }
+
+func (f sentJSON) Append(dst []byte) []byte {
+	var list []int64
+	n := 0
+	for i, x := range f.numbers() {
+		if list = append(list, *x); *x != 0 {
+			n = i + 1
+		}
+	}
+	list = list[:n]
+	return strictjson.Ints(&list).Append(dst)
+}
+
+func (f sentJSON) Read(r *strictjson.Reader) {
+	var list []int64
+	strictjson.Ints(&list).Read(r)
+	all := f.numbers()
+	for i, n := range list {
+		if i >= len(all) || n < 0 || n > maxTotal {
+			r.Fail(fmt.Errorf("number %d of sent is %d, want at most %d numbers from 0 to %d", i, n, len(all), int64(maxTotal)))
+			return
+		}
+		*all[i] = n
+	}
+}
+
+// shown returns the value of a list of entries of the view.
+func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
+	return strictjson.Array(list, in.appendEntry, func(r *strictjson.Reader) *entry {
 		e := readEntry(r)
-		if list = append(list, e); r.Err() != nil {
-			in.index, in.failed = first+i, e.id
+		if r.Err() != nil {
+			in.failed = e
+		} else {
+			in.index++
 		}
-	}
-	return list
+		return e
+	})
 }
 
-func readSeen(r *strictjson.Reader) *seenJSON {
-	s := new(seenJSON)
-	fields := s.fields()
-	for key := range r.Object {
-		switch {
-		case string(key) == "ids":
-			s.ids = readRanges(r)
-		case !r.Field(key, fields):
-			r.Unknown(key)
-		}
+// appendEntry appends the JSON of e.
+func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
+	dst = strictjson.Int(append(dst, '{'), "id", e.id)
+	dst = strictjson.Int(dst, "turn", e.turn)
+	dst = strictjson.Time(dst, "time", e.time())
+	dst = strictjson.Int(dst, "missing", e.missing())
+	dst = strictjson.Bool(dst, "final", e.final)
+	dst = strictjson.Bool(dst, "paused", e.marks.has(paused))
+	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
+	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
+	if made := e.made(); made != 0 {
+		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(made)))
 	}
-	return s
+	return append(in.appendMessage(strictjson.Key(dst, "message"), &e.msg), '}')
 }
 
-// readVersion reads the version of a snapshot, and the fields before it.
-func readVersion(data []byte) (version int, err error) {
-	r := strictjson.NewReader(data)
-	for key := range r.Object {
-		if string(key) == "version" {
-			version = r.Int()
-			break
-		}
-		r.Skip()
-	}
-	return version, r.Err()
+// appendMessage appends the JSON of m.
+func (in *stateJSON) appendMessage(dst []byte, m *Message) []byte {
+	dst, err := appendMessage(dst, m)
+	in.fault = cmp.Or(in.fault, err)
+	return dst
 }
 
 // readEntry reads an entry, without its head and tokens.
@@ -718,7 +597,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "turn":
 			e.turn = r.Int()
 		case "time":
-			e.at, _ = nanoseconds(readTime(r))
+			e.at = readTime(r)
 		case "missing":
 			own.missing = r.Int64()
 		case "final":
@@ -730,7 +609,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			own.made = readSum(r)
+			own.made = readHex(r, 1)[0]
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
@@ -744,91 +623,34 @@ func readEntry(r *strictjson.Reader) *entry {
 	return e
 }
 
-// readSum reads a fingerprint.
-func readSum(r *strictjson.Reader) fingerprint.Sum {
-	s := r.Text()
-	n, err := strconv.ParseUint(s, 16, 64)
-	if err != nil || len(s) != 16 {
-		r.Fail(fmt.Errorf("made is %.20q, want 16 hexadecimal digits", s))
-	}
-	return fingerprint.Sum(n)
-}
-
-// readTime reads a time that is valid for an entry.
-func readTime(r *strictjson.Reader) time.Time {
+// readTime reads the time of an entry.
+func readTime(r *strictjson.Reader) int64 {
 	t := r.Time()
+	if err := checkTime("time", t); err != nil {
+		r.Fail(err)
+	}
+	at, _ := nanoseconds(t)
+	return at
+}
+
+// checkTime returns an error unless t can be the time of an entry.
+func checkTime(name string, t time.Time) error {
 	if _, ok := nanoseconds(t); !ok {
-		r.Fail(fmt.Errorf("time is %v, want a year from 1678 to 2261", t))
+		return fmt.Errorf("%s is %v, want a year from 1678 to 2261", name, t)
 	}
-	return t
+	return nil
 }
 
-func readSummary(r *strictjson.Reader) (s Summary) {
-	for key := range r.Object {
-		switch string(key) {
-		case "text":
-			s.Text = r.Text()
-		case "names":
-			s.Names = r.Text()
-		case "covers":
-			s.Covers = readRanges(r)
-		case "updates":
-			s.Updates = r.Int()
-		case "time":
-			s.Time = readTime(r)
-		case "usage":
-			r.Fields(s.Usage.fields())
-		case "model":
-			s.Model = r.Text()
-		case "native":
-			s.Native = readNative(r)
-		default:
-			r.Unknown(key)
+// queued returns the value of a queue.
+func (in *stateJSON) queued(list *[]*queued) strictjson.Value {
+	add := func(dst []byte, q *queued) []byte { return in.appendMessage(dst, &q.msg) }
+	return strictjson.Array(list, add, func(r *strictjson.Reader) *queued {
+		m, _ := readMessage(r, nil)
+		if m.Role != RoleUser {
+			r.Fail(fmt.Errorf("queued message with role %q, want a user message", m.Role))
 		}
-	}
-	return s
-}
-
-// readRanges reads an array of ranges.
-func readRanges(r *strictjson.Reader) (ranges []Range) {
-	return readList(r, func(r *strictjson.Reader) (x Range) {
-		r.Fields(x.fields())
-		return x
+		return &queued{msg: m}
 	})
-}
-
-func readCalibration(r *strictjson.Reader) *calibration {
-	c := new(calibration)
-	r.Fields(c.fields())
-	if !c.valid() { // fail early, as in readEntry
-		r.Fail(fmt.Errorf("calibration of model %.40q is out of range", c.Model))
-	}
-	return c
-}
-
-// readList reads an array, with read for each element.
-func readList[E any](r *strictjson.Reader, read func(*strictjson.Reader) E) (list []E) {
-	for range r.Array {
-		list = append(list, read(r))
-	}
-	return list
-}
-
-func readID(r *strictjson.Reader) ID { return ID(r.Int64()) }
-
-// readQueued reads a queued message.
-func readQueued(r *strictjson.Reader) *queued {
-	m, _ := readMessage(r, nil)
-	if m.Role != RoleUser {
-		r.Fail(fmt.Errorf("queued message with role %q, want a user message", m.Role))
-	}
-	return &queued{msg: m}
-}
-
-// isZero reports whether in is the encoding of the zero Snapshot.
-func (in *stateJSON) isZero() bool {
-	return in.key == "" && in.scalars == (scalars{}) && in.title == nil && in.meta == nil && in.learned == nil && in.tools == nil && in.summary == nil &&
-		in.pins == nil && in.system == nil && in.entries == nil && in.queue == nil && in.back == nil && in.left == nil
 }
 
 // metaOf returns the title and the application data.
@@ -836,7 +658,7 @@ func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)
 
 // check returns an error if a value outside the entries is out of range.
 func (in *stateJSON) check() error {
-	if err := cmp.Or(in.metaOf().check(), in.scalars.check(), in.checkLeft()); err != nil {
+	if err := cmp.Or(in.metaOf().check(), in.checkFigures(), in.checkLeft(), in.tools.check(), in.summary.checkSaved(in.last)); err != nil {
 		return err
 	}
 	switch {
@@ -846,26 +668,92 @@ func (in *stateJSON) check() error {
 		return errors.New("pins do not ascend")
 	case !ascend(orNil(in.back), in.last):
 		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
-	case in.summary == nil:
-		return nil
-	case in.summary.Text == "" && in.version > 0:
+	case in.summary != nil && in.summary.Text == "" && in.version > 0:
 		return errors.New("the summary has no text")
+	case in.cal != nil && in.seen == nil:
+		return errors.New("it is not said what the calibration in force was measured for")
 	}
-	if n := in.summary.Updates; n < 0 || n > maxUpdates {
-		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
+	all := orNil(in.learned)
+	if in.cal != nil {
+		all = append(slices.Clip(all), in.cal)
 	}
-	if err := in.summary.Usage.fault(); err != nil {
-		return err
-	}
-	if !ascend(in.summary.Covers, in.last) {
-		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", in.summary.Covers, in.last)
+	for _, c := range all {
+		if !c.valid() {
+			return fmt.Errorf("calibration of model %.40q is out of range", c.Model)
+		}
 	}
 	return nil
 }
 
-// fields returns the members of the JSON.
-func (r *leftRow) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
+// checkFigures returns an error if a scalar is out of range.
+func (in *stateJSON) checkFigures() error {
+	for i := range savedFields {
+		f := &savedFields[i]
+		if f.most == nil {
+			continue
+		}
+		n := int64(0)
+		switch at := f.at(in).(type) {
+		case *int:
+			n = int64(*at)
+		case *int64:
+			n = *at
+		}
+		if most := f.most(in); n < 0 || n > most {
+			return fmt.Errorf("%s is %d, want 0 to %d", f.key, n, most)
+		}
+	}
+	if n := in.named.limit; n < 0 || int64(n) > maxTotal {
+		return fmt.Errorf("the limit of named is %d, want 0 to %d", n, int64(maxTotal))
+	}
+	if at, ok := nanoseconds(in.edited); !ok || at == 0 {
+		return fmt.Errorf("edited is %v, want a year from 1678 to 2261", in.edited)
+	}
+	if in.limits == (Limits{}) {
+		return nil
+	}
+	l := in.limits
+	l.Reserve = cmp.Or(l.Reserve, -1) // in.limits has its defaults, where 0 means none
+	_, faults := l.withDefaults()
+	return errors.Join(faults...)
+}
+
+// check returns an error if t can be no toolset. t may be nil.
+func (t *toolset) check() error {
+	if t == nil {
+		return nil
+	}
+	if len(t.tools) > mostTools || len(t.key) > maxToolsKey {
+		return fmt.Errorf("%d tools, or a key of %d bytes; want at most %d, and %d", len(t.tools), len(t.key), mostTools, maxToolsKey)
+	}
+	for i := range t.tools {
+		if err := t.tools[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSaved returns an error if s, as it was read, is out of range. s may be nil.
+func (s *Summary) checkSaved(last ID) error {
+	if s == nil {
+		return nil
+	}
+	if n := s.Updates; n < 0 || n > maxUpdates {
+		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
+	}
+	switch {
+	case !ascend(s.Covers, last):
+		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
+	case !ascend(s.Read, last):
+		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s.before != nil && (s.before.before != nil || len(s.before.Read) > 0):
+		return errors.New("the summary from before the reading has read something itself")
+	}
+	if err := s.before.checkSaved(last); err != nil {
+		return err
+	}
+	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time))
 }
 
 // checkLeft returns an error if left cannot be an entry that is not in the view.
@@ -879,38 +767,6 @@ func (in *stateJSON) checkLeft() error {
 		return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
 	}
 	return nil
-}
-
-// append appends the JSON of f: a list that ends before its last zeros.
-func (f *requestFigures) append(dst []byte) []byte {
-	all := f.numbers()
-	n := len(all)
-	for n > 0 && *all[n-1] == 0 {
-		n--
-	}
-	return appendArray(dst, "sent", all[:n], func(dst []byte, n *int64) []byte { return strconv.AppendInt(dst, *n, 10) })
-}
-
-// readFigures reads what append has written.
-func readFigures(r *strictjson.Reader) *requestFigures {
-	f := new(requestFigures)
-	all := f.numbers()
-	for i, n := range readList(r, (*strictjson.Reader).Int64) {
-		if i >= len(all) || n < 0 || n > maxTotal {
-			r.Fail(fmt.Errorf("number %d of sent is %d, want at most %d numbers from 0 to %d", i, n, len(all), int64(maxTotal)))
-			break
-		}
-		*all[i] = n
-	}
-	return f
-}
-
-// text returns h as it is saved, and readHeads reads that.
-func (h *requestHeads) text() string { return sumsText(h.model, h.tools, h.sys, h.summary, h.eph) }
-
-func readHeads(r *strictjson.Reader) *requestHeads {
-	sums := readSums(r, 5)
-	return &requestHeads{sums[0], sums[1], sums[2], sums[3], sums[4]}
 }
 
 // ascend reports whether the ranges ascend, from 1 to last.

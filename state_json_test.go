@@ -224,7 +224,7 @@ func TestSnapshotJSON_Version1(t *testing.T) {
 	require.NoError(t, err)
 	s := h.Snapshot()
 	assert.Equal(t, []convo.ID{1, 5, 6, 7, 8, 9, 10, 11, 12}, idsOf(s))
-	assert.Equal(t, []convo.ID{5}, h.Pinned())
+	assert.Equal(t, []convo.ID{5}, h.Snapshot().Pinned())
 	sum, _ := s.Summary()
 	assert.Equal(t, "what was", sum.Text)
 	assert.Equal(t, []convo.Range{{First: 2, Last: 4}}, sum.Covers)

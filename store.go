@@ -211,46 +211,53 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 	return func(yield func(Record, error) bool) {
 		var prev Record
 		damaged := false // there was damage after prev
-		inside := false  // inside the caller's loop, whose panics pass through
-		ended := false
-		defer func() {
-			if inside {
-				return
-			}
-			if v := recover(); v != nil && !ended {
-				yield(Record{}, &PanicError{In: "Store.Records", Value: v, Stack: string(debug.Stack())})
-			}
-		}()
-		show := func(rec Record, err error) bool {
-			inside = true
-			ended = !yield(rec, err)
-			inside = false
-			return !ended
-		}
-		for rec, err := range s.Records(ctx, key, from) {
+		for rec, err := range guarded(func() iter.Seq2[Record, error] { return s.Records(ctx, key, from) }) {
 			if err != nil {
 				err = withBothEnds(ctx, err)
 				_, damaged = errors.AsType[*DamageError](err)
-				if !show(Record{}, err) || !damaged {
-					ended = true
+				if !yield(Record{}, err) || !damaged {
 					return
 				}
 				continue
 			}
 			usable, fault := follows(key, &prev, &rec, from <= 1)
 			if fault != nil && (!damaged || !usable) {
-				if !show(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
+				if !yield(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
 					return
 				}
 			}
 			if !usable {
 				continue
 			}
-			if !show(rec, nil) {
+			if !yield(rec, nil) {
 				return
 			}
 			prev, damaged = rec, false
 			prev.Data = nil
+		}
+	}
+}
+
+// guarded yields what a Store yields, and at the end an error if the Store panics. A panic of
+// the caller's loop passes through.
+func guarded(list func() iter.Seq2[Record, error]) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		inLoop, ended := false, false
+		defer func() {
+			if inLoop {
+				return
+			}
+			if v := recover(); v != nil && !ended {
+				yield(Record{}, &PanicError{In: "Store.Records", Value: v, Stack: string(debug.Stack())})
+			}
+		}()
+		for rec, err := range list() {
+			inLoop = true
+			ended = !yield(rec, err)
+			inLoop = false
+			if ended {
+				return
+			}
 		}
 	}
 }

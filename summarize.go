@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,22 +103,45 @@ func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, erro
 
 // compact implements Compact. write is called for the summary.
 func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func(*writer, context.Context) (Summary, error)) (e Edit, err error) {
-	w := writer{
-		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
-		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
-		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s), redact: g.Redact,
-	}
+	w := z.writer(s, &g)
 	e.Effort = &w.work // also returned with every error
 	defer catch(&err, "Options.Tokenizer")
 	if g.NoModel != nil && callsModel(z.With) {
 		return e, g.NoModel
 	}
-	target, atLeast := g.target(s), maxSummary(0)
-	if !callsModel(z.With) {
-		atLeast = leastExtract
+	cleared := g.unread(ctx, s)
+	p := z.planDrop(&w, s, &g, cleared)
+	if p == nil {
+		p = planReading(&w, s, &g, cleared)
 	}
+	if p == nil {
+		return e, ErrNoGain
+	}
+	w.collect(ctx, &g, p, cleared)
+	summary, err := write(&w, ctx)
+	if err != nil {
+		return e, err
+	}
+	w.work.NotKept = p.notKept
+	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: rangesOf(w.read)}
+	e.Summary.Names = w.names(&summary, p.drop, min(mostNames, p.forNames+w.maxTokens-w.count(summary.Text)))
+	if e.Summary.before, err = w.withoutReading(ctx, p.drop); err != nil {
+		return Edit{Effort: e.Effort}, err
+	}
+	return e, nil
+}
+
+// writer returns a writer of a summary, but for what it summarises. Its maxTokens is that of
+// the options.
+func (z *Summarize) writer(s *Snapshot, g *Goal) writer {
+	w := writer{
+		with: z.With, prompt: z.Prompt, window: z.Window, windowName: "Summarize.Window", maxTokens: z.MaxTokens, focus: g.Focus,
+		timeout: cmp.Or(z.Timeout, defaultTimeout), maxResult: z.MaxResult, inTurn: true,
+		s: s, sent: g.Sent, sentTokens: g.SentTokens, count: g.count(s), redact: g.Redact,
+	}
+	target := g.target(s)
 	if w.maxTokens <= 0 {
-		w.maxTokens = max(cmp.Or(g.Low, int(target))/8, atLeast)
+		w.maxTokens = max(cmp.Or(g.Low, int(target))/8, z.atLeast())
 	}
 	switch {
 	case !callsModel(z.With):
@@ -128,14 +152,36 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
 		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
 	}
-	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), atLeast)) // so that the cut leaves room for more than the summary
-	old := s.summary.tokens()
-	material := s.raw() - s.floorWeight().total() - old
-	w.maxTokens = min(w.maxTokens, max(clampInt(old+material/4), atLeast)) // otherwise the summary is not worth its tokens
+	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), z.atLeast())) // so that the cut leaves room for more than the summary
+	return w
+}
+
+// atLeast returns the least value of the default of MaxTokens.
+func (z *Summarize) atLeast() int {
+	if callsModel(z.With) {
+		return maxSummary(0)
+	}
+	return leastExtract
+}
+
+// A summaryPlan is what a summary is to take the place of.
+type summaryPlan struct {
+	drop     []ID
+	words    userWords
+	notKept  int // of drop, how many the strategy was to keep
+	forNames int // tokens for Summary.Names
+}
+
+// planDrop plans which exchanges leave, and sets w.maxTokens to what the summary of these, and
+// of what was cleared, may have. It returns nil if there would be no gain.
+func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) *summaryPlan {
+	target, old := g.target(s), s.summary.tokens()
+	material := s.raw() - s.floorWeight().total() - old + tokensOf(cleared)
+	w.maxTokens = min(w.maxTokens, max(clampInt(old+material/4), z.atLeast())) // otherwise the summary is not worth its tokens
 	keep := newest(s.list, z.KeepLast, z.KeepTurns)
 	keeps := keep < len(s.list)
 	if s.raw() <= target && !(keeps && g.isOwn()) {
-		return e, ErrNoGain
+		return nil
 	}
 	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
 	if g.spared != nil {
@@ -143,14 +189,16 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
-	if now := cutTo(s, r, z.maxTail(keeps), keep); len(now.drop) == 0 && !keeps {
-		return e, ErrNoGain // everything left may stay, so a summary would only use room
+	now := cutTo(s, r, z.maxTail(keeps), keep)
+	if len(now.drop) == 0 && !keeps {
+		return nil // everything left may stay, so a summary would only use room
 	}
 	r.target, r.most = min(target, fits), fits
 	forNames := min(mostNames, w.maxTokens/4)
 	c, notKept := z.planCut(s, r, w.maxTokens+forNames, keep), 0
 	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
-		if fits = min(fits, limit); c.room(fits) < least {
+		fits = min(fits, limit)
+		if c.room(fits) < least {
 			r.target, r.most = fits, fits
 			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
 			for _, id := range c.drop {
@@ -160,31 +208,108 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 			}
 		}
 	}
-	room := c.room(fits)
-	if len(c.drop) == 0 || room < least {
-		return e, ErrNoGain
+	if len(c.drop) == 0 || c.room(fits) < least {
+		return nil
 	}
+	return &summaryPlan{c.drop, c.words, notKept, w.share(c.room(fits), least, forNames)}
+}
+
+// planReading plans a summary of what was cleared, with which nothing else leaves. It sets
+// w.maxTokens, and returns nil if there would be no gain.
+func planReading(w *writer, s *Snapshot, g *Goal, cleared []source) *summaryPlan {
+	if len(cleared) == 0 {
+		return nil
+	}
+	old := s.summary.tokens()
+	w.maxTokens = min(w.maxTokens, max(clampInt(old+tokensOf(cleared)/4), maxSummary(0)))
+	fits := g.reading.from - int64(max(g.reading.minFree, 1))
+	if g.Limit > 0 {
+		fits = min(fits, int64(g.Limit))
+	}
+	least := int64(min(w.maxTokens, leastSummary))
+	room := fits - (s.raw() - old) - int64(s.SummaryTokens(""))
+	if room < least {
+		return nil
+	}
+	return &summaryPlan{forNames: w.share(room, least, min(mostNames, w.maxTokens/4))}
+}
+
+// share divides the room for a summary: it lowers w.maxTokens to what the text may have, but
+// not below least, and returns how much of forNames the names may have.
+func (w *writer) share(room, least int64, forNames int) int {
 	forNames = max(min(forNames, clampInt(room-least)), 0)
-	room -= int64(forNames)
-	w.maxTokens = min(w.maxTokens, clampInt(room))
-	w.words = c.words
-	w.sources = make([]source, 0, len(c.drop))
-	messages := make([]Message, len(c.drop))
-	for i, id := range c.drop {
-		read := g.original(ctx, s, id)
-		messages[i] = read.Message
-		w.sources = append(w.sources, source{id, &messages[i], int64(read.Tokens)})
+	w.maxTokens = min(w.maxTokens, clampInt(room-int64(forNames)))
+	return forNames
+}
+
+// unread returns the entries with results that were cleared before a summarizer has read them,
+// as they were, if g has a reading. Those of which nothing more can be read are not among them.
+func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
+	if g.reading == nil {
+		return nil
+	}
+	for _, e := range s.list {
+		if e.missing() == 0 || e.final || !hasCleared(&e.msg) || s.summary.hasRead(e.id) {
+			continue
+		}
+		if read := g.original(ctx, s, e.id); int64(read.Tokens) > e.tokens {
+			list = append(list, source{e.id, &read.Message, int64(read.Tokens)})
+		}
+	}
+	return list
+}
+
+// collect sets what the summarizer reads: the entries to drop, and the results that were
+// cleared, with their calls. A result that the present summary has read is shown as in the
+// view.
+func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared []source) {
+	w.words = p.words
+	for _, id := range p.drop {
+		if w.s.summary.hasRead(id) {
+			w.sources = append(w.sources, sourceOf(w.s.find(id)))
+			continue
+		}
+		read := g.original(ctx, w.s, id)
+		w.sources = append(w.sources, source{id, &read.Message, int64(read.Tokens)})
 		w.unread = addClamped(w.unread, read.Missing)
 	}
-	w.collectPinned()
-	summary, err := write(&w, ctx)
-	if err != nil {
-		return e, err
+	for _, src := range cleared {
+		if _, dropped := slices.BinarySearch(p.drop, src.id); dropped {
+			continue
+		}
+		call := w.s.find(w.s.find(src.id).head)
+		if n := len(w.sources); n == 0 || !slices.ContainsFunc(w.sources, func(x source) bool { return x.id == call.id }) {
+			w.sources = append(w.sources, sourceOf(call))
+		}
+		w.sources, w.read = append(w.sources, src), append(w.read, src.id)
 	}
-	w.work.NotKept = notKept
-	summary.Names = w.names(&summary, c.drop, min(mostNames, forNames+w.maxTokens-w.count(summary.Text)))
-	e.Drop, e.Summary = c.drop, &Summary{Text: summary.Text, Names: summary.Names, Usage: summary.Usage, Model: summary.Model}
-	return e, nil
+	slices.SortFunc(w.sources, func(a, b source) int { return cmp.Compare(a.id, b.id) })
+	w.collectPinned()
+}
+
+// withoutReading returns the summary of an edit that drops entries as it would be without
+// having read any result that stays in the view. It is written by Extract. It returns nil if
+// the summary has read none, or if nothing is dropped: then the one before is without it.
+func (w *writer) withoutReading(ctx context.Context, drop []ID) (*Summary, error) {
+	old := w.s.summary
+	if len(drop) == 0 || len(w.read) == 0 && (old == nil || old.sum.newestRead() <= drop[len(drop)-1]) {
+		return nil, nil
+	}
+	own := w.s.withoutReading()
+	x := writer{s: own, count: w.count, maxTokens: max(w.maxTokens, leastExtract)}
+	for _, src := range w.sources { // they are redacted
+		if _, dropped := slices.BinarySearch(drop, src.id); dropped {
+			x.sources = append(x.sources, src)
+		}
+	}
+	sum, err := x.extract(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if own.summary != nil {
+		sum.Names = own.summary.sum.Names
+	}
+	return &sum, nil
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
@@ -233,6 +358,7 @@ type writer struct {
 	count      func(string) int
 
 	sources    []source
+	read       []ID      // of the sources, the entries that stay, with their results cleared; ascending
 	system     []Message // they stay in the view in addition to the summary
 	pinned     []Message // these also stay in the view
 	sent       *Snapshot // see Goal.Sent
@@ -251,6 +377,17 @@ type source struct {
 	tokens int64 // raw
 }
 
+// sourceOf returns an entry as it is in the view.
+func sourceOf(e *entry) source { return source{e.id, &e.msg, e.tokens} }
+
+// tokensOf returns the raw tokens of sources.
+func tokensOf(list []source) (tokens int64) {
+	for _, src := range list {
+		tokens += src.tokens
+	}
+	return tokens
+}
+
 // names returns the Summary.Names to use after an edit that drops entries.
 func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	left := most - w.count(namesLine) - 2
@@ -267,7 +404,8 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	w.removeShown(l, drop)
 	var chosen []string
 	for name := range l.Choose(most) {
-		if left -= w.count(" " + name); left < 0 {
+		left -= w.count(" " + name)
+		if left < 0 {
 			break
 		}
 		chosen = append(chosen, name)

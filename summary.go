@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,6 +38,12 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
+	// Read are the IDs of entries whose results were cleared and are described by the summary,
+	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
+	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
+	// forgotten, the summary from before the reading takes the place of this one.
+	Read []Range
+
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
 	// the same model sends its items in place of Text; others send Text. See [NativeSummary].
 	Native Native
@@ -50,6 +57,10 @@ type Summary struct {
 	Updates int       // how many times the first summary was updated
 	Tokens  int       // raw tokens, including the tags and Options.SummaryHint
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
+
+	// before is the summary without what it has read of entries in Read. Without a text, there
+	// is none without it. Nil: it is not known, or Read is empty.
+	before *Summary
 }
 
 // A Native is a compaction made by a provider, for requests to the same model.
@@ -205,7 +216,8 @@ func (s *Summary) print(ids bool) string {
 func printRanges(ranges []Range) string {
 	texts := make([]string, len(ranges))
 	for i, r := range ranges {
-		if texts[i] = fmt.Sprint(r.First); r.Last != r.First {
+		texts[i] = fmt.Sprint(r.First)
+		if r.Last != r.First {
 			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
 		}
 	}
@@ -246,12 +258,96 @@ type placedSummary struct {
 	raw     int64           // raw tokens, including the tags
 	hint    string          // what the model sees after it, with the space before it
 	content fingerprint.Sum // of the text that the model sees
+	before  *placedSummary  // sum.before; nil: it is not known, or not needed
+}
+
+// noSummary is a placedSummary.before that says that there was none.
+var noSummary = new(placedSummary)
+
+// hasRead reports whether s has read the results of the entry with the ID. s may be nil.
+func (s *placedSummary) hasRead(id ID) bool {
+	if s == nil {
+		return false
+	}
+	all := s.sum.Read
+	i := sort.Search(len(all), func(i int) bool { return all[i].Last >= id })
+	return i < len(all) && all[i].First <= id
+}
+
+// newestRead returns the newest entry in Read, or 0 if there is none.
+func (s *Summary) newestRead() ID {
+	if n := len(s.Read); n > 0 {
+		return s.Read[n-1].Last
+	}
+	return 0
+}
+
+// unread returns s without what it has read of results that stay in the view. It returns nil
+// if there was no summary without it. s may be nil.
+func (s *placedSummary) unread() *placedSummary {
+	switch {
+	case s == nil || s.before == noSummary:
+		return nil
+	case s.before != nil:
+		return s.before
+	}
+	return s
+}
+
+// newestKept returns the newest entry that s stands for whatever is taken back: one that it
+// covers, or has read if it is not known what it was before.
+func (s *Summary) newestKept() ID {
+	if s == nil || s.before != nil {
+		return s.newestCovered()
+	}
+	return max(s.newestCovered(), s.newestRead())
+}
+
+func (s *placedSummary) newestKept() ID {
+	if s == nil {
+		return 0
+	}
+	return s.sum.newestKept()
+}
+
+// upTo returns s, or if s has read an entry newer than last, what it was before. s may be nil.
+func (s *placedSummary) upTo(last ID) *placedSummary {
+	if s == nil || s.sum.newestRead() <= last {
+		return s
+	}
+	return s.unread()
+}
+
+// newestCovered returns the newest entry that s stands for, or 0 if there is none.
+func (s *Summary) newestCovered() ID {
+	if s == nil || len(s.Covers) == 0 {
+		return 0
+	}
+	return s.Covers[len(s.Covers)-1].Last
+}
+
+// setBefore sets s.before, as written for the edit that puts s in the place of was. With drops,
+// the edit drops entries that s stands for.
+func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
+	switch {
+	case s.sum.newestRead() <= s.sum.newestCovered():
+		s.before = nil
+	case !drops:
+		s.before = cmp.Or(was.unread(), noSummary)
+	case s.before != nil:
+		s.before.sum.Covers, s.before.sum.Updates, s.before.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
+	}
+	s.sum.before = nil
+	if s.before != nil {
+		s.sum.before = &s.before.sum
+	}
 }
 
 // place returns a summary for a view.
 func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
 	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
+	p.before = id.placeBefore(sum.before)
 	n := &p.sum.Native
 	if n.Format == "" {
 		return p
@@ -264,6 +360,19 @@ func (id *identity) place(sum Summary) *placedSummary {
 	for _, item := range n.Items {
 		p.content = p.content.String(item)
 	}
+	return p
+}
+
+// placeBefore returns the placedSummary.before for Summary.before.
+func (id *identity) placeBefore(sum *Summary) *placedSummary {
+	if sum == nil {
+		return nil
+	}
+	if sum.Text == "" {
+		return noSummary
+	}
+	p := id.place(*sum)
+	p.sum.Tokens = clampInt(p.raw)
 	return p
 }
 
@@ -289,7 +398,7 @@ func (s *Snapshot) Summary() (Summary, bool) {
 		return Summary{}, false
 	}
 	sum := s.summary.sum
-	sum.Covers, sum.Native = slices.Clone(sum.Covers), sum.Native.clone()
+	sum.Covers, sum.Read, sum.Native = slices.Clone(sum.Covers), slices.Clone(sum.Read), sum.Native.clone()
 	return sum, true
 }
 

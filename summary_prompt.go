@@ -79,6 +79,9 @@ func newPrompter(w *writer) *prompter {
 	if border := w.border(); border != "" {
 		p.task += "\n\nThe newer messages stay, from the one on that begins with " + border + ". Do not summarise them."
 	}
+	if len(w.read) > 0 {
+		p.task += readTask
+	}
 	if len(w.pinned) > 0 {
 		p.task += "\n\nSome older messages of the user, and messages that are pinned, stay word for word too. Their rules belong in the summary only if another message changed them."
 	}
@@ -149,6 +152,9 @@ func (w *writer) mostOfResult() int {
 // promptKey derives the key of the tags in prompts from the key of a History, so that no
 // summarizer sees the key of the tags in the view.
 func promptKey(key string) string { return keyFrom([]byte(key)) }
+
+// readTask says what leaves of messages with results that are cleared.
+const readTask = "\n\nOf older calls of tools, only the results are removed. Write down what these results say that may be needed: facts, names, numbers, and where each was found."
 
 // updateTask asks the model to carry over the previous summary.
 const updateTask = "\n\nThere is already a summary of what came before. Write it anew: carry over all that is still true, the user's goal and rules word for word, correct what has changed, and add what is new, under the same headings."
@@ -290,10 +296,7 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 			}
 			n := len(body)
 			if head+weight > left {
-				n = text.Prefix(body, left-head, weight, p.w.count)
-				if border := borderBefore(body, n); border > n/2 {
-					n = border
-				}
+				n = p.fitting(body, left-head, weight)
 			}
 			piece := renderMessage(src.msg, body[:n], part > 0)
 			rendered.WriteString(piece)
@@ -310,6 +313,16 @@ func (p *prompter) split(room, total int) ([]chunk, error) {
 	}
 	next()
 	return chunks, nil
+}
+
+// fitting returns how many bytes at the start of a text of weight tokens fit into room: up to
+// the end of a line or a word, if there is one nearby.
+func (p *prompter) fitting(body string, room, weight int) int {
+	n := text.Prefix(body, room, weight, p.w.count)
+	if border := borderBefore(body, n); border > n/2 {
+		return border
+	}
+	return n
 }
 
 // cutMiddle removes the middle of a text that has more than the given number of tokens,

@@ -47,15 +47,13 @@ func maskKey(key, text string) string {
 	var b strings.Builder
 	done := 0
 	for from, to, found := find.next(0); found; from, to, found = find.next(done) {
-		b.WriteString(text[done:from])
-		b.WriteString(keyMask)
+		b.WriteString(text[done:from] + keyMask)
 		done = to
 	}
 	if done == 0 {
 		return text
 	}
-	b.WriteString(text[done:])
-	return escapeTags(b.String())
+	return escapeTags(b.String() + text[done:])
 }
 
 // maskText returns a text as the model sees it. Like maskKey, it masks keys. It also
@@ -268,19 +266,13 @@ var tagNames = [...]string{
 func escapeTags(s string) string {
 	var b strings.Builder
 	done := 0
-	for i := 0; i < len(s); i++ {
-		if s[i] != '<' || !beginsTag(s[i+1:]) {
-			continue
+	for i := range len(s) {
+		if s[i] == '<' && beginsTag(s[i+1:]) {
+			b.WriteString(s[done:i] + "&lt;")
+			done = i + 1
 		}
-		b.WriteString(s[done:i])
-		b.WriteString("&lt;")
-		done = i + 1
 	}
-	if done == 0 {
-		return s
-	}
-	b.WriteString(s[done:])
-	return b.String()
+	return b.String() + s[done:]
 }
 
 // beginsTag reports whether s, the text after a "<", continues as one of our tags.

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
-// A refusals knows what a provider has refused.
+// A refusals holds what a provider has refused.
 type refusals struct {
 	encodings []encoding // of the requests since the newest answer, the last few
 	cure      *cure      // what was cleared since a provider refused it, until a request is accepted; nil: nothing
@@ -18,7 +18,7 @@ type encoding struct {
 	format any
 }
 
-// mostEncodings is how many snapshots a History remembers as encoded.
+// mostEncodings is how many encodings are kept.
 const mostEncodings = 4
 
 // A refusal is what the error of a provider says about a part of a request.
@@ -63,7 +63,7 @@ func (r *refusals) of(at *Snapshot) (format any, inPlace *cure) {
 // try puts a cure in place, until settle ends its trial.
 func (r *refusals) try(c *cure) { r.cure = c }
 
-// newestVersion is a version that no view is newer than.
+// newestVersion is at least the version of any view.
 const newestVersion = noVersion - 1
 
 // settle ends the trial of the cure in place, and returns it, or nil: the provider has accepted

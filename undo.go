@@ -45,8 +45,11 @@ func (v *view) undo(d *departure, hold bool) bool {
 	}
 	v.putBack(d)
 	v.unbind(d)
-	if s := d.was.summary; !v.tookBackSince(d, s.newestCovered()) {
+	if s := d.was.summary; !v.tookBackSince(d, s.newestKept()) {
 		v.summary = s
+		if s != nil && v.tookBackSince(d, s.sum.newestRead()) {
+			v.summary = s.unread()
+		}
 	}
 	v.edits, v.touched = d.was.edits, d.was.touched
 	v.appended = min(v.appended+d.was.appended, maxTotal)

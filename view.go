@@ -192,15 +192,9 @@ func (v *view) appendedAt(at int64) { v.lastAppend = max(v.lastAppend, at) }
 
 // picture returns a picture with what a record holds of the view, of which at is a snapshot.
 func (v *view) picture(at *Snapshot) *picture {
-	return &picture{
-		view: at,
-		scalars: scalars{
-			last: v.last, turn: v.turn, touched: v.touched, appended: v.appended, model: v.known().model, released: v.released,
-			ever: v.appendedEver, edited: timeOf(v.editedAt).UTC(), toolsSet: v.known().toolsSet, counted: at.raw() - at.eph.tokens(),
-		},
-		rewritten: v.rewritten,
-		entries:   v.state.len(),
-	}
+	p := &picture{view: at, scalars: v.scalars(), rewritten: v.rewritten, entries: v.state.len()}
+	p.ever, p.edited, p.toolsSet, p.counted = v.appendedEver, timeOf(v.editedAt).UTC(), v.known().toolsSet, at.raw()-at.eph.tokens()
+	return p
 }
 
 // decisions returns how many decisions were made.

@@ -11,7 +11,7 @@ import (
 
 // viewOf returns a view with a message of each role.
 func viewOf(roles ...Role) *view {
-	v := &view{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil, ""), keep: defaultOriginals}}
+	v := &view{state: state{id: newIdentity(newCounter(nil, Overheads{}), nil, ""), keep: keeping{most: defaultOriginals}}}
 	v.grow(roles...)
 	return v
 }
@@ -86,7 +86,7 @@ func TestView_Undo(t *testing.T) {
 	whole := v.state.clipped()
 	left := summarise(t, v, 1, 2)
 	assert.Equal(t, []ID{3, 4, 5}, idsOf(v.list))
-	assert.Equal(t, ID(2), v.summary.newestCovered())
+	assert.Equal(t, ID(2), v.summary.sum.newestCovered())
 	assert.Equal(t, "their names", v.lastFocus)
 	assert.Equal(t, v.version, v.rewritten)
 	assert.Zero(t, v.appended)

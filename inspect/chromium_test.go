@@ -148,7 +148,7 @@ func TestChromium(t *testing.T) {
 
 	has(t, browse(t, "--dump-dom", server.URL+"/script"), "<title>ran</title>") // it would run a script
 
-	pinned := fmt.Sprint("e", talked.Pinned()[0])
+	pinned := fmt.Sprint("e", talked.Snapshot().Pinned()[0])
 	for _, path := range []string{"/talk?open=summary&open=c1&open=" + pinned, "/empty", "/hostile", "/hostile?open=summary&whole=e3", "/long", "/large", "/live", "/live?c=7", "/store", "/store?key=rome", "/store?key=rome&seq=2", "/store?key=rome&archive=3"} {
 		response, err := http.Get(server.URL + path)
 		require.NoError(t, err)

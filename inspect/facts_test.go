@@ -38,7 +38,7 @@ func TestPages_Absent(t *testing.T) {
 		page := ask(t, pagesOf(h, seen), query)
 		assert.Equal(t, 1, strings.Count(page, "<b>Not in the next request</b>: entry 9</li>"), query)
 	}
-	hasNot(t, ask(t, pagesOf(h, seen), fmt.Sprint("?open=c1e9&open=e", h.Pinned()[0])), "Not in the next request")
+	hasNot(t, ask(t, pagesOf(h, seen), fmt.Sprint("?open=c1e9&open=e", h.Snapshot().Pinned()[0])), "Not in the next request")
 
 	saved := openHistory(t, &convotest.MemStore{}, "k", &convo.Options{Limits: convo.Limits{Window: 5_000, Reserve: 1_000}})
 	fill(t, saved)

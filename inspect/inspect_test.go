@@ -214,7 +214,7 @@ func fill(t testing.TB, h *convo.History) {
 		_, err := h.Append(
 			convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: "Which day?"}, convo.Text(fmt.Sprint("Day ", n, ".")), call}},
 			convo.Result(call, strings.Repeat(fmt.Sprintf("Flight %d leaves at nine and has a seat at the window. ", n), 20)),
-			convo.Assistant(strings.Repeat("There is one at nine, with a seat at the window. ", 6)), convo.User(fmt.Sprint("And on day ", n+1, "?")))
+			convo.Assistant(strings.Repeat("There is one at nine, with a seat at the window. ", 6)), convo.User(fmt.Sprint("And on day ", n+1, "? I can leave after breakfast, and want to be there before the museum closes.")))
 		require.NoError(t, err)
 		s, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)

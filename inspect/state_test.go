@@ -15,7 +15,7 @@ import (
 func TestPages_Addresses(t *testing.T) {
 	h, seen := talk(t)
 	p := pagesOf(h, seen)
-	pinned := fmt.Sprint("e", h.Pinned()[0])
+	pinned := fmt.Sprint("e", h.Snapshot().Pinned()[0])
 	page := ask(t, p, "/")
 	for _, id := range []string{pinned, "summary", "tools", "words", "c1"} {
 		assert.False(t, isOpen(t, page, id), id)

@@ -41,7 +41,7 @@ func TestPages_Strip(t *testing.T) {
 	assert.Equal(t, summary.Tokens, tokensOf(t, strip)["summary"])
 	assert.Equal(t, 1, strings.Count(strip, `class="pin"`))
 	assert.Equal(t, 1, strings.Count(strip, `class="open"`))
-	assert.Equal(t, 10, strings.Count(strip, `class="cleared"`))
+	assert.Equal(t, 6, strings.Count(strip, `class="cleared"`))
 	assert.Regexp(t, `aria-label="assistant, entry \d+: 23 tokens, open call"`, strip)
 
 	legend := func(page string) (names []string) {

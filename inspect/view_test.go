@@ -22,7 +22,7 @@ func TestPages_ShowsAConversation(t *testing.T) {
 	h, seen := talk(t)
 	page := ask(t, pagesOf(h, seen), "/")
 	for _, want := range []string{
-		"<bdi>A trip to Rome</bdi></h1>", "75 messages in 31 turns", fmt.Sprintf("<b>%d %%</b>", 100*h.Tokens().Upper/4_000), "Before the next compaction",
+		"<bdi>A trip to Rome</bdi></h1>", fmt.Sprintf("%d messages in %d turns", h.Len(), h.Status().Turns), fmt.Sprintf("<b>%d %%</b>", 100*h.Tokens().Upper/4_000), "Before the next compaction",
 		`<span class="badge">pinned</span>`, `<span class="badge">open call of search</span>`, "tokens cleared</span>",
 		"<b>Pinned</b>: 1 message, entry <a ", "<b>Open</b>: 1 call of search without a result", "<b>Cleared or cut</b>: ",
 		"stands for", "Window seats only", "compacted ", "<td>nothing</td>", "Finds flights.", "Turn 40",

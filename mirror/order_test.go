@@ -54,7 +54,7 @@ func TestSync_AfterRewindAndAdd(t *testing.T) {
 		same(t, want, look(t, h, m))
 		s := h.Snapshot()
 		last, _ := s.At(s.Len() - 1)
-		assert.Equal(t, []convo.ID{last.ID}, h.Pinned())
+		assert.Equal(t, []convo.ID{last.ID}, h.Snapshot().Pinned())
 		syncs(t, h, m, append(want, newLine(convo.RoleAssistant, "done")))
 	})
 }

@@ -42,13 +42,11 @@ type streamedBlock struct {
 
 // Event implements [Stream].
 func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
-	all, err := s.open(name, data)
-	switch {
-	case err != nil:
-		return s.fail(err)
-	case all == nil:
-		return nil, nil
-	}
+	return s.event(name, data, s.read)
+}
+
+// read reads an event with these fields.
+func (s *anthropicStream) read(name string, data []byte, all map[string]json.RawMessage) ([]Delta, error) {
 	if kind := stringOf(all["type"]); kind != "" {
 		name = kind
 	}
@@ -63,9 +61,9 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 		b, index, err := s.at(all)
 		switch {
 		case err != nil:
-			return s.fail(err)
+			return nil, err
 		case b == nil:
-			return s.fail(notBegun(index))
+			return nil, notBegun(index)
 		}
 		b.ended = true
 	case "message_delta":
@@ -80,9 +78,9 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 	case "ping":
 	case "":
 		if isError(all) {
-			return s.fail(providerError(data))
+			return nil, providerError(data)
 		}
-		return s.fail(noType(data))
+		return nil, noType(data)
 	default:
 		s.lose(name, lostEvent)
 	}
@@ -94,14 +92,14 @@ func (s *anthropicStream) Event(name string, data []byte) ([]Delta, error) {
 func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("message", raw)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	id := stringOf(all["id"])
 	restart, err := s.begin(id)
 	var out []Delta
 	switch {
 	case err != nil:
-		return s.fail(err)
+		return nil, err
 	case restart:
 		*s = anthropicStream{format: s.format}
 		s.id = id
@@ -118,12 +116,12 @@ func (s *anthropicStream) start(raw json.RawMessage) ([]Delta, error) {
 	var content []json.RawMessage
 	if raw := all["content"]; kindOf(raw) == '[' { // some servers send content with the start
 		if err := read("message.content", "an array of blocks", raw, &content); err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 	}
 	for i, raw := range content {
 		if kindOf(raw) != '{' {
-			return s.fail(&DecodeError{Path: atIndex("message.content", i), Reason: "want a JSON object, got " + kindName(raw)})
+			return nil, &DecodeError{Path: atIndex("message.content", i), Reason: "want a JSON object, got " + kindName(raw)}
 		}
 		b := newStreamedBlock(i, raw)
 		b.ended = true
@@ -158,7 +156,7 @@ func (s *anthropicStream) whole(data []byte) ([]Delta, error) {
 func (s *anthropicStream) message(all map[string]json.RawMessage) ([]Delta, error) {
 	delta, err := optionalFields("delta", all["delta"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	if s.fields == nil {
 		s.fields = map[string]json.RawMessage{}
@@ -181,15 +179,15 @@ func (s *anthropicStream) block(all map[string]json.RawMessage) ([]Delta, error)
 	index := s.blocks.next()
 	if raw := all["index"]; !isNull(raw) {
 		if err := read("index", "a whole number", raw, &index); err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 	}
 	if s.done {
-		return s.fail(errSecondAnswer)
+		return nil, errSecondAnswer
 	}
 	raw := all["content_block"]
 	if kindOf(raw) != '{' {
-		return s.fail(&DecodeError{Path: "content_block", Reason: "want a JSON object, got " + kindName(raw)})
+		return nil, &DecodeError{Path: "content_block", Reason: "want a JSON object, got " + kindName(raw)}
 	}
 	b := newStreamedBlock(index, raw)
 	if !isNull(all["index"]) && s.blocks.at(index).isAgain(b) {
@@ -260,22 +258,22 @@ var deltaBegins = map[string]string{"text_delta": "text", "thinking_delta": "thi
 // name; unknown kinds of deltas are read in the same way.
 func (s *anthropicStream) delta(all map[string]json.RawMessage) ([]Delta, error) {
 	if s.done {
-		return s.fail(errSecondAnswer)
+		return nil, errSecondAnswer
 	}
 	delta, err := fields("delta", all["delta"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	b, index, err := s.at(all)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	kind := stringOf(delta["type"])
 	own := deltaBegins[kind]
 	switch {
 	case own == "":
 		if b == nil {
-			return s.fail(notBegun(index))
+			return nil, notBegun(index)
 		}
 	case b != nil && b.kind == "": // the start has no type
 		b.start = json.RawMessage(withFields(string(b.start), map[string]json.RawMessage{"type": strictjson.AppendString(nil, own)}))

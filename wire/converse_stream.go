@@ -49,29 +49,27 @@ var converseEvents = []string{"messageStart", "contentBlockStart", "contentBlock
 
 // Event implements [Stream].
 func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
-	all, err := s.open(name, data)
-	switch {
-	case err != nil:
-		return s.fail(err)
-	case all == nil:
-		return nil, nil
-	}
+	return s.event(name, data, s.read)
+}
+
+// read reads an event with these fields.
+func (s *converseStream) read(name string, data []byte, all map[string]json.RawMessage) ([]Delta, error) {
 	for _, key := range sortedKeys(all) { // an object around the event
 		raw := all[key]
 		if kindOf(raw) != '{' || !slices.Contains(converseEvents, key) && !isException(key) && (name != "" || len(all) > 1) {
 			continue
 		}
-		name = key
-		if all, err = fields(name, raw); err != nil {
-			return s.fail(err)
+		inside, err := fields(key, raw)
+		if err != nil {
+			return nil, err
 		}
-		data = raw
+		name, data, all = key, raw, inside
 		break
 	}
 	switch name {
 	case "messageStart", "contentBlockStart", "contentBlockDelta":
 		if s.done {
-			return s.fail(errSecondAnswer)
+			return nil, errSecondAnswer
 		}
 	}
 	switch name {
@@ -84,7 +82,7 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 	case "contentBlockStop":
 		b, _, err := s.at(all)
 		if err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 		if b != nil { // otherwise the block is empty
 			b.ended = true
@@ -102,11 +100,11 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 			if name != "" {
 				e.Type = name
 			}
-			return s.fail(e)
+			return nil, e
 		case name == "" && !isNull(all["output"]):
 			return s.whole(all)
 		case name == "":
-			return s.fail(&DecodeError{Reason: "the event has no name"})
+			return nil, &DecodeError{Reason: "the event has no name"}
 		}
 		s.lose(name, lostEvent)
 	}
@@ -116,27 +114,27 @@ func (s *converseStream) Event(name string, data []byte) ([]Delta, error) {
 // whole reads an answer that is not streamed.
 func (s *converseStream) whole(all map[string]json.RawMessage) ([]Delta, error) {
 	if s.done || s.role != "" {
-		return s.fail(errSecondAnswer)
+		return nil, errSecondAnswer
 	}
 	output, err := fields("output", all["output"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	message, err := optionalFields("output.message", output["message"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	var content []json.RawMessage
 	if raw := message["content"]; !isNull(raw) {
 		if err := read("output.message.content", "an array of blocks", raw, &content); err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 	}
 	var out []Delta
 	for i, raw := range content {
 		block, err := fields(atIndex("output.message.content", i), raw)
 		if err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 		b := &streamedContent{index: i, whole: string(raw), ended: true}
 		s.blocks.add(i, b)
@@ -180,11 +178,11 @@ func (s *converseStream) at(all map[string]json.RawMessage) (*streamedContent, i
 func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) {
 	last, index, err := s.at(all)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	start, err := optionalFields("start", all["start"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	for _, kind := range sortedKeys(start) {
 		raw := start[kind]
@@ -193,7 +191,7 @@ func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) 
 		}
 		own, err := fields(at("start", kind), raw)
 		if err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 		call := CallDelta{Index: s.calls, ID: stringOf(own["toolUseId"]), Name: stringOf(own["name"])}
 		if last != nil && last.kind == kind && call.ID != "" && call.ID == last.call.ID {
@@ -214,11 +212,11 @@ func (s *converseStream) block(all map[string]json.RawMessage) ([]Delta, error) 
 func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) {
 	b, index, err := s.at(all)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	delta, err := fields("delta", all["delta"])
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	of := func(kind string) *streamedContent { // a new kind ends the block before
 		if b == nil || b.kind != kind {
@@ -243,7 +241,7 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 		case key == "reasoningContent" && kind == '{':
 			own, err := fields("delta.reasoningContent", raw)
 			if err != nil {
-				return s.fail(err)
+				return nil, err
 			}
 			for _, key := range sortedKeys(own) {
 				switch raw := own[key]; {
@@ -262,10 +260,10 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 		case key == "toolUse" && kind == '{':
 			own, err := fields("delta.toolUse", raw)
 			if err != nil {
-				return s.fail(err)
+				return nil, err
 			}
 			if b == nil || b.kind != "toolUse" {
-				return s.fail(&DecodeError{Path: "contentBlockIndex", Reason: fmt.Sprintf("block %d is no call that has begun", index)})
+				return nil, &DecodeError{Path: "contentBlockIndex", Reason: fmt.Sprintf("block %d is no call that has begun", index)}
 			}
 			piece := b.text.add(own["input"])
 			if b.ours && piece != "" {
@@ -275,7 +273,7 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 		case kind == '{':
 			own, err := fields(at("delta", key), raw)
 			if err != nil {
-				return s.fail(err)
+				return nil, err
 			}
 			merge(&of(key).fields, own)
 		case kind == '[':
@@ -284,7 +282,7 @@ func (s *converseStream) delta(all map[string]json.RawMessage) ([]Delta, error) 
 				return nil
 			})
 			if err != nil {
-				return s.fail(err)
+				return nil, err
 			}
 		default:
 			s.lose(at("delta", key), lostField)

@@ -45,30 +45,26 @@ type streamedPart struct {
 
 // Event implements [Stream].
 func (s *geminiStream) Event(name string, data []byte) ([]Delta, error) {
-	all, err := s.streamBase.open(name, data)
-	switch {
-	case err != nil:
-		return s.fail(err)
-	case all == nil:
-		return nil, nil
-	}
+	return s.event(name, data, s.read)
+}
+
+// read reads an event with these fields.
+func (s *geminiStream) read(_ string, data []byte, all map[string]json.RawMessage) ([]Delta, error) {
 	if !isGeminiAnswer(all) && isError(all) {
-		return s.fail(providerError(data))
+		return nil, providerError(data)
 	}
 	s.shown = nil
 	_, raw := pickRaw(all, "", "responseId")
 	switch restart, err := s.begin(stringOf(raw)); {
 	case err != nil:
-		return s.fail(err)
+		return nil, err
 	case restart:
 		*s = geminiStream{format: s.format}
 		s.id = stringOf(raw)
 		s.shown = []Delta{{Restart: true}}
 	}
-	if err := s.chunk(all); err != nil {
-		return s.fail(err)
-	}
-	return s.shown, nil
+	err := s.chunk(all)
+	return s.shown, err
 }
 
 func (s *geminiStream) chunk(all map[string]json.RawMessage) error {

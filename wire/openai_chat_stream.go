@@ -59,21 +59,22 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 		s.done, s.closed = true, true
 		return nil, nil
 	}
-	all, err := s.open(name, data)
-	if err != nil {
-		return s.fail(err)
-	}
+	return s.event(name, data, s.read)
+}
+
+// read reads an event with these fields.
+func (s *chatStream) read(name string, data []byte, all map[string]json.RawMessage) ([]Delta, error) {
 	var choices []map[string]json.RawMessage
 	switch message := all["message"]; {
 	case !isNull(all["choices"]):
 		if err := read("choices", "an array of objects", all["choices"], &choices); err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 	case kindOf(message) == '{':
 		s.bare = s.bare || !s.begun
 		choices = []map[string]json.RawMessage{{"delta": message}}
 	case isError(all):
-		return s.fail(providerError(data))
+		return nil, providerError(data)
 	case isNull(all["usage"]) && isNull(all["done"]):
 		if kind := stringOf(all["type"]); kind != "" {
 			name = kind
@@ -92,7 +93,7 @@ func (s *chatStream) Event(name string, data []byte) ([]Delta, error) {
 	for i, c := range choices {
 		deltas, err := s.chunk(fmt.Sprintf("choices[%d]", i), c, second)
 		if err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 		out = append(out, deltas...)
 	}

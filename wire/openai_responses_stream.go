@@ -66,13 +66,11 @@ func (it *streamedItem) inOrder() []*itemSlot {
 
 // Event implements [Stream].
 func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
-	all, err := s.open(name, data)
-	switch {
-	case err != nil:
-		return s.fail(err)
-	case all == nil:
-		return nil, nil
-	}
+	return s.event(name, data, s.read)
+}
+
+// read reads an event with these fields.
+func (s *responsesStream) read(name string, data []byte, all map[string]json.RawMessage) ([]Delta, error) {
 	if kind := stringOf(all["type"]); kind != "" {
 		name = kind
 	}
@@ -85,7 +83,7 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 	case "response.queued", "response.in_progress":
 		now, err := optionalFields("response", all["response"])
 		if err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 		if now != nil && !s.done {
 			s.id, s.response = cmp.Or(s.id, stringOf(now["id"])), now
@@ -98,22 +96,18 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 		case !isNull(all["output"]): // from a server that does not stream
 			return s.end("response."+stringOf(all["status"]), bytes.Clone(data))
 		case isError(all):
-			return s.fail(providerError(data))
+			return nil, providerError(data)
 		}
-		return s.fail(noType(data))
+		return nil, noType(data)
 	}
 	if isErrorItem(all) {
-		return s.fail(providerError(data))
+		return nil, providerError(data)
 	}
 	if !strings.HasPrefix(name, "response.") {
 		s.lose(name, lostEvent)
 		return nil, nil
 	}
-	out, err := s.itemEvent(strings.TrimPrefix(name, "response."), all)
-	if err != nil {
-		return s.fail(err)
-	}
-	return out, nil
+	return s.itemEvent(strings.TrimPrefix(name, "response."), all)
 }
 
 // created reads response.created. If its ID is another one, the provider has started
@@ -121,14 +115,14 @@ func (s *responsesStream) Event(name string, data []byte) ([]Delta, error) {
 func (s *responsesStream) created(raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("response", raw)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	id := stringOf(all["id"])
 	restart, err := s.begin(id)
 	var out []Delta
 	switch {
 	case err != nil:
-		return s.fail(err)
+		return nil, err
 	case restart:
 		*s = responsesStream{format: s.format}
 		s.id = id
@@ -152,17 +146,17 @@ type outputItem struct {
 func (s *responsesStream) end(name string, raw json.RawMessage) ([]Delta, error) {
 	all, err := fields("response", raw)
 	if err != nil {
-		return s.fail(err)
+		return nil, err
 	}
 	var output []json.RawMessage
 	if raw := all["output"]; !isNull(raw) {
 		if err := read("response.output", "an array of items", raw, &output); err != nil {
-			return s.fail(err)
+			return nil, err
 		}
 	}
 	if s.done {
 		if id := stringOf(all["id"]); id != stringOf(s.response["id"]) {
-			return s.fail(errSecondAnswer)
+			return nil, errSecondAnswer
 		}
 		return nil, nil
 	}

@@ -251,8 +251,8 @@ func (r *runHost) begin() {
 	switch k := x.IntN(10); {
 	case k == 0 && len(exchanges) > 0:
 		_ = h.Pin(exchanges[x.IntN(len(exchanges))].IDs()[0])
-	case k == 1 && len(h.Pinned()) > 0:
-		require.NoError(r.t, h.Unpin(h.Pinned()[0]))
+	case k == 1 && len(h.Snapshot().Pinned()) > 0:
+		require.NoError(r.t, h.Unpin(h.Snapshot().Pinned()[0]))
 	case k == 2:
 		// Always another one: what a model that is not in use has measured is stored without the view that
 		// it measured, so that after Resume the bound for it is higher until its next report.
@@ -337,7 +337,7 @@ func TestResume_DuringRun(t *testing.T) {
 		again.turn++
 		again.play(turns)
 		require.Equal(t, len(r.sent), len(again.sent), "requests of seed %d, resumed %s", seed, r.where)
-		require.Equal(t, len(r.h.Pinned()), len(again.h.Pinned()), "pins of seed %d", seed)
+		require.Equal(t, len(r.h.Snapshot().Pinned()), len(again.h.Snapshot().Pinned()), "pins of seed %d", seed)
 		require.Equal(t, r.h.Status().Queued, again.h.Status().Queued, "seed %d", seed)
 		requests += len(r.sent)
 	}

@@ -180,8 +180,8 @@ func (r *rowHost) act() {
 		r.say(convo.System("note " + r.text(5)))
 	case k == 16 && len(exchanges) > 0:
 		_ = h.Pin(exchanges[r.rnd.IntN(len(exchanges))].IDs()[0])
-	case k == 17 && len(h.Pinned()) > 0:
-		require.NoError(t, h.Unpin(h.Pinned()[0]))
+	case k == 17 && len(h.Snapshot().Pinned()) > 0:
+		require.NoError(t, h.Unpin(h.Snapshot().Pinned()[0]))
 	case k == 18:
 		r.system = r.rnd.IntN(2)
 		r.surround(h)
@@ -356,7 +356,7 @@ func (r *rowHost) same(h *convo.History, measured bool) {
 		require.Equal(r.t, fmt.Sprint(want.Lost), fmt.Sprint(got.Lost), name)
 	}
 	require.Equal(r.t, r.h.Snapshot().Unbound(), h.Snapshot().Unbound())
-	require.Equal(r.t, r.h.Pinned(), h.Pinned())
+	require.Equal(r.t, r.h.Snapshot().Pinned(), h.Snapshot().Pinned())
 	require.Equal(r.t, r.h.Status().Turns, h.Status().Turns)
 	require.Equal(r.t, r.h.Status().Queued, h.Status().Queued)
 	require.Equal(r.t, r.h.Status().OpenCalls, h.Status().OpenCalls)

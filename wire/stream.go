@@ -267,6 +267,22 @@ type streamBase struct {
 // Done implements [Stream].
 func (s *streamBase) Done() bool { return s.done }
 
+// event reads an event with read, which gets its fields. An error ends the stream.
+func (s *streamBase) event(name string, data []byte, read func(name string, data []byte, all map[string]json.RawMessage) ([]Delta, error)) ([]Delta, error) {
+	all, err := s.open(name, data)
+	if all == nil && err == nil {
+		return nil, nil
+	}
+	var out []Delta
+	if err == nil {
+		out, err = read(name, data, all)
+	}
+	if err != nil {
+		return s.fail(err)
+	}
+	return out, nil
+}
+
 // fail records the error that ends a stream. An error that the provider reports after the end
 // of the answer is lost.
 func (s *streamBase) fail(err error) ([]Delta, error) {

@@ -54,7 +54,7 @@ func TestParts_Methods(t *testing.T) {
 			return
 		}
 		n++
-		if lines := pkg.fset.Position(d.End()).Line - pkg.fset.Position(d.Pos()).Line + 1; lines > mostLines {
+		if lines := pkg.lines(d); lines > mostLines {
 			t.Errorf("%s: %s has %d lines, more than %d", pkg.fset.Position(d.Pos()), name, lines, mostLines)
 		}
 	})

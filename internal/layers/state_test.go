@@ -14,7 +14,7 @@ import (
 
 // stateWriters are the methods of state that write sys, list, their totals, turns
 // and turn. clipped writes them in a copy, with the same entries.
-var stateWriters = []string{"append", "cutTail", "putTail", "replace", "load", "clipped"}
+var stateWriters = []string{"append", "cutTail", "putTail", "putOriginals", "replace", "load", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
@@ -66,7 +66,7 @@ var entryMakers = map[string]string{
 	"resumer.change":      "to load",
 }
 
-// Five methods of state write sys, list, originals, their totals, turns and turn. No
+// Six methods of state write sys, list, originals, their totals, turns and turn. No
 // other code does, except clipped. The other fields of state are not checked. Only the
 // functions that make entries write to them, before they are in a view.
 //

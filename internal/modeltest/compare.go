@@ -51,8 +51,8 @@ func (d *driver) compare() {
 			pinned = append(pinned, e.id)
 		}
 	}
-	if !slices.Equal(d.h.Pinned(), pinned) {
-		d.fail("pinned %v, want %v", d.h.Pinned(), pinned)
+	if !slices.Equal(d.h.Snapshot().Pinned(), pinned) {
+		d.fail("pinned %v, want %v", d.h.Snapshot().Pinned(), pinned)
 	}
 	d.compareNumbers()
 	if d.stats.Operations%64 == 0 { // writing and reading JSON takes long

@@ -344,7 +344,7 @@ func (s *stuck) follow(t *testing.T, err error) string {
 		}
 		verb = "Rewind, called again"
 	case strings.HasPrefix(remedy, "Unpin"):
-		require.NoError(t, h.Unpin(h.Pinned()...))
+		require.NoError(t, h.Unpin(h.Snapshot().Pinned()...))
 		verb = "Unpin"
 	case verb == "SetSystem":
 		require.NoError(t, h.SetSystem(convo.System("brief")))

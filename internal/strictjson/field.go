@@ -6,42 +6,25 @@ import (
 )
 
 // A Field is a member of an object. Value points to its value: it is a *int, *int64,
-// *float64, *bool, *string or *time.Time, or a []Field for an object.
+// *float64, *bool, *string or *time.Time, a []Field for an object, or a [Value].
 type Field struct {
 	Key   string
 	Value any
 }
 
+// A Value writes and reads the value of a field of another type.
+type Value interface {
+	IsZero() bool // whether the field is left out
+	Append(dst []byte) []byte
+	Read(r *Reader)
+}
+
 // AppendFields appends the members that are not zero. An object whose members are all zero
 // is also left out.
 func AppendFields(dst []byte, fields []Field) []byte {
-	for _, f := range fields {
-		switch v := f.Value.(type) {
-		case *int:
-			dst = Int(dst, f.Key, *v)
-		case *int64:
-			dst = Int(dst, f.Key, *v)
-		case *float64:
-			if *v != 0 {
-				dst = strconv.AppendFloat(Key(dst, f.Key), *v, 'g', -1, 64)
-			}
-		case *bool:
-			dst = Bool(dst, f.Key, *v)
-		case *string:
-			dst = Text(dst, f.Key, *v)
-		case *time.Time:
-			dst = Time(dst, f.Key, *v)
-		case []Field:
-			before := len(dst)
-			dst = append(Key(dst, f.Key), '{')
-			inner := len(dst)
-			if dst = AppendFields(dst, v); len(dst) == inner {
-				dst = dst[:before]
-			} else {
-				dst = append(dst, '}')
-			}
-		default:
-			panic("strictjson: a field of another type: " + f.Key)
+	for i := range fields {
+		if f := &fields[i]; !isZero(f) {
+			dst = f.append(Key(dst, f.Key))
 		}
 	}
 	return dst
@@ -52,39 +35,181 @@ func AppendObject(dst []byte, fields []Field) []byte {
 	return append(AppendFields(append(dst, '{'), fields), '}')
 }
 
-// Fields reads an object into fields. Fields that are not in the object are unchanged.
-func (r *Reader) Fields(fields []Field) {
-	for key := range r.Object {
-		if !r.Field(key, fields) {
-			r.Unknown(key)
+// isZero reports whether the value of f is left out.
+func isZero(f *Field) bool {
+	switch v := f.Value.(type) {
+	case *int:
+		return *v == 0
+	case *int64:
+		return *v == 0
+	case *float64:
+		return *v == 0
+	case *bool:
+		return !*v
+	case *string:
+		return *v == ""
+	case *time.Time:
+		return v.IsZero()
+	case []Field:
+		for i := range v {
+			if !isZero(&v[i]) {
+				return false
+			}
 		}
+		return true
+	case Value:
+		return v.IsZero()
+	}
+	panic("strictjson: a field of another type: " + f.Key)
+}
+
+// append appends the value.
+func (f *Field) append(dst []byte) []byte {
+	switch v := f.Value.(type) {
+	case *int:
+		return strconv.AppendInt(dst, int64(*v), 10)
+	case *int64:
+		return strconv.AppendInt(dst, *v, 10)
+	case *float64:
+		return strconv.AppendFloat(dst, *v, 'g', -1, 64)
+	case *bool:
+		return strconv.AppendBool(dst, *v)
+	case *string:
+		return AppendString(dst, *v)
+	case *time.Time:
+		return append(v.UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
+	case []Field:
+		return AppendObject(dst, v)
+	case Value:
+		return v.Append(dst)
+	}
+	panic("strictjson: a field of another type: " + f.Key)
+}
+
+// read reads the value.
+func (f *Field) read(r *Reader) {
+	switch v := f.Value.(type) {
+	case *int:
+		*v = r.Int()
+	case *int64:
+		*v = r.Int64()
+	case *float64:
+		*v = r.Float()
+	case *bool:
+		*v = r.Bool()
+	case *string:
+		*v = r.Text()
+	case *time.Time:
+		*v = r.Time()
+	case []Field:
+		r.Fields(v)
+	case Value:
+		v.Read(r)
 	}
 }
 
-// Field reads the value of key into the field with that key. It reports whether there is
-// such a field.
-func (r *Reader) Field(key []byte, fields []Field) bool {
-	for _, f := range fields {
-		if f.Key != string(key) {
-			continue
+// Fields reads an object into fields. Fields that are not in the object, or null there, are
+// unchanged.
+func (r *Reader) Fields(fields []Field) {
+	next := 0 // objects mostly have their fields in this order
+	for key := range r.Object {
+		i := 0
+		for i < len(fields) && fields[(next+i)%len(fields)].Key != string(key) {
+			i++
 		}
-		switch v := f.Value.(type) {
-		case *int:
-			*v = r.Int()
-		case *int64:
-			*v = r.Int64()
-		case *float64:
-			*v = r.Float()
-		case *bool:
-			*v = r.Bool()
-		case *string:
-			*v = r.Text()
-		case *time.Time:
-			*v = r.Time()
-		case []Field:
-			r.Fields(v)
+		if i == len(fields) {
+			r.Unknown(key)
+			return
 		}
-		return true
+		next += i
+		if f := &fields[next%len(fields)]; !r.Null() {
+			f.read(r)
+		}
+		next++
 	}
-	return false
+}
+
+// An array is the value of a list.
+type array[E any] struct {
+	list *[]E
+	add  func(dst []byte, e E) []byte
+	read func(r *Reader) E
+}
+
+// Array returns the value of a list, with add and read for an element. An empty list is
+// left out.
+func Array[E any](list *[]E, add func([]byte, E) []byte, read func(*Reader) E) Value {
+	return array[E]{list, add, read}
+}
+
+// Objects returns the value of a list of objects with these fields.
+func Objects[E any](list *[]E, fields func(*E) []Field) Value {
+	return Array(list, func(dst []byte, e E) []byte { return AppendObject(dst, fields(&e)) }, func(r *Reader) (e E) {
+		r.Fields(fields(&e))
+		return e
+	})
+}
+
+// Texts returns the value of a list of strings.
+func Texts(list *[]string) Value { return Array(list, AppendString, (*Reader).Text) }
+
+// Ints returns the value of a list of integers.
+func Ints[N ~int64](list *[]N) Value {
+	return Array(list, func(dst []byte, n N) []byte { return strconv.AppendInt(dst, int64(n), 10) }, func(r *Reader) N { return N(r.Int64()) })
+}
+
+func (a array[E]) IsZero() bool { return len(*a.list) == 0 }
+
+func (a array[E]) Append(dst []byte) []byte {
+	dst = append(dst, '[')
+	for _, e := range *a.list {
+		dst = a.add(Next(dst), e)
+	}
+	return append(dst, ']')
+}
+
+func (a array[E]) Read(r *Reader) {
+	var list []E
+	for range r.Array {
+		list = append(list, a.read(r))
+	}
+	*a.list = list
+}
+
+// An optional is a value that is left out if the pointer to it is nil.
+type optional[E, V any] struct {
+	at **E
+	of func(*E) V
+}
+
+// Optional returns a value that is left out if *at is nil, and not if it is zero. of returns
+// the Value of a Field for the variable that *at points to.
+func Optional[E, V any](at **E, of func(*E) V) Value { return optional[E, V]{at, of} }
+
+// Plain returns a pointer as it is, for Optional.
+func Plain[E any](at *E) *E { return at }
+
+func (o optional[E, V]) IsZero() bool { return *o.at == nil }
+
+func (o optional[E, V]) Append(dst []byte) []byte { return (&Field{Value: o.of(*o.at)}).append(dst) }
+
+func (o optional[E, V]) Read(r *Reader) {
+	*o.at = new(E)
+	(&Field{Value: o.of(*o.at)}).read(r)
+}
+
+func (o optional[E, V]) update(from Value) {
+	if v := *from.(optional[E, V]).at; v != nil {
+		*o.at = v
+	}
+}
+
+// Update sets the optional fields to the values that from has. Both are the same fields of two
+// variables.
+func Update(fields, from []Field) {
+	for i, f := range fields {
+		if o, ok := f.Value.(interface{ update(Value) }); ok {
+			o.update(from[i].Value.(Value))
+		}
+	}
 }

@@ -81,6 +81,11 @@ type Report struct {
 	// MeasuredEstimate is the estimate of the requests that were measured.
 	MeasuredEstimate int64 `json:"measured_estimate,omitempty"`
 
+	// Contradicted is how many of them differ by more than 20 % from what was measured, and Worst
+	// is the one that differs most. Its number is 0 in a sum.
+	Contradicted int            `json:"contradicted,omitempty"`
+	Worst        *Contradiction `json:"worst,omitempty"`
+
 	Output        Output               `json:"output"`
 	Measured      *Measured            `json:"measured,omitempty"` // nil: the file has no usage
 	Policies      map[Policy]*Bill     `json:"policies"`
@@ -98,6 +103,35 @@ type Report struct {
 	// recorded.
 	Faults  []Fault `json:"faults,omitempty"`   // one for each provider that would refuse them
 	TooLong int     `json:"too_long,omitempty"` // 1 if they are too long to be checked; of a sum: how many sessions
+}
+
+// A Contradiction is a request whose measured size is not what the replay takes it to hold.
+type Contradiction struct {
+	Request   int `json:"request,omitempty"` // from 1
+	Measured  int `json:"measured"`
+	Estimated int `json:"estimated"`
+}
+
+// off returns by how many times the two sizes differ: at least 1.
+func (c *Contradiction) off() float64 {
+	a, b := float64(max(c.Measured, 1)), float64(max(c.Estimated, 1))
+	return max(a/b, b/a)
+}
+
+// contradict counts a measured request as contradicted if it is.
+func (r *Report) contradict(c Contradiction) {
+	if c.Measured == 0 || 5*max(c.Measured-c.Estimated, c.Estimated-c.Measured) <= c.Measured {
+		return
+	}
+	r.Contradicted++
+	r.worse(&c)
+}
+
+// worse makes c the worst contradiction if it is.
+func (r *Report) worse(c *Contradiction) {
+	if c != nil && (r.Worst == nil || c.off() > r.Worst.off()) {
+		r.Worst = c
+	}
 }
 
 // Output is what the model wrote, the same under each policy. Each answer is in one of the
@@ -340,6 +374,7 @@ func (r *run) request(ctx context.Context, e *session.Event, usage *convo.Usage,
 	if usage != nil {
 		size = sizeOf(usage)
 		r.report.MeasuredEstimate += int64(r.recorded.line.sum)
+		r.report.contradict(Contradiction{Request: r.report.Requests + 1, Measured: size, Estimated: r.recorded.line.sum})
 		if r.report.Measured == nil {
 			r.report.Measured = &Measured{}
 		}
@@ -472,6 +507,8 @@ func Total(reports []*Report) *Report {
 		t.Dropped += r.Dropped
 		t.UsagesLost += r.UsagesLost
 		t.MeasuredEstimate += r.MeasuredEstimate
+		t.Contradicted += r.Contradicted
+		t.worse(r.Worst)
 		t.Output.Measured += r.Output.Measured
 		t.Output.Estimated += r.Output.Estimated
 		if r.Measured != nil {
@@ -490,6 +527,9 @@ func Total(reports []*Report) *Report {
 		for _, f := range r.Faults {
 			t.addFault(f)
 		}
+	}
+	if t.Worst != nil && t.Sessions > 1 {
+		t.Worst = &Contradiction{Measured: t.Worst.Measured, Estimated: t.Worst.Estimated}
 	}
 	return t
 }

@@ -530,6 +530,33 @@ func TestWarning(t *testing.T) {
 	assert.Regexp(t, `^1 of 99 records \(1\.0 %\) was not understood and is`, asText(t, r))
 }
 
+// Where what was measured differs by more than 20 % from what the replay takes a request to hold,
+// that is said first, with the request that differs most.
+func TestWarning_Contradicted(t *testing.T) {
+	measured := func(sizes ...int) *Report {
+		s := &session.Session{Window: 100_000}
+		for _, size := range sizes {
+			a := answer(10)
+			a.Usage = &convo.Usage{Input: size, Output: 10}
+			s.Events = append(s.Events, user(1000), a)
+		}
+		return mustRun(t, s, Options{Overhead: -1, Tokenizer: words})
+	}
+	fits := measured(1000, 2100, 3600)
+	assert.Empty(t, fits.Warning())
+	one := measured(1000, 2100, 1500)
+	assert.Equal(t, 1, one.Contradicted)
+	assert.Contains(t, one.Warning(), "1 of 3 measured requests differs by more than 20 % from what the replay takes it to hold: request 3 had 1,500 tokens, and is estimated at 3,020.")
+	assert.True(t, strings.HasPrefix(asText(t, one), one.Warning()[:40]))
+	two := measured(1000, 9000, 30_000)
+	total := Total([]*Report{fits, one, two})
+	assert.Equal(t, 3, total.Contradicted)
+	assert.Contains(t, total.Warning(), "3 of 9 measured requests differ by more than 20 % from what the replay takes them to hold: one had 30,000 tokens, and is estimated at 3,020.")
+	total.Unknown, total.Records = 1, 1
+	assert.Regexp(t, `^1 of 1 record .*\. 3 of 9 measured`, total.Warning())
+	assert.Empty(t, measured().Warning())
+}
+
 // Sessions with other overheads have one window.
 func TestTotal_Overheads(t *testing.T) {
 	total := Total([]*Report{{Window: 9, Overhead: 1, Policies: emptyBills()}, {Window: 9, Overhead: 2, Policies: emptyBills()}})

@@ -135,11 +135,21 @@ func (r *Report) NotUnderstood() bool { return r.Unknown*100 > r.Records }
 
 // Warning says what has to be said before everything else. It may be empty.
 func (r *Report) Warning() string {
-	if !r.NotUnderstood() {
-		return ""
+	var all []string
+	if r.NotUnderstood() {
+		all = append(all, fmt.Sprintf("%s of %s (%.1f %%) %s in no figure.", commas(int64(r.Unknown)), cli.Plural(r.Records, "record"),
+			100*float64(r.Unknown)/float64(max(r.Records, 1)), pick(r.Unknown, "was not understood and is", "were not understood and are")))
 	}
-	return fmt.Sprintf("%s of %s (%.1f %%) %s in no figure.", commas(int64(r.Unknown)), cli.Plural(r.Records, "record"),
-		100*float64(r.Unknown)/float64(max(r.Records, 1)), pick(r.Unknown, "was not understood and is", "were not understood and are"))
+	if r.Contradicted > 0 {
+		which := "one"
+		if r.Worst.Request > 0 {
+			which = "request " + commas(int64(r.Worst.Request))
+		}
+		all = append(all, fmt.Sprintf("%s of %s %s to hold: %s had %s tokens, and is estimated at %s.", commas(int64(r.Contradicted)), cli.Plural(r.Measured.Requests, "measured request"),
+			pick(r.Contradicted, "differs by more than 20 % from what the replay takes it", "differ by more than 20 % from what the replay takes them"),
+			which, commas(int64(r.Worst.Measured)), commas(int64(r.Worst.Estimated))))
+	}
+	return strings.Join(all, " ")
 }
 
 // Notes are sentences that say what the figures mean.

@@ -15,8 +15,8 @@ import (
 // internal/session/entry.go, tree_manager.go and internal/message/content.go.
 //
 // A file is a tree of entries, one for each line, after a head. The live branch is the path
-// from the last entry to the root. Older files of pi have no IDs; each entry follows the
-// one in the line before it.
+// from the last entry to the root. Older files of pi, version 1, have no IDs; each entry follows
+// the one in the line before it.
 
 // piSilent are entries that are not part of the conversation as it is sent.
 var piSilent = []string{"custom", "label", "session_info", "thinking_level_change", "model_change", "extension_data", "incomplete_output", "ephemeral"}
@@ -38,6 +38,7 @@ type piReader struct {
 	s       *Session
 	records []piRecord
 	byID    map[string]int
+	lines   []int  // for each line, the index of its entry, or -1
 	model   string // of a model_change
 }
 
@@ -45,7 +46,7 @@ func readPi(in *input) (*Session, error) {
 	r := &piReader{in: in, s: &Session{Format: Pi}, byID: make(map[string]int)}
 	for all, err := range in.records(&r.s.Counts) {
 		if err == nil {
-			err = r.record(all)
+			err = r.line(all)
 		}
 		if err != nil {
 			return nil, err
@@ -59,6 +60,17 @@ func readPi(in *input) (*Session, error) {
 
 // either returns the text of the first of two fields that has one.
 func (o object) either(a, b string) string { return cmp.Or(o.text(a), o.text(b)) }
+
+// line reads a line that is an object.
+func (r *piReader) line(all object) error {
+	entry := len(r.records)
+	err := r.record(all)
+	if entry == len(r.records) {
+		entry = -1
+	}
+	r.lines = append(r.lines, entry)
+	return err
+}
 
 func (r *piReader) record(all object) error {
 	s := r.s
@@ -98,9 +110,7 @@ func (r *piReader) record(all object) error {
 			Before:  max(all.tokens("tokensBefore"), all.tokens("tokens_before")),
 			After:   max(all.tokens("tokens_after"), all.tokens("tokensAfter")),
 		}
-		if i, ok := r.byID[all.either("firstKeptEntryId", "first_kept_entry_id")]; ok {
-			rec.kept = i
-		}
+		rec.kept = r.firstKept(all)
 	case kind == "branch_summary":
 		if text := all.text("summary"); text != "" {
 			rec.msgs = []convo.Message{convo.User(text)}
@@ -117,6 +127,18 @@ func (r *piReader) record(all object) error {
 		r.byID[id] = i
 	}
 	return r.in.hold(128 + 2*len(id) + sizeOf(rec.msgs))
+}
+
+// firstKept returns the index of the first entry that a compaction kept, or -1. It is named by
+// its ID, and in older files of pi by the number of its line, from 0.
+func (r *piReader) firstKept(all object) int {
+	if i, ok := r.byID[all.either("firstKeptEntryId", "first_kept_entry_id")]; ok {
+		return i
+	}
+	if n := all.number("firstKeptEntryIndex"); n > 0 && n < len(r.lines) {
+		return r.lines[n]
+	}
+	return -1
 }
 
 func (r *piReader) header(all object) {
@@ -286,7 +308,7 @@ func (r *piReader) finish() error {
 			events = append(events, Event{Time: rec.time, Messages: slices.Clone(rec.msgs), Usage: rec.usage, Model: rec.model})
 		}
 	}
-	r.records, r.byID = nil, nil
+	r.records, r.byID, r.lines = nil, nil, nil
 	s.Events = normalize(events, &s.Counts)
 	return nil
 }

@@ -169,6 +169,28 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Older files of pi have no IDs. A compaction names the first entry that it kept by its line,
+// counted from the head, which is line 0 and is no entry.
+func TestRead_PiWithoutIDs(t *testing.T) {
+	var views [][]string
+	for s, err := range readFile(t, "testdata/pi-old.jsonl", session.Options{}) {
+		require.NoError(t, err)
+		for _, e := range s.Events {
+			if e.Compaction != nil {
+				var view []string
+				for _, m := range e.Compaction.View {
+					view = append(view, m.Text())
+				}
+				views = append(views, view)
+			}
+		}
+	}
+	assert.Equal(t, [][]string{
+		{"There are a sheet and a halyard.", "Which one is worn?", "The halyard."},
+		{"The halyard is ordered."},
+	}, views)
+}
+
 // A reply of Claude Code counts once, also if something of the user is written between its
 // blocks. Two replies with one ID, as some gateways write them, stay two.
 func TestUsage_ReplyInPieces(t *testing.T) {
