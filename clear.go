@@ -16,6 +16,11 @@ import (
 // the newest exchanges with more than a 32nd of the target are cleared, the oldest first,
 // because a later strategy would drop messages.
 //
+// Results that were read again after they had left are cleared last, as long as the calls of
+// their tool are seldom made again while the result before can be seen. In a [Chain] they
+// stay even above Goal.Target, and the links after it leave them, if the compaction still
+// frees Goal.MinFree and ends a twentieth of the limit below the mark at which it began.
+//
 // Each edit invalidates a part of the provider's prompt cache, so ClearToolResults clears
 // as many results as it can at once, and none if that would free too little. With
 // Options.Spill, it stores the originals first, and the markers name their location.
