@@ -64,20 +64,18 @@ func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 // appendBatch appends a batch, and delivers the queue. It returns a report of the results that
 // were cut, or nil.
 func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return 0, nil, ErrClosed
-	}
-	if len(batch) == 0 {
-		return 0, nil, nil
-	}
-	if last, err = h.appendLocked(batch); err != nil {
-		return 0, nil, err
-	}
-	cut = h.reportCutsLocked(batch)
-	h.deliverLocked()
-	return last, cut, nil
+	err = h.ifOpen(func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := h.appendLocked(batch); err != nil {
+			return err
+		}
+		last, cut = h.last, h.reportCutsLocked(batch)
+		h.deliverLocked()
+		return nil
+	})
+	return last, cut, err
 }
 
 // A pendingEntry is an entry that has not been appended yet.
@@ -131,7 +129,8 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // sure that the batch can be appended, and pairs results with calls.
 func (h *History) cutLong(batch []pendingEntry) error {
 	if h.spillsOf(batch) {
-		if err := h.checkBatch(batch); err != nil {
+		err := h.ifOpen(func() error { return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage())) })
+		if err != nil {
 			return err
 		}
 	}
@@ -151,18 +150,10 @@ func (o *original) paired(e *entry) {
 	o.readTokens = o.tokens
 }
 
-// checkBatch returns an error if a batch cannot be appended now. Otherwise it pairs
-// the results of the batch with calls.
-func (h *History) checkBatch(batch []pendingEntry) error {
-	return h.ifOpen(func() error {
-		return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage()))
-	})
-}
-
 // appendLocked appends a batch, or returns an error and changes nothing.
-func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
+func (h *History) appendLocked(batch []pendingEntry) error {
 	if err := h.view.extend(&h.setup, batch, h.talk.hasFailed(h.newestMessage())); err != nil {
-		return 0, err
+		return err
 	}
 	for _, a := range batch {
 		if a.original != nil {
@@ -170,8 +161,7 @@ func (h *History) appendLocked(batch []pendingEntry) (ID, error) {
 		}
 	}
 	h.talk.note(h.newestMessage(), false)
-	h.updateChargeLocked()
-	return h.last, nil
+	return nil
 }
 
 // check returns an error if a batch cannot be appended. Otherwise it pairs the results of
@@ -469,20 +459,17 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return 0, ErrClosed
-	}
-	n := h.openCount()
-	if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
-		return 0, err
-	}
-	defer h.guard(len(h.list))()
-	h.closeCalls(&h.setup, reason, tokens)
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return n, nil
+	err = h.ifOpen(func() error {
+		n := h.openCount()
+		if err := inRange(h.last+ID(n), h.turn); err != nil || n == 0 {
+			return err
+		}
+		h.closeCalls(&h.setup, reason, tokens)
+		h.deliverLocked()
+		answered = n
+		return nil
+	})
+	return answered, err
 }
 
 // closeCalls appends an error result with the reason for each open call, and returns their

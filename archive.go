@@ -258,16 +258,13 @@ func (h *History) Note(note string) error {
 	if note == "" || len(note) > maxNote {
 		return &ValueError{Name: "Note", Value: fmt.Sprintf("%d bytes long", len(note)), Want: fmt.Sprintf("1 to %d bytes", maxNote)}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	if b := h.recorder.book(); b.store == nil {
-		return ErrNoStore
-	}
-	h.recorder.add(note, nil)
-	return nil
+	return h.ifOpen(func() error {
+		if b := h.recorder.book(); b.store == nil {
+			return ErrNoStore
+		}
+		h.recorder.add(note, nil)
+		return nil
+	})
 }
 
 const maxNote = 64 << 10

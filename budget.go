@@ -125,13 +125,27 @@ func (b *Budget) reserveLocked(n int) *Reservation {
 type account struct {
 	pool    *Budget
 	charged int64 // protected by pool.mu
+	closed  bool  // nothing is charged any more; protected by pool.mu
 }
 
 // set sets the charge to the present size of the History, even if that overdraws the pool.
 func (a *account) set(now int64) {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
-	a.pool.setChargeLocked(a, now)
+	if !a.closed {
+		a.pool.setChargeLocked(a, now)
+	}
+}
+
+// close gives the charge back. a may be nil.
+func (a *account) close() {
+	if a == nil {
+		return
+	}
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	a.pool.setChargeLocked(a, 0)
+	a.closed = true
 }
 
 // setChargeLocked replaces a charge in the sum of all charges. A negative one counts as 0.

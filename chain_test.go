@@ -623,6 +623,8 @@ func TestChain_ReadsWhatIsCleared(t *testing.T) {
 		}
 	}
 	assert.Equal(t, r.Cleared, ids)
+	assert.Equal(t, r.Cleared, r.Read)
+	assert.Regexp(t, `: 7 results cleared and read in \d+ tokens \(\d\.\d s\)`, r.String())
 
 	// What was read is not read again when its exchange is dropped.
 	for steps := 10; steps < 200; steps += 5 {
@@ -768,4 +770,35 @@ func TestChain_TakesBackWhatWasReadBesideDrops(t *testing.T) {
 	assert.NotContains(t, sum.Text, "fact-")
 	assert.Empty(t, sum.Read)
 	assert.NotEmpty(t, sum.Covers)
+}
+
+// What was sent is asked about in one call, also where a transcript of it would not leave a part
+// of the window free. If the provider finds that too long, the transcript is split.
+func TestSummarize_AsksAfterWhatWasSent(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		var sent []bool
+		with := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			sent = append(sent, req.Sent != nil)
+			if fails && len(sent) <= 2 {
+				return convo.Summary{}, errors.New("prompt is too long: 20000 tokens > 16000 maximum")
+			}
+			return convo.Summary{Text: "what was found"}, nil
+		})
+		h := readingHistory(t, nil, func(o *convo.Options) {
+			o.Limits = convo.Limits{Window: 16_000, Reserve: 1000}
+			o.Strategy = convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: with})
+		})
+		research(t, h, 0, 47)
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens(), Output: 10}))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		_, ok := h.Snapshot().Summary()
+		assert.True(t, ok, r)
+		if want := []bool{true}; !fails {
+			assert.Equal(t, want, sent)
+		} else {
+			assert.Equal(t, []bool{true, false, false, false}, sent)
+		}
+	}
 }

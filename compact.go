@@ -16,7 +16,8 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	var tooLong error
 	for range maxRounds {
 		r, err = h.CompactIfNeeded(ctx)
-		if at, tooLong = h.snapshotToSend(&r); err != nil || tooLong == nil {
+		at, tooLong = h.snapshotToSend(&r)
+		if err != nil || tooLong == nil {
 			return at, r, err
 		}
 	}
@@ -33,12 +34,12 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 		return h.snapshotLocked(), nil
 	}
 	h.prepare()
-	if !r.Fits || h.fitsLocked() && !h.closed {
+	if !r.Fits || h.fits(h.meter.marks()) && !h.isClosed() {
 		h.talk.note(nil, false) // another request is made
 		return h.snapshotLocked(), nil
 	}
 	r.Fits = false
-	if h.closed {
+	if h.isClosed() {
 		return h.snapshotLocked(), ErrClosed
 	}
 	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
@@ -56,7 +57,7 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 //   - h is closed: [ErrClosed].
 //   - The call came from inside a compaction of h, with its ctx: [ErrReentrant].
 func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
-	if ctx, err = h.callerContext(ctx); err != nil {
+	if ctx, err = h.compacting.enter(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
 	n, err := h.check(ReasonHigh, "", &r)
@@ -98,7 +99,7 @@ func closedBeside(err error) error {
 // nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
-	r, err := h.compactOnRequest(ctx, ReasonManual, func(f *flight) (Report, error) { return f.ifDue(ReasonManual, focus) })
+	r, err := h.withSlot(ctx, ReasonManual, 1, func(f *flight) (Report, error) { return f.ifDue(ReasonManual, focus) })
 	switch r.Outcome {
 	case OutcomeApplied, OutcomeNotNeeded:
 		return r, nil
@@ -106,25 +107,6 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 		return r, cmp.Or(err, r.Cause)
 	}
 	return r, err
-}
-
-// compactOnRequest runs work for a compaction that the caller requested, when
-// the slot is free.
-func (h *History) compactOnRequest(ctx context.Context, reason Reason, work func(*flight) (Report, error)) (Report, error) {
-	ctx, err := h.callerContext(ctx)
-	if err != nil {
-		return h.notStarted(reason, err)
-	}
-	return h.withSlot(ctx, reason, 1, work)
-}
-
-// callerContext returns the context for a compaction that was called with ctx,
-// which may be nil. It returns an error if no compaction may start with ctx.
-func (h *History) callerContext(ctx context.Context) (context.Context, error) {
-	if h.ident == nil {
-		return ctx, ErrClosed
-	}
-	return h.compactor.enter(ctx)
 }
 
 // check returns the need of a compaction if one is due, and nil otherwise; see due of
@@ -136,7 +118,7 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 	h.locked(func() {
 		now := h.moment(h.meter.marks())
 		again = h.measureBeforeLocked(r)
-		v.closed = h.endedLocked()
+		v.closed = h.isClosed()
 		if v.closed {
 			return
 		}

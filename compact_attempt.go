@@ -69,7 +69,7 @@ type beginning struct {
 func (h *History) begin(r *Report) (b beginning, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
+	if h.isClosed() {
 		return b, ErrClosed
 	}
 	h.measureBeforeLocked(r)
@@ -127,8 +127,11 @@ func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) 
 				f.reports = append(f.reports, r)
 			}
 		}()
-		if r.Outcome == OutcomeApplied {
-			f.h.bringBack(&r)
+		if r.Outcome != OutcomeApplied || f.h.opts.AfterCompaction == nil {
+			return
+		}
+		if err := f.h.bringBack(&r); err != nil && err != ErrClosed {
+			r.Cause = &leftAsideError{err: err, cause: r.Cause}
 		}
 	}()
 	err = run()
@@ -434,20 +437,6 @@ func (a *attempt) setGoal(floor int64) bool {
 	return true
 }
 
-// An outlook is what an edit would leave.
-type outlook struct {
-	scale  calibrate.Scale // of the view
-	limit  int64
-	undone uint64 // version of the Undo that holds compactions up; 0: none does
-}
-
-// afterLocked returns what the view next would leave.
-func (h *History) afterLocked(next *state) outlook {
-	now := h.moment(h.meter.marks())
-	undone, _ := h.compactor.restraints(&now)
-	return outlook{next.scale(), now.marks.limit, undone}
-}
-
 // acceptLocked refuses an edit that checkLocked refuses, or whose ctx has ended.
 // Otherwise it makes the reservation for MakeRoom.
 func (a *attempt) acceptLocked(before, next *state) error {
@@ -468,16 +457,18 @@ func (a *attempt) acceptLocked(before, next *state) error {
 // checkLocked refuses an edit that makes the view larger, leaves it too large, or frees
 // too little. It changes nothing.
 func (a *attempt) checkLocked(before, next *state) error {
-	after := a.f.h.afterLocked(next)
-	if !a.requested && after.undone > a.at.version {
+	h, after := a.f.h, next.scale()
+	now := h.moment(h.meter.marks())
+	undone, _ := h.compactor.restraints(&now)
+	if !a.requested && undone > a.at.version {
 		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
 	// The edit is judged by the request that it was made for: messages appended
 	// since do not count, except for MakeRoom, which must reserve its room now.
-	weight, limit := after.scale.Without(before.raw()-a.at.raw()).Upper(), a.limit
+	weight, limit := after.Without(before.raw()-a.at.raw()).Upper(), a.limit
 	if a.reserve != nil {
-		weight, limit = after.scale.Upper(), min(a.limit, after.limit-a.fromWindow)
+		weight, limit = after.Upper(), min(a.limit, now.marks.limit-a.fromWindow)
 	}
 	switch {
 	case freed < 0:
@@ -502,11 +493,14 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome, r.Unread, r.NotKept = OutcomeReady, 0, 0 // nothing has left yet
 		return *r, nil
 	}
-	fits, repeated := a.f.h.attempted(a.ending(err))
-	a.repeated = repeated
-	if r.Outcome != OutcomeApplied {
-		r.Fits, r.Unread, r.NotKept = fits, 0, 0
-	}
+	ending, h := a.ending(err), a.f.h
+	h.locked(func() {
+		now := h.moment(h.meter.marks())
+		a.repeated = h.compactor.ended(&now, ending)
+		if r.Outcome != OutcomeApplied {
+			r.Fits, r.Unread, r.NotKept = now.fits() && !h.isClosed(), 0, 0
+		}
+	})
 	if isDecline(err, a.work.Calls) {
 		r.Outcome, r.Cause, err = OutcomeDeclined, err, nil
 	}
@@ -545,16 +539,6 @@ func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 // request after the room for MakeRoom, and not what the window leaves.
 func (a *attempt) isShortOfBudget(limit int64) bool {
 	return a.reserve != nil && a.f.h.opts.Budget != nil && limit < a.marks.limit
-}
-
-// attempted tells the compactor how an attempt has ended. It reports whether the request
-// fits, and whether a decline was reported before.
-func (h *History) attempted(e *ending) (fits, repeated bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.moment(h.meter.marks())
-	repeated = h.compactor.ended(&now, e)
-	return now.fits() && !h.endedLocked(), repeated
 }
 
 // ending returns how the attempt has ended. err is its error.

@@ -20,24 +20,21 @@ import (
 // CompactIfNeeded after the round applies it, as does any when the request is larger than
 // Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
-	ctx, err := h.callerContext(ctx)
+	ctx, err := h.compacting.enter(ctx)
 	if err != nil {
 		return false
 	}
 	var r Report
-	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compactor.tryTake() {
+	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compacting.tryTake() {
 		return false
 	}
-	f := h.start(context.WithoutCancel(ctx))
-	if f == nil {
+	ctx, err = h.flightContext(context.WithoutCancel(ctx))
+	if err != nil {
 		return false
 	}
-	f.unattended = true
-	b := &background{done: make(chan struct{})}
-	h.mu.Lock()
-	h.compactor.newest(b)
-	h.mu.Unlock()
-	go b.run(f)
+	b := &background{previous: h.compacting.newest.Load(), done: make(chan struct{})}
+	h.compacting.newest.Store(b)
+	go b.run(&flight{h: h, ctx: ctx, unattended: true})
 	return true
 }
 
@@ -45,7 +42,7 @@ func (b *background) run(f *flight) {
 	defer close(b.done)
 	defer b.waitForPrevious()
 	defer f.deliverReports()
-	defer f.h.compactor.end(nil)
+	defer f.h.compacting.end(nil)
 	returned := false
 	defer func() {
 		if returned {
@@ -79,13 +76,11 @@ func (b *background) waitForPrevious() {
 // inside a compaction of h ([ErrReentrant]). The report says whether the compaction
 // succeeded.
 func (h *History) Wait(ctx context.Context) (Report, error) {
-	ctx, err := h.compactor.enter(ctx)
-	if err != nil {
+	ctx, err := h.compacting.enter(ctx)
+	if err == ErrReentrant {
 		return h.notStarted(ReasonSoft, err)
 	}
-	h.mu.Lock()
-	b := h.compactor.newest(nil)
-	h.mu.Unlock()
+	b := h.compacting.newest.Load()
 	if b == nil {
 		return h.notNeededReport(), nil
 	}
@@ -118,19 +113,12 @@ func (a *attempt) mayWait(e *Edit) bool {
 func (h *History) keepReady(ready *readyEdit, r *Report) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() || h.upper() > h.meter.marks().high || !h.mustWait(h.opts.CacheTTL) {
+	if h.isClosed() || h.upper() > h.meter.marks().high || !h.mustWait(h.opts.CacheTTL) {
 		return false
 	}
 	h.compactor.swapReady(ready)
 	h.measureBeforeLocked(r)
 	return true
-}
-
-// swapReady lets an edit wait, or none if it is nil, and returns the one that has waited.
-func (h *History) swapReady(next *readyEdit) *readyEdit {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.compactor.swapReady(next)
 }
 
 // applyReady applies the edit that waits, if there is one, and returns its report. The
@@ -139,7 +127,8 @@ func (f *flight) applyReady() (r Report) {
 	if f.ctx.Err() != nil {
 		return r
 	}
-	ready := f.h.swapReady(nil)
+	var ready *readyEdit
+	f.h.locked(func() { ready = f.h.compactor.swapReady(nil) })
 	if ready == nil {
 		return r
 	}
@@ -149,7 +138,7 @@ func (f *flight) applyReady() (r Report) {
 	a.report = Report{Reason: ReasonSoft, Strategy: ready.strategy, Unread: ready.work.Unread, NotKept: ready.work.NotKept}
 	r, _, _ = a.do(func() error { return a.finish(ready.edit, nil) })
 	if r.Outcome == OutcomeFailed && f.ctx.Err() != nil {
-		f.h.swapReady(ready) // the next compaction applies it
+		f.h.locked(func() { f.h.compactor.swapReady(ready) }) // the next compaction applies it
 	}
 	return r
 }
@@ -166,39 +155,33 @@ type flight struct {
 }
 
 // withSlot waits for the slot, makes rounds, releases the slot, and then delivers the
-// reports.
+// reports. ctx is that of the caller.
 func (h *History) withSlot(ctx context.Context, reason Reason, most int, round func(*flight) (Report, error)) (r Report, err error) {
-	if err := h.compactor.take(ctx, h.done, stoppedWaiting); err != nil {
+	ctx, err = h.compacting.enter(ctx)
+	if err != nil {
+		return h.notStarted(reason, err)
+	}
+	if err := h.compacting.take(ctx, h.done, stoppedWaiting); err != nil {
 		r, err := h.notStarted(reason, err)
 		if err != ErrClosed {
 			h.deliver(r)
 		}
 		return r, err
 	}
-	f := h.start(ctx)
-	if f == nil {
-		return h.notStarted(reason, ErrClosed)
+	ctx, err = h.flightContext(ctx)
+	if err != nil {
+		return h.notStarted(reason, err)
 	}
+	f := &flight{h: h, ctx: ctx}
 	defer func() { r.Fits = r.Fits && !h.isClosed() }() // OnCompaction may have closed it
 	defer f.deliverReports()                            // even if the caller's code ends the goroutine
-	defer h.compactor.end(nil)
+	defer h.compacting.end(nil)
 	return f.rounds(most, round)
 }
 
 // stoppedWaiting begins the error of a caller whose ctx has ended while another
 // compaction goes on.
 const stoppedWaiting = "stopped waiting for a compaction, which goes on"
-
-// start returns a flight for a caller that has just taken the slot. If h is
-// closed, it releases the slot and returns nil.
-func (h *History) start(ctx context.Context) *flight {
-	f := &flight{h: h, ctx: h.compactor.begin(ctx)}
-	if h.isClosed() {
-		h.compactor.end(ErrClosed)
-		return nil
-	}
-	return f
-}
 
 // deliverReports passes the reports to Options.OnCompaction and the log. The slot
 // must have been released.

@@ -99,8 +99,8 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 	if len(list) == 0 {
 		return
 	}
-	spill := a.f.h.newSpiller(a.f.ctx, false)
-	defer a.f.h.endSpiller(spill)
+	spill, end := a.f.h.newSpiller(a.f.ctx, false)
+	defer end()
 	for {
 		longest := int64(0)
 		for _, c := range list {

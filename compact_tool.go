@@ -56,7 +56,7 @@ func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
 		return ResultError(call, errors.New("say what you do next"))
 	}
 	focus := next[:text.Floor(next, mostFocus)]
-	r, _ := h.compactOnRequest(ctx, ReasonTool, func(f *flight) (Report, error) { return f.ifDue(ReasonTool, focus) })
+	r, _ := h.withSlot(ctx, ReasonTool, 1, func(f *flight) (Report, error) { return f.ifDue(ReasonTool, focus) })
 	switch r.Outcome {
 	case OutcomeApplied:
 		return Result(call, "Done: older messages were removed. Go on with what you wanted to do next.")

@@ -7,22 +7,20 @@ import (
 
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
 type compactor struct {
-	lane                   // taken while a compaction runs
 	triggers triggers      // of Options.Strategy
 	ttl      time.Duration // Options.CacheTTL
 
-	compacted  uint64     // the version that the last compaction made; noVersion: none
-	ready      *readyEdit // see Options.CacheTTL; nil: none
-	declined   uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
-	told       uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
-	breaker    breaker    // for summarizers
-	background *background
-	warned     bool // it was reported that nothing is compacted until a provider refuses a request
+	compacted uint64     // the version that the last compaction made; noVersion: none
+	ready     *readyEdit // see Options.CacheTTL; nil: none
+	declined  uint64     // 1 more than the newest version for which a triggered compaction was declined; 0: none was
+	told      uint64     // 1 more than the version at the last such decline; 0: none since the limits were set
+	breaker   breaker    // for summarizers
+	warned    bool       // it was reported that nothing is compacted until a provider refuses a request
 }
 
 // newCompactor returns a compactor for a strategy with these triggers.
 func newCompactor(t triggers, ttl time.Duration) compactor {
-	return compactor{lane: lane{slot: newSlot()}, triggers: t, ttl: ttl, compacted: noVersion}
+	return compactor{triggers: t, ttl: ttl, compacted: noVersion}
 }
 
 // A moment is what a compactor is told about a conversation as it is now.
@@ -195,22 +193,6 @@ func (c *compactor) ended(now *moment, e *ending) (told bool) {
 		c.breaker.trip(now, e.cause)
 	}
 	return told
-}
-
-// A background is a compaction that runs on its own goroutine.
-type background struct {
-	previous *background   // its reports may not be delivered yet; nil: none
-	done     chan struct{} // closed when all reports up to this one are delivered
-	report   Report        // to be read once done is closed
-}
-
-// newest returns the newest compaction in the background, or nil. If next is not nil, it
-// comes after that one.
-func (c *compactor) newest(next *background) *background {
-	if next != nil {
-		next.previous, c.background = c.background, next
-	}
-	return c.background
 }
 
 // saved returns what a record holds of the breaker.

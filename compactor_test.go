@@ -194,17 +194,28 @@ func TestCompactor_Ready(t *testing.T) {
 }
 
 func TestLane(t *testing.T) {
-	l := lane{slot: newSlot()}
+	var s slots
+	assert.True(t, s.isClosed(), "of the zero History")
+	s.init()
+	l := &s.compacting
 	l.stop(ErrClosed) // nothing runs
 	require.True(t, l.tryTake())
-	ctx := l.begin(context.Background())
-	_, err := l.enter(ctx)
+	ctx, err := s.flightContext(context.Background())
+	require.NoError(t, err)
+	_, err = l.enter(ctx)
 	assert.ErrorIs(t, err, ErrReentrant)
 	assert.False(t, l.tryTake())
 	l.stop(ErrClosed)
 	assert.ErrorIs(t, context.Cause(ctx), ErrClosed)
 	l.end(nil)
 	assert.True(t, l.tryTake())
+	assert.False(t, s.isClosed())
+	assert.True(t, s.close())
+	assert.False(t, s.close())
+	assert.True(t, s.isClosed())
+	_, err = s.flightContext(context.Background())
+	assert.ErrorIs(t, err, ErrClosed)
+	assert.True(t, l.tryTake(), "it was released")
 }
 
 // References are kept for an edit that was not applied, and for entries in the view.

@@ -227,7 +227,8 @@ func (s *salvage) add(rec *Record) error {
 		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
 	}
 	s.out.Whole++
-	if s.was = s.read.state.scalars; !s.read.state.lost {
+	s.was = s.read.state.scalars
+	if !s.read.state.lost {
 		s.out.Newest = rec.Seq
 	}
 	return s.write(*rec)
@@ -260,7 +261,8 @@ func (s *salvage) keepPart(rec *Record) error {
 		s.out.Lost = append(s.out.Lost, rec.Seq)
 		part, r.Upto = new(stateJSON), s.last.Upto
 	}
-	if r.Full = s.last.ID == ""; r.Full {
+	r.Full = s.last.ID == ""
+	if r.Full {
 		part.key, part.log = newKey(), newRecordID()
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -47,15 +48,13 @@ func (h *History) Decisions() ([]byte, error) {
 	if h.ident == nil {
 		return nil, ErrClosed
 	}
-	h.mu.Lock()
-	p := h.pictureLocked()
-	var sending sentView
-	if s := h.talk.waits(); s != nil {
-		sending = s.view
-	}
-	sent := h.nextAnswer(sending)
-	at, _ := h.times()
-	h.mu.Unlock()
+	var p *picture
+	var sent sentView
+	var at time.Time
+	h.locked(func() {
+		p, sent = h.pictureLocked(), h.nextAnswer(orNil(h.talk.waits()).view)
+		at, _ = h.times()
+	})
 
 	rows, others, err := newRowList(p.view)
 	if err != nil {
@@ -197,7 +196,8 @@ func (in *stateJSON) rewind(last ID) {
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
-		if in.summary = s.before; s.before.Text == "" {
+		in.summary = s.before
+		if s.before.Text == "" {
 			in.summary = nil
 		}
 	}

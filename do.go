@@ -59,7 +59,7 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
 	}
-	ctx, err = h.callerContext(ctx)
+	ctx, err = h.compacting.enter(ctx)
 	if err == nil {
 		ctx, err = h.answering.enter(ctx)
 	}
@@ -278,7 +278,7 @@ func (a *answer) begin(at *Snapshot, cancel context.CancelCauseFunc) (ok bool, e
 				return nil
 			}
 		}
-		if h.newestID() != at.newestID() || h.isBeforeReload(&at.state) || h.known().model != at.Model() || !h.fitsLocked() {
+		if h.newestID() != at.newestID() || h.isBeforeReload(&at.state) || h.known().model != at.Model() || !h.fits(h.meter.marks()) {
 			return nil
 		}
 		if err := h.answerFault(&h.opts.Roles); err != nil {

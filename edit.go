@@ -121,9 +121,7 @@ func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 // blank. Errors are those of [History.Apply], except that dropping nothing is not an
 // error.
 func (h *History) SplicePrefix(at *Snapshot, n int, summary string) (dropped int, err error) {
-	h.mu.Lock()
-	err = h.ownsLocked(at)
-	h.mu.Unlock()
+	h.locked(func() { err = h.ownsLocked(at) })
 	if err != nil {
 		return 0, err
 	}
@@ -178,10 +176,11 @@ func (s *Snapshot) with(e Edit, byStrategy bool) (_ *Snapshot, err error) {
 // apply does the work of Apply, which then puts an error into the report.
 func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 	r := Report{Reason: ReasonManual}
-	h.mu.Lock()
-	err := h.ownsLocked(at)
-	h.measureBeforeLocked(&r)
-	h.mu.Unlock()
+	var err error
+	h.locked(func() {
+		err = h.ownsLocked(at)
+		h.measureBeforeLocked(&r)
+	})
 	if err != nil {
 		return r, err
 	}

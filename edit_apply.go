@@ -419,7 +419,10 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
-			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
+			if !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
+				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
+			}
 		}
 	}
 	r.SummaryDropped = before.summary != nil && done.summary == nil
@@ -510,6 +513,12 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
 	s.setBefore(was, len(done.report.Summarised) > 0)
 	done.summary, done.changed = s, true
+	isRead := inRanges(ed.newSummary.Read)
+	for _, e := range done.list {
+		if len(ed.newSummary.Read) > 0 && isRead(e.id) {
+			done.report.Read = append(done.report.Read, e.id)
+		}
+	}
 }
 
 // splitDropped moves the entries that the summary stands for from dropped to
@@ -682,8 +691,8 @@ func (done *editEffect) touch(e *entry) { done.touched = max(done.touched, e.tur
 // carryOut applies an edit and fills in the report, or returns an error and changes nothing.
 // It returns the results that were not cleared because their originals could not be stored.
 func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]Clear, error) {
-	spill := h.newSpiller(ctx, ed.noSpill)
-	defer h.endSpiller(spill)
+	spill, end := h.newSpiller(ctx, ed.noSpill)
+	defer end()
 	for {
 		now := h.Snapshot()
 		p, err := h.prepareEdit(now, ed, spill)
@@ -708,41 +717,38 @@ func (c *setup) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *
 // commitEdit applies a prepared edit and fills in the report, or reports that the edit must
 // be prepared once more.
 func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return false, ErrClosed
-	case h.isBeforeReload(ed.at):
-		return false, errReloaded
-	}
-	h.measureBeforeLocked(r)
-	done, err := h.edit(ed, p, *r)
-	if err != nil || done.retry {
-		return err == nil, err
-	}
-	r.Spared, r.Cause = done.report.Spared, done.report.Cause
-	if !done.changed {
-		r.Outcome, r.Cause = OutcomeDeclined, cmp.Or(r.Cause, error(ErrNoGain))
-		return false, nil
-	}
-	if ed.acceptLocked != nil {
-		if err := ed.acceptLocked(&h.state, &done.state); err != nil {
-			return false, err
+	err = h.ifOpen(func() error {
+		if h.isBeforeReload(ed.at) {
+			return errReloaded
 		}
-	}
-	defer h.guard(len(h.list))()
-	was := h.summary
-	h.commit(done, ed.focus)
-	if ed.byStrategy {
-		h.compactor.settled(h.version, true)
-	}
-	h.recorder.edited(&done.report, was, h.summary)
-	h.updateChargeLocked()
-	*r = done.report
-	r.Outcome = OutcomeApplied
-	r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
-	return false, nil
+		h.measureBeforeLocked(r)
+		done, err := h.edit(ed, p, *r)
+		if err != nil || done.retry {
+			retry = err == nil
+			return err
+		}
+		r.Spared, r.Cause = done.report.Spared, done.report.Cause
+		if !done.changed {
+			r.Outcome, r.Cause = OutcomeDeclined, cmp.Or(r.Cause, error(ErrNoGain))
+			return nil
+		}
+		if ed.acceptLocked != nil {
+			if err := ed.acceptLocked(&h.state, &done.state); err != nil {
+				return err
+			}
+		}
+		was := h.summary
+		h.commit(done, ed.focus)
+		if ed.byStrategy {
+			h.compactor.settled(h.version, true)
+		}
+		h.recorder.edited(&done.report, was, h.summary)
+		*r = done.report
+		r.Outcome = OutcomeApplied
+		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fits(h.meter.marks())
+		return nil
+	})
+	return retry, err
 }
 
 // edit returns the view after an edit, which leaves v as it is, and compares the next request

@@ -116,7 +116,7 @@ func Reversals(h *History) (n, most int) { return len(h.reversals), maxReversals
 func Revert(h *History, s *Snapshot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.revertLocked(&s.state)
+	h.recorder.wentBack(h.revert(&s.state))
 }
 
 // ReadForSummary returns the edit of Summarize with Extract, and how many bytes it read.

@@ -51,20 +51,17 @@ import (
 type History struct {
 	setup
 	slots
-	done chan struct{} // closed by Close
 
-	refusals refusals
-	spills   spills
-	talk     talk
-	saving   slot                      // taken while the log is written or compared with
-	reread   atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
+	reread atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
 
-	mu sync.Mutex // protects the fields below, and those of the parts that are not slots
+	mu sync.Mutex // protects the fields below
 	view
 	meter     meter
 	compactor compactor
 	recorder  recorder
-	closed    bool
+	talk      talk
+	spills    spills
+	refusals  refusals
 }
 
 // New returns an empty [History]. If options are out of range, the error joins a
@@ -79,8 +76,8 @@ func New(opts *Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.updateChargeLocked()
-	h.warnAssumed()
+	h.charge(h.account)
+	h.warnDue(true)
 	return h, nil
 }
 
@@ -105,12 +102,10 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	}
 	h = &History{
 		setup:     setup{opts: o, reads: readsUnread(o.Strategy)},
-		slots:     slots{answering: newSlot(), running: newSlot()},
-		done:      make(chan struct{}),
 		meter:     newMeter(limits),
 		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
-		saving:    newSlot(),
 	}
+	h.slots.init()
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
 	h.view = view{state: state{id: h.ident, knowledge: knowledge{prior: o.prior("")}.within(limits, false)}}
@@ -135,35 +130,40 @@ func (h *History) keepOriginalsLocked() {
 	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads))
 }
 
-// updateChargeLocked charges opts.Budget the upper bound of the next request.
-// It is called at the end of each change.
-func (h *History) updateChargeLocked() {
-	if h.account != nil && !h.closed {
-		h.account.set(h.upper())
-	}
-}
-
-func (h *History) isClosed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.endedLocked()
-}
-
-// locked calls f with the lock held.
+// locked calls f with the lock held. f does not change the view.
 func (h *History) locked(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f()
 }
 
-// ifOpen calls f with the lock held, or returns ErrClosed if h is closed.
-func (h *History) ifOpen(f func() error) error {
+// change calls f with the lock held, and charges Options.Budget the size of the next request
+// after it. If either panics, the view and the record of it stay as they were.
+func (h *History) change(f func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	return f()
+	was, log := h.view, h.recorder
+	defer func() {
+		if p := recover(); p != nil {
+			h.restore(&was)
+			h.recorder = log
+			panic(p)
+		}
+		h.settle()
+	}()
+	err := f()
+	h.charge(h.account)
+	return err
+}
+
+// ifOpen is change, or returns ErrClosed if h is closed.
+func (h *History) ifOpen(f func() error) error {
+	return h.change(func() error {
+		if h.isClosed() {
+			return ErrClosed
+		}
+		return f()
+	})
 }
 
 // Logger returns Options.Logger, or a logger that discards everything.
@@ -174,13 +174,10 @@ func (h *History) Logger() *slog.Logger {
 	return h.opts.Logger
 }
 
-// endedLocked reports whether h is closed. The zero History counts as closed.
-func (h *History) endedLocked() bool { return h.closed || h.ident == nil }
-
 // ownsLocked returns an error if h is closed or the snapshot is not from h.
 func (h *History) ownsLocked(at *Snapshot) error {
 	switch {
-	case h.endedLocked():
+	case h.isClosed():
 		return ErrClosed
 	case at == nil:
 		return &StaleError{Reason: "it is nil; take one with History.Snapshot"}
@@ -245,19 +242,14 @@ func (h *History) String() string {
 // always returns nil.
 func (h *History) Close() error {
 	h.prove(noVersion)
-	h.mu.Lock()
-	if !h.closed {
-		h.closed = true
-		if h.account != nil {
-			h.account.set(0)
+	var s *sending
+	h.locked(func() {
+		if h.slots.close() {
+			h.account.close()
 		}
-		if h.done != nil {
-			close(h.done)
-		}
-	}
-	s := h.talk.waits()
-	h.mu.Unlock()
-	h.compactor.stop(ErrClosed)
+		s = h.talk.waits()
+	})
+	h.compacting.stop(ErrClosed)
 	if s != nil {
 		s.cancel(ErrClosed)
 	}

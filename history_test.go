@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
@@ -818,4 +820,57 @@ func FuzzHistory_Model(f *testing.F) {
 		data = data[:min(len(data), 4000)] // longer than a case needs to be
 		modeltest.Replay(t, data, modelOptions())
 	})
+}
+
+// A panic in a part leaves the lock free and the view as it was, whatever changes it.
+func TestHistory_PanicsInParts(t *testing.T) {
+	image := convo.User("3", convo.NewMedia("image/png", []byte("x")))
+	refused := &convo.PlaceError{Places: []convo.Place{{ID: 4, Part: 1, Inside: -1}}, Err: errors.New("no")}
+	for name, change := range map[string]func(h *convo.History) error{
+		"Append": func(h *convo.History) error { _, err := h.Append(convo.Assistant("6")); return err },
+		"AppendReply": func(h *convo.History) error {
+			_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("6")}})
+			return err
+		},
+		"AppendRows":   func(h *convo.History) error { _, err := h.AppendRows(convo.User("6")); return err },
+		"Pin":          func(h *convo.History) error { return h.Pin(4) },
+		"Unpin":        func(h *convo.History) error { return h.Unpin(2) },
+		"PinLast":      func(h *convo.History) error { return h.PinLast() },
+		"Queue":        func(h *convo.History) error { return h.Queue(convo.User("later")) },
+		"Unqueue":      func(h *convo.History) error { h.Unqueue(); return nil },
+		"SetSystem":    func(h *convo.History) error { return h.SetSystem(convo.System("other")) },
+		"SetTools":     func(h *convo.History) error { return h.SetTools(convo.Tool{Name: "f"}) },
+		"SetEphemeral": func(h *convo.History) error { return h.SetEphemeral(convo.User("now")) },
+		"SetMeta":      func(h *convo.History) error { return h.SetMeta("title", "") },
+		"SetModel":     func(h *convo.History) error { return h.SetModel("m", convo.Limits{}) },
+		"SetLimits":    func(h *convo.History) error { return h.SetLimits(convo.Limits{Window: 5000}) },
+		"RecordUsage":  func(h *convo.History) error { return h.RecordUsage(h.Snapshot(), convo.Usage{Input: 50}) },
+		"Reload":       func(h *convo.History) error { _, _, err := h.Reload(t.Context()); return err },
+		"Recover":      func(h *convo.History) error { _, _, err := h.Recover(t.Context(), h.Snapshot(), refused); return err },
+	} {
+		for _, shared := range []bool{false, true} {
+			store := new(convotest.MemStore)
+			h, err := convo.Open(t.Context(), store, "key", nil)
+			require.NoError(t, err)
+			mustAppend(t, h, convo.System("guide"), convo.User("2"), convo.Assistant("2"), image, convo.Assistant("4"))
+			require.NoError(t, h.Pin(2))
+			require.NoError(t, h.Save(t.Context()))
+			other, err := convo.Open(t.Context(), store, "key", nil)
+			require.NoError(t, err)
+			mustAppend(t, other, convo.User("elsewhere"))
+			require.NoError(t, other.Save(t.Context()))
+			mustAppend(t, h, convo.User("5"))
+			require.NoError(t, h.Queue(convo.User("queued")))
+			if shared {
+				h.Snapshot()
+			}
+			before, mend := convo.ViewOf(h), convo.BreakBudget(h)
+			assert.Panics(t, func() { _ = change(h) }, name)
+			mend()
+			assert.True(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			require.NoError(t, change(h), name)
+			assert.False(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			checkPairs(t, h.Snapshot())
+		}
+	}
 }

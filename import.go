@@ -30,7 +30,8 @@ const (
 // Use it only for conversations of a system that writes these tags: what a user begins
 // with one also becomes part of the summary.
 func ImportTagged(tags ...string) func(Message) ImportAs {
-	if tags = slices.Clone(tags); len(tags) == 0 {
+	tags = slices.Clone(tags)
+	if len(tags) == 0 {
 		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
 	}
 	return func(m Message) ImportAs {

@@ -17,7 +17,7 @@ import "context"
 // is too small. A negative n is a [*ValueError]. Other errors say why the compaction
 // failed or was not enough.
 func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, error) {
-	ctx, err := h.callerContext(ctx)
+	ctx, err := h.compacting.enter(ctx)
 	if n < 0 {
 		err = &ValueError{Name: "MakeRoom", Value: n, Want: "0 or more tokens"}
 	}
@@ -29,7 +29,7 @@ func (h *History) MakeRoom(ctx context.Context, n int) (*Reservation, Report, er
 		return res, r, err
 	}
 	var res *Reservation
-	r, err := h.compactOnRequest(ctx, ReasonRoom, func(f *flight) (r Report, err error) {
+	r, err := h.withSlot(ctx, ReasonRoom, 1, func(f *flight) (r Report, err error) {
 		res, r, err = h.reserveIfFree(n)
 		if res != nil || err != nil {
 			return r, err
@@ -71,7 +71,7 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r.Reason = ReasonRoom
-	if h.endedLocked() {
+	if h.isClosed() {
 		h.measureBeforeLocked(&r)
 		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
 		return nil, r, ErrClosed

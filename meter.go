@@ -161,17 +161,12 @@ func (m *meter) noteReport(above bool) {
 	}
 }
 
-// dueAssumed reports whether to warn now that the window is a guess. That is due once.
-func (m *meter) dueAssumed() bool { return dueOnce(&m.warned.assumed, m.now.set.Assumed) }
-
-// dueRising reports whether to warn now that reports keep growing faster than the requests.
-// That is due once.
-func (m *meter) dueRising() bool { return dueOnce(&m.warned.rising, m.rising == manyRising) }
-
-// dueOnce reports whether a warning is due that was not given before. Then it counts as given.
-func dueOnce(given *bool, due bool) bool {
-	due = due && !*given
-	*given = *given || due
+// due returns the warnings that are due now, each once: of reports that keep growing faster
+// than the requests and, if the caller has set limits, of a window that is a guess.
+func (m *meter) due(isSet bool) (due warnings) {
+	due.assumed = isSet && m.now.set.Assumed && !m.warned.assumed
+	due.rising = m.rising == manyRising && !m.warned.rising
+	m.warned.assumed, m.warned.rising = m.warned.assumed || due.assumed, m.warned.rising || due.rising
 	return due
 }
 

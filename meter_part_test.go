@@ -134,24 +134,24 @@ func TestMeter_ExceedsQuota(t *testing.T) {
 
 func TestMeter_Due(t *testing.T) {
 	m := meterOf(t, Limits{Window: 1000})
-	assert.False(t, m.dueAssumed(), "the window is known")
+	assert.False(t, m.due(true).assumed, "the window is known")
 	m = meterOf(t, Limits{Window: 1000, Assumed: true})
-	assert.True(t, m.dueAssumed())
-	assert.False(t, m.dueAssumed(), "once")
+	assert.True(t, m.due(true).assumed)
+	assert.False(t, m.due(true).assumed, "once")
 	m.setModel(&m.now.set)
-	assert.False(t, m.dueAssumed())
+	assert.False(t, m.due(true).assumed)
 
 	rise := func(n int) {
 		for range n {
-			assert.False(t, m.dueRising())
+			assert.False(t, m.due(true).rising)
 			m.noteReport(true)
 		}
 	}
 	rise(manyRising - 1)
 	m.noteReport(false)
 	rise(manyRising)
-	assert.True(t, m.dueRising())
-	assert.False(t, m.dueRising(), "once")
+	assert.True(t, m.due(true).rising)
+	assert.False(t, m.due(true).rising, "once")
 	m.noteReport(false)
 	rise(2 * manyRising)
 }

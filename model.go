@@ -23,25 +23,21 @@ func (h *History) SetModel(name string, l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnAssumed()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return ErrClosed
-	case name == h.known().model && (l == Limits{} || limits == h.meter.marks().set):
+	defer h.warnDue(true)
+	return h.ifOpen(func() error {
+		if name == h.known().model && (l == Limits{} || limits == h.meter.marks().set) {
+			return nil
+		}
+		if l != (Limits{}) {
+			h.setLimitsLocked(limits, l.Tools > 0)
+		}
+		if name != h.known().model {
+			h.newVersion()
+			h.meter.setModel(nil)
+			h.setModel(name, h.opts.prior(name), h.known().learned)
+		}
 		return nil
-	}
-	if l != (Limits{}) {
-		h.setLimitsLocked(limits, l.Tools > 0)
-	}
-	if name != h.known().model {
-		h.newVersion()
-		h.meter.setModel(nil)
-		h.setModel(name, h.opts.prior(name), h.known().learned)
-	}
-	h.updateChargeLocked()
-	return nil
+	})
 }
 
 // SetLimits replaces the limits, and ends the bound that Recover has set after a provider
@@ -53,10 +49,9 @@ func (h *History) SetLimits(l Limits) error {
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
-	defer h.warnAssumed()
+	defer h.warnDue(true)
 	return h.ifOpen(func() error {
 		h.setLimitsLocked(limits, true)
-		h.updateChargeLocked()
 		return nil
 	})
 }

@@ -23,13 +23,12 @@ func (h *History) PinLast() error { return h.addPins(h.newestHead) }
 func (h *History) addPins(heads func() ([]ID, error)) error {
 	return h.ifOpen(func() error {
 		list, err := heads()
-		if err != nil || len(list) == 0 {
-			return err
+		if err == nil && len(list) > 0 {
+			h.newVersion()
+			h.pin(list...)
+			h.compactor.settled(h.version, false)
 		}
-		h.newVersion()
-		h.pin(list...)
-		h.compactor.settled(h.version, false)
-		return nil
+		return err
 	})
 }
 

@@ -54,7 +54,8 @@ func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, err 
 		case rec.Full && !first:
 			keep = rec.Seq
 		}
-		if first = false; !rec.Updated.Before(at) {
+		first = false
+		if !rec.Updated.Before(at) {
 			break
 		}
 	}

@@ -40,17 +40,16 @@ func (h *History) Queue(msgs ...Message) error {
 }
 
 // Unqueue removes all queued messages and returns them in order, as stored.
-func (h *History) Unqueue() []Message {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.queue) == 0 {
+func (h *History) Unqueue() (msgs []Message) {
+	h.change(func() error {
+		for _, q := range h.queue {
+			msgs = append(msgs, q.msg.clone())
+		}
+		if len(msgs) > 0 {
+			h.requeue(nil)
+		}
 		return nil
-	}
-	msgs := make([]Message, len(h.queue))
-	for i := range h.queue {
-		msgs[i] = h.queue[i].msg.clone()
-	}
-	h.requeue(nil)
+	})
 	return msgs
 }
 
@@ -105,7 +104,7 @@ func (h *History) deliverLocked() int {
 	for i, q := range list {
 		batch[i] = pendingEntry{entry: &entry{msg: q.msg, tokens: q.tokens}, pin: q.pin, row: i > 0}
 	}
-	if _, err := h.appendLocked(batch); err != nil {
+	if err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
 	made := make(map[ID]*queued, len(list))

@@ -112,7 +112,8 @@ func (r *stateJSON) compare(was, is *picture) {
 	if len(r.entries) == 0 {
 		return
 	}
-	if r.counter = is.view.id.name(); r.counter == "" {
+	r.counter = is.view.id.name()
+	if r.counter == "" {
 		return
 	}
 	r.tokens = make([]int64, len(r.entries))

@@ -3,6 +3,7 @@ package convo
 import (
 	"context"
 
+	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
@@ -38,13 +39,13 @@ import (
 // the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	r := &recovery{h: h, at: at, cause: cause}
-	_, reentrant := h.compactor.enter(ctx)
+	_, entered := h.compacting.enter(ctx)
 	switch {
 	case cause == nil:
 		err = &ValueError{Name: "Recover: cause", Want: "the error that the provider returned"}
 		report, _ = h.notStarted(ReasonOverflow, err)
-	case reentrant != nil:
-		report, err = r.notStarted(ReasonOverflow, reentrant)
+	case entered == ErrReentrant:
+		report, err = r.notStarted(ReasonOverflow, entered)
 	default:
 		r.refusal = refusalIn(cause)
 		if r.refusal != nil {
@@ -84,7 +85,7 @@ func (r *recovery) compact(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r.notStarted(ReasonOverflow, err)
 	}
-	report, err := h.compactOnRequest(ctx, ReasonOverflow, r.compactIn)
+	report, err := h.withSlot(ctx, ReasonOverflow, 1, r.compactIn)
 	return report, r.outcome(report, err)
 }
 
@@ -92,10 +93,11 @@ func (r *recovery) compact(ctx context.Context) (Report, error) {
 func (r *recovery) compactIn(f *flight) (report Report, err error) {
 	h := r.h
 	n := need{reason: ReasonOverflow, requested: true, named: h.learnError(r.at, r.cause)}
-	h.mu.Lock()
-	now := h.scale()
-	n.target = min(h.meter.marks().low, now.Weigh(r.at.raw())/2)
-	h.mu.Unlock()
+	var now calibrate.Scale
+	h.locked(func() {
+		now = h.scale()
+		n.target = min(h.meter.marks().low, now.Weigh(r.at.raw())/2)
+	})
 	if now.Upper() > n.target {
 		return f.try(n)
 	}
@@ -108,14 +110,17 @@ func (r *recovery) compactIn(f *flight) (report Report, err error) {
 // now than the request that was too long.
 func (r *recovery) outcome(report Report, err error) error {
 	h := r.h
-	h.mu.Lock()
-	now := h.scale()
-	weight, refused := now.Upper(), now.Weigh(r.at.raw())
-	isSmaller := !h.endedLocked() && h.raw() < r.at.raw()
-	if isSmaller {
-		h.prepare()
-	}
-	h.mu.Unlock()
+	var weight, refused int64
+	isSmaller := false
+	h.change(func() error {
+		now := h.scale()
+		weight, refused = now.Upper(), now.Weigh(r.at.raw())
+		isSmaller = !h.isClosed() && h.raw() < r.at.raw()
+		if isSmaller {
+			h.prepare()
+		}
+		return nil
+	})
 	if err == nil {
 		err = report.Cause
 	}
@@ -211,23 +216,24 @@ func (h *History) learnError(at *Snapshot, cause error) (named int) {
 
 // learnFigures is learnError for the numbers of an error.
 func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ownsLocked(at) != nil || at.known().model != h.known().model {
-		return 0
-	}
-	ours := h.scale().Weigh(at.raw())
-	theirs := int64(f.Request())
-	if theirs < ours/2 || theirs/2 > ours && !f.Quota { // the answer may be most of what exceeds a quota
-		return 0 // the request of another, or counted in another unit
-	}
-	if f.Prompt > 0 && at.version >= h.known().learned.version(at.known().model) {
-		h.learnLocked(at, int64(f.Prompt))
-		ours = h.scale().Weigh(at.raw())
-	}
-	named = h.meter.setNamed(f, ours)
-	if named > 0 {
-		h.newVersion()
-	}
+	h.change(func() error {
+		if h.ownsLocked(at) != nil || at.known().model != h.known().model {
+			return nil
+		}
+		ours := h.scale().Weigh(at.raw())
+		theirs := int64(f.Request())
+		if theirs < ours/2 || theirs/2 > ours && !f.Quota { // the answer may be most of what exceeds a quota
+			return nil // the request of another, or counted in another unit
+		}
+		if f.Prompt > 0 && at.version >= h.known().learned.version(at.known().model) {
+			h.meter.noteReport(h.learn(at, int64(f.Prompt), h.opts.prior(at.known().model)))
+			ours = h.scale().Weigh(at.raw())
+		}
+		named = h.meter.setNamed(f, ours)
+		if named > 0 {
+			h.newVersion()
+		}
+		return nil
+	})
 	return named
 }

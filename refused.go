@@ -199,7 +199,7 @@ func (r *recovery) apply(c *cure) error {
 		}
 		c.report.PrefixKept, c.report.PrefixEnd, _ = h.keptPrefix()
 		c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
-		c.report.Fits = h.fitsLocked()
+		c.report.Fits = h.fits(h.meter.marks())
 		h.prepare()
 		c.version = h.version
 		h.refusals.try(c)

@@ -72,7 +72,11 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	m := h.merge(r, theirs, saved, isStored)
+	var m *merger
+	h.change(func() error {
+		m = h.mergeLocked(r, theirs, saved, isStored)
+		return nil
+	})
 	if len(m.refused) > 0 {
 		h.warn("convo: Reload could not append messages and returned them", "messages", len(m.refused), "key", b.key)
 	}
@@ -131,11 +135,9 @@ func (s *state) common(theirs *state, base ID) ID {
 	return min(base, theirs.last)
 }
 
-// merge merges r into h. theirs was made from r, and saved is the picture of r. isStored
+// mergeLocked merges r into h. theirs was made from r, and saved is the picture of r. isStored
 // reports whether the last saved state of h is in the log.
-func (h *History) merge(r *reading, theirs *view, saved *picture, isStored bool) *merger {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *History) mergeLocked(r *reading, theirs *view, saved *picture, isStored bool) *merger {
 	b := h.recorder.book()
 	m := &merger{
 		view: &h.view, theirs: theirs, base: max(b.last(), b.loaded),
@@ -163,7 +165,6 @@ func (h *History) merge(r *reading, theirs *view, saved *picture, isStored bool)
 		h.newVersion() // what h has learned is not stored
 	}
 	h.appendAgainLocked(m)
-	h.updateChargeLocked()
 	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage())) {
 		h.deliverLocked()
 	}
@@ -192,8 +193,7 @@ func (h *History) appendAgainLocked(m *merger) {
 		batch := m.batch(exchange)
 		isAppended := false
 		if !m.idle[exchange[0].was.id] {
-			_, err := h.appendLocked(batch)
-			isAppended = err == nil
+			isAppended = h.appendLocked(batch) == nil
 		}
 		if isAppended {
 			h.recorder.add("", m.rejoin(exchange, batch))

@@ -179,7 +179,7 @@ func (a *answer) appendLocked(at *Snapshot, batch []pendingEntry) (cut *Report, 
 	batch[0].goesOn = at.isPaused() && at.newestID() == h.newestID()
 	was := h.expect(viewSent(at))
 	h.answered(at)
-	if _, err := h.appendLocked(batch); err != nil {
+	if err := h.appendLocked(batch); err != nil {
 		h.expect(was)
 		return nil, err
 	}

@@ -87,6 +87,7 @@ type Report struct {
 	Dropped    []ID    // dropped, and not summarised
 	Summarised []ID    // dropped, and covered by the summary
 	Cleared    []ID    // stayed, with results cleared
+	Read       []ID    // stayed, and their cleared results were read for the summary; see Summary.Read
 	Shortened  []ID    // stayed, with results cut
 	Rewritten  []ID    // stayed, with other parts; see Rewrite
 	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
@@ -140,7 +141,7 @@ func (p *Place) print(bool) string {
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
-	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
+	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Read, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
 		*ids = slices.Clone(*ids)
 	}
 	r.Links, r.Refused = slices.Clone(r.Links), slices.Clone(r.Refused)
@@ -277,7 +278,7 @@ func (r *Report) done(ids bool) (done []string) {
 		one, many, rest string
 	}{
 		{r.Shortened, "result cut", "results cut", ""},
-		{r.Cleared, "result cleared", "results cleared", ""},
+		{r.Cleared, "result cleared", "results cleared", r.readNote()},
 		{r.Rewritten, "message rewritten", "messages rewritten", ""},
 		{r.Dropped, "message dropped", "messages dropped", r.firstNote()},
 		{r.Summarised, "message summarised", "messages summarised", r.summaryNote()},
@@ -311,6 +312,17 @@ func (r *Report) firstNote() string {
 		}
 	}
 	return " unread"
+}
+
+// readNote says that a summarizer has read what was cleared.
+func (r *Report) readNote() string {
+	switch {
+	case len(r.Read) == 0:
+		return ""
+	case len(r.Summarised) > 0:
+		return " and read"
+	}
+	return " and read" + r.summaryNote()
 }
 
 // mediaNote says how many media are among what was summarised, of which a summarizer is
@@ -468,13 +480,10 @@ func (h *History) measureBeforeLocked(r *Report) (again int64) {
 	r.MessagesAfter, r.TokensAfter = r.MessagesBefore, r.TokensBefore
 	r.SummaryBefore = clampInt(h.summary.tokens())
 	r.SummaryAfter = r.SummaryBefore
-	r.Fits, r.Limit = total <= limit && !h.endedLocked(), orZero(limit, h.meter.marks().set.Window)
+	r.Fits, r.Limit = total <= limit && !h.isClosed(), orZero(limit, h.meter.marks().set.Window)
 	r.PrefixKept, r.PrefixEnd, again = h.keptPrefix()
 	return again
 }
-
-// fitsLocked reports whether the next request is within the limit.
-func (h *History) fitsLocked() bool { return h.upper() <= h.meter.marks().limit }
 
 // A Link describes what one strategy of a [Chain] did.
 type Link struct {

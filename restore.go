@@ -69,8 +69,8 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if err := h.settleLoad(l); err != nil {
 		return nil, err
 	}
-	h.updateChargeLocked()
-	h.warnAssumed()
+	h.charge(h.account)
+	h.warnDue(true)
 	return h, nil
 }
 
@@ -99,7 +99,8 @@ func (l *loader) fill() (err error) {
 		v.summary = l.ident.placed(s.summary.sum)
 	}
 	if t := s.tools; t != nil {
-		if v.tools = l.ident.toolset(t.tools, t.key); v.tools.tokens() == t.tokens() {
+		v.tools = l.ident.toolset(t.tools, t.key)
+		if v.tools.tokens() == t.tokens() {
 			v.tools = t
 		}
 	}
@@ -177,7 +178,8 @@ func (l *loader) counts() (n int64, err error) {
 
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
-	switch open := l.to.openCount() > 0; l.opts.OnLoad {
+	open := l.to.openCount() > 0
+	switch l.opts.OnLoad {
 	case OnLoadKeep:
 		return false
 	case OnLoadDropTurn:
@@ -198,7 +200,7 @@ func (h *History) settleLoad(l *loader) (err error) {
 		h.recorder.add("", l.closeCalls())
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
-		h.takeBackLocked(n, h.list[n].id-1, nil)
+		h.recorder.wentBack(h.rewind(n, h.list[n].id-1, nil))
 		if err := l.reportDropped(turn); err != nil {
 			return err
 		}
@@ -362,7 +364,8 @@ func (l *loader) check(e *entry) error {
 		return nil
 	}
 	err = atIndex(err, l.at.index)
-	if e.msg = l.repaired(old.msg); e.msg.Role == RoleNone {
+	e.msg = l.repaired(old.msg)
+	if e.msg.Role == RoleNone {
 		return l.mend(err, 0, "dropped")
 	}
 	return l.mend(err, old.id, "invalid parts removed")

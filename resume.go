@@ -290,14 +290,36 @@ func (r *resumer) firstOther(run rowRun, otherwise string) string {
 
 // build adds the entries of the rows to r.in.
 func (r *resumer) build(opts *Options) error {
+	entries, err := r.entries(&setup{opts: Options{Time: opts.Time}})
+	if err != nil {
+		return err
+	}
+	r.setMade(entries)
+	r.in.entries = append(r.in.entries, entries...)
+	slices.SortFunc(r.in.entries, func(a, b *entry) int { return int(a.id - b.id) })
+	r.nameResults()
+	changes := r.rows.changes
+	for _, e := range entries {
+		n := 0
+		for n < len(changes) && changes[n].id <= e.id {
+			n++
+		}
+		if err := r.change(e, changes[:n], opts.Spill != nil); err != nil {
+			return err
+		}
+		changes = changes[n:]
+	}
+	return nil
+}
+
+// entries returns the entries of the rows, without those that the Decisions hold. namer gives
+// them their times.
+func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 	wholes := make(map[ID]*entry)
 	for _, e := range r.in.entries {
 		wholes[e.id] = e
 	}
 	r.ids = make(map[ID]string)
-	changes, namer := r.rows.changes, &setup{opts: Options{Time: opts.Time}}
-	var signed []*entry
-	var changed []changedRow
 	place := 0
 	for i, run := range r.rows.runs {
 		turn, role := run.turn, RoleNone
@@ -308,11 +330,10 @@ func (r *resumer) build(opts *Options) error {
 			switch {
 			case whole != nil:
 				m = whole.msg
+			case key == "" && r.rows.isListed(i):
+				return nil, &RowError{Key: run.keys[k], Fault: RowMissing}
 			case key == "":
-				if r.rows.isListed(i) {
-					key = run.keys[k]
-				}
-				return &RowError{Key: key, Fault: RowMissing}
+				return nil, &RowError{Fault: RowMissing}
 			}
 			if k > 0 && m.Role == RoleUser && role != RoleUser {
 				turn++
@@ -323,48 +344,38 @@ func (r *resumer) build(opts *Options) error {
 			if whole != nil {
 				continue
 			}
-			r.ids[id] = key
-			e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
-			e.marks.set(paused, isIn(r.rows.paused, id))
-			err := e.msg.checkShared(&e.inline)
-			if err == nil {
-				err = namer.identify(e)
-			}
+			e, err := r.entry(m, id, turn, namer)
 			if err != nil {
-				return &RowError{Key: key, Fault: RowChanged, Err: err}
+				return nil, &RowError{Key: key, Fault: RowChanged, Err: err}
 			}
-			if e.msg.isSigned() {
-				signed = append(signed, e)
-			}
-			n := 0
-			for n < len(changes) && changes[n].id <= id {
-				n++
-			}
-			changed = append(changed, changedRow{e, isIn(r.rows.cleared, id), changes[:n]})
-			changes = changes[n:]
-			r.in.entries = append(r.in.entries, e)
+			r.ids[id] = key
+			entries = append(entries, e)
 		}
 	}
-	if len(signed) == len(r.rows.made) || r.isCut && len(signed) < len(r.rows.made) { // otherwise rows have lost reasoning, and what is left is not bound
-		for i, e := range signed {
-			e.setMade(r.rows.made[i])
-		}
-	}
-	slices.SortFunc(r.in.entries, func(a, b *entry) int { return int(a.id - b.id) })
-	r.nameResults()
-	for _, c := range changed {
-		if err := r.change(c.entry, c.cleared, c.changes, opts.Spill != nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return entries, nil
 }
 
-// A changedRow is the entry of a row, and what was cleared and cut in it.
-type changedRow struct {
-	*entry
-	cleared bool
-	changes []rowChange
+// entry returns the entry of a row.
+func (r *resumer) entry(m Message, id ID, turn int, namer *setup) (*entry, error) {
+	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
+	e.marks.set(paused, isIn(r.rows.paused, id))
+	if err := e.msg.checkShared(&e.inline); err != nil {
+		return nil, err
+	}
+	return e, namer.identify(e)
+}
+
+// setMade sets what the signed answers among the entries were made for. If there are fewer than
+// there were, rows have lost reasoning, and what is left is not bound.
+func (r *resumer) setMade(entries []*entry) {
+	made := r.rows.made
+	signed := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !e.msg.isSigned() })
+	if len(signed) > len(made) || len(signed) < len(made) && !r.isCut {
+		return
+	}
+	for i, e := range signed {
+		e.setMade(made[i])
+	}
 }
 
 // nameResults gives results without an ID or a name those of their calls, as Append did:
@@ -421,31 +432,23 @@ func onlyResults(parts []Part) bool {
 	return !slices.ContainsFunc(parts, func(p Part) bool { _, ok := p.(ToolResult); return !ok })
 }
 
-// change clears and cuts results of the entry of a row, and keeps its original.
-func (r *resumer) change(e *entry, cleared bool, changes []rowChange, spilled bool) error {
+// change makes the changes to the entry of a row, and keeps its original.
+func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 	key := r.ids[e.id]
-	fault := func() error {
-		if r.accepted[key] {
-			return nil
-		}
-		return &RowError{Key: key, Fault: RowChanged}
-	}
 	o := &original{id: e.id, msg: e.msg.clone()}
-	rest := changes[:0:0]
+	var rest []rowChange
 	for _, c := range changes {
 		switch {
 		case c.mark == "":
 			rest = append(rest, c)
-		case e.msg.mark(c):
+		case c.id == e.id && e.msg.mark(c):
 			e.final = true // a summarizer reads the mark
-		default:
-			if err := fault(); err != nil {
-				return err
-			}
+		case !r.accepted[key]:
+			return &RowError{Key: key, Fault: RowChanged}
 		}
 	}
 	o.read = e.msg.clone()
-	if cleared && e.msg.Role == RoleTool {
+	if e.msg.Role == RoleTool && isIn(r.rows.cleared, e.id) {
 		rest = make([]rowChange, len(e.msg.Parts))
 		for i := range rest {
 			rest[i] = rowChange{id: e.id, part: i}
@@ -455,22 +458,13 @@ func (r *resumer) change(e *entry, cleared bool, changes []rowChange, spilled bo
 		return nil
 	}
 	for _, c := range rest {
-		if c.id != e.id || c.part >= len(e.msg.Parts) {
-			return fault()
-		}
-		result, ok := e.msg.Parts[c.part].(ToolResult)
-		if !ok {
-			return fault()
-		}
-		if result, ok = c.apply(result); !ok {
-			if err := fault(); err != nil {
-				return err
+		switch {
+		case c.id == e.id && e.msg.shorten(c):
+			if spilled {
+				o.setRef(c.part, c.ref)
 			}
-			continue
-		}
-		e.msg.Parts[c.part] = result
-		if spilled {
-			o.setRef(c.part, c.ref)
+		case !r.accepted[key]:
+			return &RowError{Key: key, Fault: RowChanged}
 		}
 	}
 	r.originals = append(r.originals, o)

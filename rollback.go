@@ -95,31 +95,29 @@ func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.ownsLocked(at); err != nil {
-		return err
-	}
-	id, undone := h.reversedSince(at)
-	switch {
-	case id != 0:
-		return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
-	case undone:
-		return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
-	}
-	n, stay := firstAfter(h.list, at.last), h.editsStay(at)
-	if stay && n == len(h.list) {
+	return h.ifOpen(func() error {
+		if err := h.ownsLocked(at); err != nil {
+			return err
+		}
+		id, undone := h.reversedSince(at)
+		switch {
+		case id != 0:
+			return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
+		case undone:
+			return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
+		}
+		n, stay := firstAfter(h.list, at.last), h.editsStay(at)
+		switch {
+		case stay && n == len(h.list):
+			return nil
+		case stay:
+			h.recorder.wentBack(h.rewind(n, at.last, nil))
+		default:
+			h.recorder.wentBack(h.revert(&at.state))
+		}
+		h.deliverLocked()
 		return nil
-	}
-	defer h.guard(n)()
-	if stay {
-		h.takeBackLocked(n, at.last, nil)
-	} else {
-		h.revertLocked(&at.state)
-	}
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return nil
+	})
 }
 
 // rollbackToLoaded is Rollback for a snapshot of Load.
@@ -139,9 +137,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 		case !h.sharesEntries(&t.state):
 			return errOtherCopy
 		}
-		defer h.guard(len(h.list))()
-		h.revertLocked(t.state.keeping(&h.state, saved))
-		h.updateChargeLocked()
+		h.recorder.wentBack(h.revert(t.state.keeping(&h.state, saved)))
 		h.deliverLocked()
 		return nil
 	})
@@ -161,17 +157,16 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return 0, ErrClosed
-	}
-	queued := h.usersFrom(h.talk.waits().delivered())
-	taken, n := h.rewindable(turns, len(h.list)-len(queued))
-	if taken > 0 {
-		h.rewindLocked(n, h.list[n].id-1, queued)
-	}
-	return taken, nil
+	err = h.ifOpen(func() error {
+		queued := h.usersFrom(h.talk.waits().delivered())
+		var n int
+		taken, n = h.rewindable(turns, len(h.list)-len(queued))
+		if taken > 0 {
+			h.rewindLocked(n, h.list[n].id-1, queued)
+		}
+		return nil
+	})
+	return taken, err
 }
 
 // RewindTo takes back every entry that is newer than id, pinned or not, except system
@@ -197,35 +192,34 @@ func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
 
 // rewindTo takes back every entry that is newer than last, for a caller that has named id.
 func (h *History) rewindTo(id, last ID) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.mayRewindLocked(id, last); err != nil {
-		return err
-	}
-	queued := h.usersFrom(h.talk.waits().delivered())
-	if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
-		queued = nil // the caller has named one of them
-	}
-	if n := firstAfter(h.list, last); n < len(h.list)-len(queued) || len(queued) == 0 && h.hasDropped(last) {
-		h.rewindLocked(n, last, queued)
-	}
-	return nil
+	return h.ifOpen(func() error {
+		b := h.recorder.book()
+		if err := h.mayRewind(id, last, &b, h.opts.NoArchive); err != nil {
+			return err
+		}
+		queued := h.usersFrom(h.talk.waits().delivered())
+		if n := len(h.list) - len(queued); n < len(h.list) && id >= h.list[n].id {
+			queued = nil // the caller has named one of them
+		}
+		if n := firstAfter(h.list, last); n < len(h.list)-len(queued) || len(queued) == 0 && h.hasDropped(last) {
+			h.rewindLocked(n, last, queued)
+		}
+		return nil
+	})
 }
 
-// mayRewindLocked returns an error if a caller that has named id can't take back what is
-// newer than last.
-func (h *History) mayRewindLocked(id, last ID) error {
+// mayRewind returns an error if a caller that has named id can't take back what is newer than
+// last. b knows a way back to before the summary, unless noArchive is set.
+func (s *state) mayRewind(id, last ID, b *logbook, noArchive bool) error {
 	switch {
-	case h.endedLocked():
-		return ErrClosed
-	case id < 0 || last < 0 || id > h.last:
+	case id < 0 || last < 0 || id > s.last:
 		return notInView(id)
-	case h.isTakenBack(id):
+	case s.isTakenBack(id):
 		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
-	if newest := h.summary.newestKept(); newest > last {
+	if newest := s.summary.newestKept(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; %s", newest, h.recorder.wayBack(id, last, h.opts.NoArchive))}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, b.wayBack(id, last, noArchive))}
 	}
 	return nil
 }
@@ -251,12 +245,10 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 	for i := range batch {
 		batch[i].row = true
 	}
-	h.mu.Lock()
-	rest, err := h.withoutLocked(id)
-	if err == nil && h.spillsOf(batch) {
-		err = rest.check(&h.setup, batch, h.talk.hasFailed(rest.newestMessage()))
-	}
-	h.mu.Unlock()
+	err = h.ifOpen(func() error {
+		_, err := h.keptLocked(id, batch, h.spillsOf(batch))
+		return err
+	})
 	if err == nil {
 		err = h.cutResults(batch)
 	}
@@ -271,33 +263,28 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 }
 
 func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	rest, err := h.withoutLocked(id)
-	if err == nil {
-		err = rest.check(&h.setup, batch, h.talk.hasFailed(rest.newestMessage()))
-	}
-	if err != nil {
-		return 0, nil, err
-	}
-	n := len(rest.list)
-	defer h.guard(n)()
-	h.inherit(batch, n, id == 0)
-	switch {
-	case id == 0:
-		h.revertLocked(&state{id: h.id})
-	case n < len(h.list) || h.hasDropped(id-1):
-		h.takeBackLocked(n, id-1, nil)
-	}
-	if len(batch) > 0 {
-		if last, err = h.appendLocked(batch); err != nil {
-			return 0, nil, err
+	err = h.ifOpen(func() error {
+		n, err := h.keptLocked(id, batch, true)
+		if err != nil {
+			return err
 		}
-		cut = h.reportCutsLocked(batch)
-	}
-	h.updateChargeLocked()
-	h.deliverLocked()
-	return last, cut, nil
+		h.inherit(batch, n, id == 0)
+		switch {
+		case id == 0:
+			h.recorder.wentBack(h.revert(&state{id: h.id}))
+		case n < len(h.list) || h.hasDropped(id-1):
+			h.recorder.wentBack(h.rewind(n, id-1, nil))
+		}
+		if len(batch) > 0 {
+			if err := h.appendLocked(batch); err != nil {
+				return err
+			}
+			last, cut = h.last, h.reportCutsLocked(batch)
+		}
+		h.deliverLocked()
+		return nil
+	})
+	return last, cut, err
 }
 
 // inherit gives rows the pins and the bonds of list[n:], whose place they take. If they are
@@ -326,20 +313,25 @@ func (v *view) inherit(rows []pendingEntry, n int, all bool) {
 	}
 }
 
-// withoutLocked returns the view without the entry with the ID and every
-// newer one, and with ID 0 without all entries and the summary. It is for checks only.
-func (h *History) withoutLocked(id ID) (*view, error) {
+// keptLocked returns how many entries of the list are older than the one with the ID, 0 for
+// ID 0, or an error if rows can't take the place of the others. If check is false, it does not
+// look at the rows.
+func (h *History) keptLocked(id ID, rows []pendingEntry, check bool) (n int, err error) {
 	if id != 0 {
-		if err := h.mayRewindLocked(id, id-1); err != nil {
-			return nil, err
+		b := h.recorder.book()
+		if err := h.mayRewind(id, id-1, &b, h.opts.NoArchive); err != nil {
+			return 0, err
 		}
-	} else if h.endedLocked() {
-		return nil, ErrClosed
+		n = firstAfter(h.list, id-1)
 	}
 	if h.talk.waits() != nil {
-		return nil, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
+		return 0, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
-	return h.without(firstAfter(h.list, id-1)), nil
+	if check {
+		rest := h.without(n)
+		err = rest.check(&h.setup, rows, h.talk.hasFailed(rest.newestMessage()))
+	}
+	return n, err
 }
 
 // hasDropped reports whether an entry newer than last has left the view and was not taken back.
@@ -361,29 +353,12 @@ func (s *state) hasDropped(last ID) bool {
 // rewindLocked takes back list[n:], which are the entries newer than last. They end with the
 // messages that the waiting Do has delivered from the queue, which are delivered again.
 func (h *History) rewindLocked(n int, last ID, queued []*queued) {
-	defer h.guard(n)()
-	h.takeBackLocked(n, last, queued)
-	h.updateChargeLocked()
+	h.recorder.wentBack(h.rewind(n, last, queued))
 	if k := h.deliverLocked(); k > 0 && len(queued) > 0 {
 		next := *h.talk.waits()
 		next.first = h.list[len(h.list)-k].id
 		h.talk.wait(&next)
 	}
-}
-
-// takeBackLocked takes back list[n:], which are the entries newer than last, and puts again
-// at the front of the queue.
-func (h *History) takeBackLocked(n int, last ID, again []*queued) {
-	was := h.summary
-	h.rewind(n, last, again)
-	h.recorder.wentBack(last, was, h.summary)
-}
-
-// revertLocked makes the entries and the summary exactly those of another view.
-func (h *History) revertLocked(to *state) {
-	was := h.summary
-	h.revert(to)
-	h.recorder.wentBack(to.last, was, h.summary)
 }
 
 // usersFrom returns the messages from the one with the ID to the end of the list, as they
@@ -524,32 +499,37 @@ func (s *state) holds(entries []*entry) bool {
 }
 
 // rewind takes back list[n:], which are the entries newer than last, and puts again at
-// the front of the queue.
-func (v *view) rewind(n int, last ID, again []*queued) {
+// the front of the queue. It returns what the recorder is told, as revert does: entries newer
+// than back were taken back, and the summary that was before and is now.
+func (v *view) rewind(n int, last ID, again []*queued) (back ID, was, now *placedSummary) {
 	if cal := v.known().cal; cal != nil {
 		raw, pinned := v.rawShared(v.list[n:], cal.at.list.newerThan(last))
 		v.measured, v.pinMeasured = v.measured-raw, v.pinMeasured-pinned
 	}
 	shared := n < v.seen
-	v.cutTail(n, shared)
 	if shared {
 		v.seen = 0
+	} else {
+		v.cutOff = slices.Clone(v.list[n:])
 	}
+	v.cutTail(n, shared)
 	v.queue = append(again, v.queue...)
 	v.newVersion()
 	v.pins = slices.Clip(v.pins[:sort.Search(len(v.pins), func(i int) bool { return v.pins[i] > last })])
-	v.summary = v.summary.upTo(last)
+	was, v.summary = v.summary, v.summary.upTo(last)
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
 	v.releaseViews(last)
+	return last, was, v.summary
 }
 
 // revert makes the entries and the summary exactly those of an earlier view. Every entry of
 // v with an ID up to to.last is also there (see editsStay), or to was loaded.
-func (v *view) revert(to *state) {
+func (v *view) revert(to *state) (back ID, was, now *placedSummary) {
 	v.touched = to.touched
 	before := v.request
+	was = v.summary
 	v.replace(v.sys, slices.Clone(to.list), to.originals, max(to.touched, newestTurn(to.list)))
 	if v.request != before {
 		v.request = v.request.back()
@@ -559,6 +539,7 @@ func (v *view) revert(to *state) {
 	v.last = max(v.last, to.last)
 	v.tookBack(to.last)
 	v.finishUndo(to.lastEdit() + 1) // the first version that an undone edit may have made
+	return to.last, was, v.summary
 }
 
 // finishUndo gives v a new version, in which the edits that made the version edit or a later

@@ -84,29 +84,16 @@ func (r *rowSums) of(e *entry) fingerprint.Sum {
 
 // cut removes the rows of entries newer than last.
 func (r *rowList) cut(last ID) {
+	rows := 0
 	for i := range r.runs {
 		x := &r.runs[i]
-		switch {
-		case x.last() <= last:
-			continue
-		case x.first > last:
+		if x.first > last {
 			r.runs = r.runs[:i]
-		default:
-			x.n = int(last - x.first + 1)
-			switch {
-			case r.isListed(i):
-				x.keys = x.keys[:x.n]
-			case x.n > 1:
-				x.keys = append(x.keys[:1], "") // it is not known
-			default:
-				x.keys = x.keys[:1]
-			}
-			r.runs = r.runs[:i+1]
+			break
 		}
-		break
-	}
-	rows := 0
-	for _, x := range r.runs {
+		if x.last() > last {
+			x.cut(int(last-x.first+1), r.isListed(i))
+		}
 		rows += x.n
 	}
 	r.sums = r.sums[:rows]
@@ -125,6 +112,19 @@ func (r *rowList) cut(last ID) {
 	r.sent = nil
 }
 
+// cut removes all rows but the first n, which is less than there are.
+func (x *rowRun) cut(n int, isListed bool) {
+	x.n = n
+	switch {
+	case isListed:
+		x.keys = x.keys[:n]
+	case n > 1:
+		x.keys = append(x.keys[:1], "") // it is not known
+	default:
+		x.keys = x.keys[:1]
+	}
+}
+
 // A rowChange is a part that is not as the row has it: a result that was cleared or is without
 // its middle, or what a text has replaced.
 type rowChange struct {
@@ -137,90 +137,121 @@ type rowChange struct {
 	left   int    // bytes left out; 0: it is cleared
 }
 
+// A rowLister makes the rowList of a view.
+type rowLister struct {
+	*rowList
+	view      *Snapshot
+	others    []*entry // that no row tells
+	keys      map[string]bool
+	heads     []ID // of the exchanges that the runs begin in
+	next      ID   // the ID, the turn and the role that continue the newest run
+	turn      int
+	role      Role
+	summer    rowSums
+	isNew     bool // the next row begins a run
+	uncleared bool // a result that is not cleared stands after the last cleared one
+}
+
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
 // *RowError.
 func newRowList(s *Snapshot) (*rowList, []*entry, error) {
-	r := &rowList{measuredFrame: measuredFrame{frame: s.frame()}}
-	var others []*entry
-	keys := make(map[string]bool)
-	var heads []ID                         // of the exchanges that the runs begin in
-	next, turn, role := ID(0), 0, RoleNone // of the entry that continues the newest run
-	var sums rowSums
-	isNew, uncleared := true, true // the next row begins a run; a result that is not cleared stands after the last cleared one
-	for i, e := range s.list {
-		sum := sums.of(e)
-		cleared, changes, told := rowChanges(e, s.original(e.id))
-		if e.msg.Role == RoleTool && !cleared {
-			uncleared = true
-		}
-		key := e.msg.Key
-		if told = told && key != ""; !told {
-			others = append(others, e)
-		}
-		if key == "" {
-			isNew = true
-			continue
-		}
-		if keys[key] {
-			return nil, nil, &RowError{Key: key, Fault: RowTwice}
-		}
-		keys[key] = true
-		if e.msg.Role == RoleUser && role != RoleUser {
-			turn++
-		}
-		if isNew = isNew || e.id != next || e.turn != turn; isNew {
-			r.runs = append(r.runs, rowRun{first: e.id, turn: e.turn})
-			heads = append(heads, e.head)
-		}
-		if isNew || !e.note {
-			role = e.msg.Role
-		}
-		run := &r.runs[len(r.runs)-1]
-		run.keys, run.n = append(run.keys, key), run.n+1
-		next, turn, isNew = e.id+1, e.turn, false
-		r.sums = append(r.sums, sum)
-		if !told {
-			continue
-		}
-		if cleared {
-			if n := len(r.cleared); n > 0 && !uncleared {
-				r.cleared[n-1].Last = e.id
-			} else {
-				r.cleared = append(r.cleared, Range{e.id, e.id})
-			}
-			uncleared = false
-		}
-		r.changes = append(r.changes, changes...)
-		if e.msg.isSigned() {
-			r.made = append(r.made, e.made())
-		}
-		if e.tools && e.msg.Role != RoleTool && e.calls == nil && (i == 0 || s.list[i-1].turn != e.turn || !s.list[i-1].tools) {
-			r.tools = addToRanges(r.tools, e.id)
-		}
-		if e.marks.has(paused) {
-			r.paused = addToRanges(r.paused, e.id)
+	l := &rowLister{view: s, keys: make(map[string]bool), isNew: true, uncleared: true}
+	l.rowList = &rowList{measuredFrame: measuredFrame{frame: s.frame()}}
+	for i := range s.list {
+		if err := l.add(i); err != nil {
+			return nil, nil, err
 		}
 	}
-	if left := s.newestLeft(); !keys[left.key] { // otherwise it was appended again
-		r.left = left
+	if left := s.newestLeft(); !l.keys[left.key] { // otherwise it was appended again
+		l.left = left
 	}
-	r.from = slices.IndexFunc(r.runs, func(x rowRun) bool { return x.n > mostListed })
-	if r.from < 0 {
-		r.from = max(len(r.runs)-1, 0)
+	l.setFrom()
+	return l.rowList, l.others, nil
+}
+
+// add adds the entry at an index of the view.
+func (l *rowLister) add(i int) error {
+	e := l.view.list[i]
+	sum := l.summer.of(e)
+	cleared, changes, told := rowChanges(e, l.view.original(e.id))
+	l.uncleared = l.uncleared || e.msg.Role == RoleTool && !cleared
+	key := e.msg.Key
+	if told = told && key != ""; !told {
+		l.others = append(l.others, e)
 	}
-	for r.from > 0 && heads[r.from] < r.runs[r.from].first {
-		i := r.runOf(heads[r.from])
+	if l.keys[key] {
+		return &RowError{Key: key, Fault: RowTwice}
+	}
+	if key == "" {
+		l.isNew = true
+		return nil
+	}
+	l.keys[key] = true
+	l.place(e)
+	l.sums = append(l.sums, sum)
+	if told {
+		l.tell(i, cleared, changes)
+	}
+	return nil
+}
+
+// place adds the row of an entry to the newest run, or begins another.
+func (l *rowLister) place(e *entry) {
+	if e.msg.Role == RoleUser && l.role != RoleUser {
+		l.turn++
+	}
+	isNew := l.isNew || e.id != l.next || e.turn != l.turn
+	if isNew {
+		l.runs = append(l.runs, rowRun{first: e.id, turn: e.turn})
+		l.heads = append(l.heads, e.head)
+	}
+	if isNew || !e.note {
+		l.role = e.msg.Role
+	}
+	run := &l.runs[len(l.runs)-1]
+	run.keys, run.n = append(run.keys, e.msg.Key), run.n+1
+	l.next, l.turn, l.isNew = e.id+1, e.turn, false
+}
+
+// tell adds what a row does not show of its entry, which is at an index of the view.
+func (l *rowLister) tell(i int, cleared bool, changes []rowChange) {
+	e, list := l.view.list[i], l.view.list
+	if n := len(l.cleared); cleared && n > 0 && !l.uncleared {
+		l.cleared[n-1].Last = e.id
+	} else if cleared {
+		l.cleared = append(l.cleared, Range{e.id, e.id})
+	}
+	l.uncleared = l.uncleared && !cleared
+	l.changes = append(l.changes, changes...)
+	if e.msg.isSigned() {
+		l.made = append(l.made, e.made())
+	}
+	if e.tools && e.msg.Role != RoleTool && e.calls == nil && (i == 0 || list[i-1].turn != e.turn || !list[i-1].tools) {
+		l.tools = addToRanges(l.tools, e.id)
+	}
+	if e.marks.has(paused) {
+		l.paused = addToRanges(l.paused, e.id)
+	}
+}
+
+// setFrom sets from which run on every row is needed, and shortens the keys of these runs.
+func (l *rowLister) setFrom() {
+	l.from = slices.IndexFunc(l.runs, func(x rowRun) bool { return x.n > mostListed })
+	if l.from < 0 {
+		l.from = max(len(l.runs)-1, 0)
+	}
+	for l.from > 0 && l.heads[l.from] < l.runs[l.from].first {
+		i := l.runOf(l.heads[l.from])
 		if i < 0 {
 			break // its calls have no row
 		}
-		r.from = i // the row of a message that was queued meanwhile may stand after the calls
+		l.from = i // the row of a message that was queued meanwhile may stand after the calls
 	}
-	for i := range r.runs {
-		if x := &r.runs[i]; !r.isListed(i) && x.n > 1 {
+	for i := range l.runs {
+		if x := &l.runs[i]; !l.isListed(i) && x.n > 1 {
 			x.keys = []string{x.keys[0], x.keys[x.n-1]}
 		}
 	}
-	return r, others, nil
 }
 
 // isShort reports whether something was cleared in the entry of a row, or cut.
@@ -344,6 +375,22 @@ func (m *Message) mark(c rowChange) (ok bool) {
 		m.Parts[c.part] = Text(c.mark)
 	}
 	return true
+}
+
+// shorten clears or cuts the result that c is about, and reports whether m has it. The parts of m
+// are not shared.
+func (m *Message) shorten(c rowChange) (ok bool) {
+	if c.part >= len(m.Parts) {
+		return false
+	}
+	r, ok := m.Parts[c.part].(ToolResult)
+	if !ok {
+		return false
+	}
+	if r, ok = c.apply(r); ok {
+		m.Parts[c.part] = r
+	}
+	return ok
 }
 
 func hasCleared(m *Message) bool {
@@ -606,42 +653,20 @@ func (m *Message) nameCalls() {
 
 // check returns an error if r contradicts itself.
 func (r *rowList) check() error {
-	rows, last, keys := 0, ID(0), make(map[string]bool)
-	for i, run := range r.runs {
-		want := run.n
-		if !r.isListed(i) {
-			want = min(run.n, 2)
-		}
-		switch {
-		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.first > maxID:
-			return fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no sums", run.n, run.first)
-		case len(run.keys) != want:
-			return fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
-		case run.turn < 0 || run.turn > maxTurn:
-			return fmt.Errorf("the run from entry %d has the turn %d", run.first, run.turn)
-		}
-		for _, key := range run.keys {
-			if key == "" || len(key) > maxMessageKey || keys[key] {
-				return fmt.Errorf("the run from entry %d has a key that is empty, too long, or there twice", run.first)
-			}
-			keys[key] = true
-		}
-		rows, last = rows+run.n, run.last()
-	}
+	keys, err := r.checkRuns()
+	_, isTime := nanoseconds(r.lastAppend)
 	switch {
-	case rows < len(r.sums):
-		return fmt.Errorf("%d sums for %d rows", len(r.sums), rows)
+	case err != nil:
+		return err
 	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
 	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
 		return errors.New("ranges do not ascend")
 	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", r.from)
-	}
-	if err := checkTime("time", r.lastAppend); err != nil {
-		return err
-	}
-	if !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }) {
+	case !isTime:
+		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
+	case !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }):
 		return errors.New("changes do not ascend")
 	}
 	for _, c := range r.changes {
@@ -650,4 +675,35 @@ func (r *rowList) check() error {
 		}
 	}
 	return nil
+}
+
+// checkRuns returns the keys of the runs, or an error if these contradict themselves.
+func (r *rowList) checkRuns() (keys map[string]bool, err error) {
+	rows, last := 0, ID(0)
+	keys = make(map[string]bool)
+	for i, run := range r.runs {
+		want := run.n
+		if !r.isListed(i) {
+			want = min(run.n, 2)
+		}
+		switch {
+		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.first > maxID:
+			return nil, fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no sums", run.n, run.first)
+		case len(run.keys) != want:
+			return nil, fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
+		case run.turn < 0 || run.turn > maxTurn:
+			return nil, fmt.Errorf("the run from entry %d has the turn %d", run.first, run.turn)
+		}
+		for _, key := range run.keys {
+			if key == "" || len(key) > maxMessageKey || keys[key] {
+				return nil, fmt.Errorf("the run from entry %d has a key that is empty, too long, or there twice", run.first)
+			}
+			keys[key] = true
+		}
+		rows, last = rows+run.n, run.last()
+	}
+	if rows < len(r.sums) {
+		return nil, fmt.Errorf("%d sums for %d rows", len(r.sums), rows)
+	}
+	return keys, nil
 }

@@ -156,7 +156,7 @@ func (r *runner) start(ctx context.Context, o RunOptions) (err error) {
 		return &ValueError{Name: "RunOptions.MaxRequests", Value: o.MaxRequests, Want: "0 or more"}
 	}
 	r.parallel, r.max = max(o.Parallel, 1), cmp.Or(o.MaxRequests, defaultMaxRequests)
-	if r.ctx, err = r.h.callerContext(ctx); err == nil {
+	if r.ctx, err = r.h.compacting.enter(ctx); err == nil {
 		r.ctx, err = r.h.running.enter(r.ctx)
 	}
 	if err == nil {
@@ -315,7 +315,7 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 			return err
 		}
 		if len(batch) > 0 {
-			if _, err = h.appendLocked(batch); err != nil {
+			if err = h.appendLocked(batch); err != nil {
 				return err
 			}
 			cut = h.reportCutsLocked(batch)

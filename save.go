@@ -67,8 +67,8 @@ func (h *History) finishLoad(l *loader) error {
 			return err
 		}
 	}
-	h.updateChargeLocked()
-	h.warnAssumed()
+	h.charge(h.account)
+	h.warnDue(true)
 	return nil
 }
 
@@ -277,13 +277,10 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if err := isFree(ctx, s, key); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	h.recorder.adopt(newLogbook(s, key), h.unsavedOriginals())
-	return nil
+	return h.ifOpen(func() error {
+		h.recorder.adopt(newLogbook(s, key), h.unsavedOriginals())
+		return nil
+	})
 }
 
 // isFree returns a *ConflictError if there is a log under a key.
@@ -373,24 +370,24 @@ func (h *History) takeOpenLog(ctx context.Context) (context.Context, logbook, er
 }
 
 // takeLog takes the slot for the log, and returns the ctx for the Store.
-func (h *History) takeLog(ctx context.Context) (context.Context, error) {
-	ctx, err := h.saving.enter(ctx)
+func (s *slots) takeLog(ctx context.Context) (context.Context, error) {
+	ctx, err := s.saving.enter(ctx)
 	switch {
 	case err != nil:
 		return ctx, err
 	case ctx.Err() != nil:
 		return ctx, errorf("nothing was done: %w", causeOf(ctx))
 	}
-	return h.saving.mark(ctx), h.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
+	return s.saving.mark(ctx), s.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
 // write writes a record of the changes or, if full is set, of the whole state. Without an
 // archive, it removes the records before the newest full record.
 func (h *History) write(ctx context.Context, full bool) error {
 	for isOlder := true; isOlder; {
-		h.mu.Lock()
-		b, d := h.recorder.book(), h.recorder.draft(h.pictureLocked(), full)
-		h.mu.Unlock()
+		var b logbook
+		var d *draft
+		h.locked(func() { b, d = h.recorder.book(), h.recorder.draft(h.pictureLocked(), full) })
 		o := b.write(ctx, d)
 		h.wrote(o)
 		if o.err != nil {

@@ -214,7 +214,8 @@ func (s *sealedStore) Records(ctx context.Context, key string, from uint64) iter
 				return true // one error for a run of damaged records
 			}
 			if ok && damage.Offset < 0 {
-				if damage.Seq = prev.Seq; prev.ID == "" && from != 1 {
+				damage.Seq = prev.Seq
+				if prev.ID == "" && from != 1 {
 					damage.Seq = s.goodBefore(ctx, key, seq)
 				}
 			}

@@ -249,6 +249,12 @@ func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens in
 	return results, answered
 }
 
+// newToolset counts tools. It runs the caller's code, so no lock may be held.
+func (s *setup) newToolset(tools []Tool, key string) (t *toolset, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	return s.ident.toolset(tools, key), nil
+}
+
 // countText counts a text. It runs the caller's code, so no lock may be held.
 func (s *setup) countText(t string) (n int64, err error) {
 	defer catch(&err, "Options.Tokenizer")

@@ -66,20 +66,19 @@ func (s *spills) end(now *moment, p *spiller) {
 	s.refs = p.added
 }
 
-func (h *History) newSpiller(ctx context.Context, disabled bool) *spiller {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.moment(h.meter.marks())
-	p := h.spills.start(&now)
+// newSpiller returns a spiller for one edit, and a function that ends it.
+func (h *History) newSpiller(ctx context.Context, disabled bool) (p *spiller, end func()) {
+	h.locked(func() {
+		now := h.moment(h.meter.marks())
+		p = h.spills.start(&now)
+	})
 	p.setup, p.ctx, p.disabled = &h.setup, ctx, disabled
-	return p
-}
-
-func (h *History) endSpiller(p *spiller) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.moment(h.meter.marks())
-	h.spills.end(&now, p)
+	return p, func() {
+		h.locked(func() {
+			now := h.moment(h.meter.marks())
+			h.spills.end(&now, p)
+		})
+	}
 }
 
 // After this many failures, Options.Spill is assumed to be down, rather than to

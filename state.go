@@ -109,7 +109,8 @@ func (e *entry) own() rare { return orNil(e.rare) }
 
 // setOwn sets what is rare about e, which is not in a view yet.
 func (e *entry) setOwn(r rare) {
-	if e.rare = nil; r != (rare{}) {
+	e.rare = nil
+	if r != (rare{}) {
 		own := r // so that the zero rare is not allocated
 		e.rare = &own
 	}
@@ -152,7 +153,8 @@ const (
 
 // set adds m if on is true, and otherwise takes it away.
 func (s *entryMarks) set(m entryMarks, on bool) {
-	if *s &^= m; on {
+	*s &^= m
+	if on {
 		*s |= m
 	}
 }
@@ -519,7 +521,8 @@ func (s *state) mediaLimit() (most, side int) {
 		return 0, 0
 	}
 	l := models.ImagesOf(s.known().model)
-	if most = l.Count; l.Many == 2000 && s.wide > 0 || l.Many == 4096 && s.huge > 0 {
+	most = l.Count
+	if l.Many == 2000 && s.wide > 0 || l.Many == 4096 && s.huge > 0 {
 		most, side = l.Few, l.Many
 	}
 	return most, side
@@ -560,7 +563,8 @@ func setTurns(list []*entry) (turn int) {
 		if e.msg.Role == RoleUser && prev != RoleUser {
 			turn++
 		}
-		if e.turn = turn; e.msg.Role != RoleSystem { // a note does not end a run of user messages
+		e.turn = turn
+		if e.msg.Role != RoleSystem { // a note does not end a run of user messages
 			prev = e.msg.Role
 		}
 	}

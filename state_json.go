@@ -267,7 +267,8 @@ func decode(data []byte, as form) (*stateJSON, error) {
 	}
 	r.Fields(in.fields(as))
 	in.setTokens(r)
-	if r.End(); r.Err() != nil {
+	r.End()
+	if r.Err() != nil {
 		fault := &SnapshotError{Index: -1, Err: r.Err()}
 		if e := in.failed; e != nil {
 			fault.Index, fault.ID = in.index, e.id
@@ -317,7 +318,8 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 		return
 	}
 	for i, e := range in.entries {
-		if e.tokens = tokens[i]; e.tokens < 0 || e.tokens > maxTotal-sum {
+		e.tokens = tokens[i]
+		if e.tokens < 0 || e.tokens > maxTotal-sum {
 			r.Fail(fmt.Errorf("entry %d has %d tokens", e.id, e.tokens))
 			return
 		}
@@ -346,7 +348,8 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 // does not read the version of data. [Restore] checks roles, calls and results.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
 	if r := strictjson.NewReader(data); r.Null() {
-		if r.End(); r.Err() == nil {
+		r.End()
+		if r.Err() == nil {
 			return nil
 		}
 	}
@@ -529,7 +532,8 @@ func (f sentJSON) Append(dst []byte) []byte {
 	var list []int64
 	n := 0
 	for i, x := range f.numbers() {
-		if list = append(list, *x); *x != 0 {
+		list = append(list, *x)
+		if *x != 0 {
 			n = i + 1
 		}
 	}
@@ -812,7 +816,8 @@ func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bo
 				e.tokens += s.id.noteTokens()
 			}
 		}
-		if prev = e; !e.note {
+		prev = e
+		if !e.note {
 			said = e
 		}
 	}

@@ -34,8 +34,6 @@ func (h *History) SetSystem(msgs ...Message) error {
 		for _, e := range was {
 			h.recorder.left(nil, departed{was: e})
 		}
-		h.seenAgain()
-		h.updateChargeLocked()
 		return nil
 	})
 }
@@ -61,6 +59,7 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 		v.measured -= v.sysShared(v.known().cal.at)
 	}
 	v.replace(sys, v.list, v.originals, v.turn)
+	v.seenAgain()
 	return true, nil
 }
 
@@ -90,19 +89,11 @@ func (h *History) SetEphemeral(msgs ...Message) error {
 		return err
 	}
 	return h.ifOpen(func() error {
-		back, own := h.eph.split()
-		if own.sameAs(eph) {
-			return nil
+		if back, own := h.eph.split(); !own.sameAs(eph) {
+			h.setEphemeral(joinEphemeral(back, eph))
 		}
-		h.setEphemeralLocked(joinEphemeral(back, eph))
 		return nil
 	})
-}
-
-func (h *History) setEphemeralLocked(eph *ephemeral) {
-	h.setEphemeral(eph)
-	h.seenAgain()
-	h.updateChargeLocked()
 }
 
 // setEphemeral replaces the ephemeral messages.
@@ -112,20 +103,12 @@ func (v *view) setEphemeral(eph *ephemeral) {
 		v.measured -= v.eph.tokens()
 	}
 	v.eph = eph
+	v.seenAgain()
 }
 
 // bringBack asks Options.AfterCompaction for messages, and adds them to the view. r is the
-// report of the edit that was applied. If they are left aside, its Cause says why.
-func (h *History) bringBack(r *Report) {
-	if h.opts.AfterCompaction == nil {
-		return
-	}
-	if err := h.takeBack(r); err != nil && err != ErrClosed {
-		r.Cause = &leftAsideError{err: err, cause: r.Cause}
-	}
-}
-
-func (h *History) takeBack(r *Report) (err error) {
+// report of the edit that was applied. An error says why the messages are left aside.
+func (h *History) bringBack(r *Report) (err error) {
 	defer catch(&err, "Options.AfterCompaction")
 	back, err := h.newEphemeral(h.opts.AfterCompaction(r.clone()))
 	if err != nil {
@@ -142,9 +125,9 @@ func (h *History) takeBack(r *Report) (err error) {
 				return &LimitError{Need: clampInt(need), Limit: clampInt(most), Compacted: true}
 			}
 		}
-		h.setEphemeralLocked(joinEphemeral(back, own))
+		h.setEphemeral(joinEphemeral(back, own))
 		h.compactor.settled(h.version, false)
-		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fitsLocked()
+		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fits(h.meter.marks())
 		if h.request != nil {
 			r.PrefixKept, r.PrefixEnd, _ = h.keptPrefix()
 		}
@@ -157,12 +140,13 @@ func (h *History) takeBack(r *Report) (err error) {
 // for a provider that has refused the signature of reasoning, which Do and Recover recognise.
 // It returns how many entries were bound.
 func (h *History) Release() (released int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	released = h.bonds()
-	if !h.endedLocked() && h.released < h.last {
-		h.release(h.last)
-	}
+	h.change(func() error {
+		released = h.bonds()
+		if !h.isClosed() && h.released < h.last {
+			h.release(h.last)
+		}
+		return nil
+	})
 	return released
 }
 
@@ -178,14 +162,10 @@ func (h *History) SetMeta(title, data string) error {
 	if err := next.check(); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.endedLocked():
-		return ErrClosed
-	case next == h.meta:
+	return h.ifOpen(func() error {
+		if next != h.meta {
+			h.setMeta(next)
+		}
 		return nil
-	}
-	h.setMeta(next)
-	return nil
+	})
 }

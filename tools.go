@@ -68,19 +68,18 @@ func (h *History) SetToolsKey(key string) error {
 	return h.setTools(nil, text.Valid(key))
 }
 
-func (h *History) setTools(tools []Tool, key string) (err error) {
+func (h *History) setTools(tools []Tool, key string) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	defer catch(&err, "Options.Tokenizer")
-	next := h.ident.toolset(tools, key)
+	next, err := h.newToolset(tools, key)
+	if err != nil {
+		return err
+	}
 	return h.ifOpen(func() error {
-		if h.tools.sameAs(next) {
-			return nil
+		if !h.tools.sameAs(next) {
+			h.view.setTools(next)
 		}
-		h.view.setTools(next)
-		h.seenAgain()
-		h.updateChargeLocked()
 		return nil
 	})
 }
@@ -90,6 +89,7 @@ func (v *view) setTools(t *toolset) {
 	v.newVersion()
 	v.tools = t
 	v.sumMeasured(true)
+	v.seenAgain()
 }
 
 // Tools returns the tools given to [History.SetTools], in their order.

@@ -80,9 +80,8 @@ func (r *refusals) settle(version uint64) (c *cure) {
 
 // prove ends the trial of the cure in place, as settle does, and delivers its report.
 func (h *History) prove(version uint64) {
-	h.mu.Lock()
-	c := h.refusals.settle(version)
-	h.mu.Unlock()
+	var c *cure
+	h.locked(func() { c = h.refusals.settle(version) })
 	if c != nil {
 		h.deliver(c.report)
 	}

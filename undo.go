@@ -15,24 +15,17 @@ import "slices"
 // in the view. The report of an Append, of an edit that a Rollback has undone, or of another
 // History is not, even if h was forked from it.
 func (h *History) Undo(r Report) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.undoLocked(r.left, true)
+	return h.ifOpen(func() error { return h.undoLocked(r.left, true) })
 }
 
 // undoLocked reverts the edit recorded in d. If hold is true, no compaction starts on its own
 // for a while.
 func (h *History) undoLocked(d *departure, hold bool) error {
-	if h.endedLocked() {
-		return ErrClosed
-	}
-	defer h.guard(len(h.list))()
 	was := h.summary
 	if !h.undo(d, hold) {
 		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.recorder.wentBack(h.last, was, h.summary)
-	h.updateChargeLocked()
 	h.deliverLocked()
 	return nil
 }

@@ -34,7 +34,7 @@ func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	if doubt != nil {
 		h.warnOfUsage(at, u, doubt)
 	}
-	h.warnRising()
+	h.warnDue(false)
 	if err == nil {
 		h.prove(at.version)
 	}
@@ -47,28 +47,24 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 	if err := u.fault(); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := h.ownsLocked(at); err != nil {
-		return nil, err
-	}
-	h.setSent(at)
-	h.answered(at)
-	if u.request() == 0 || at.version < h.known().learned.version(at.known().model) {
-		return nil, nil
-	}
-	ignore, doubt := h.meter.judge(at, int64(u.request()))
-	if !ignore {
-		h.learnLocked(at, int64(u.request()))
-	}
-	return doubt, nil
-}
-
-// learnLocked applies a report of the given number of tokens for the request made from at,
-// which must not be older than the last report for its model.
-func (h *History) learnLocked(at *Snapshot, tokens int64) {
-	h.meter.noteReport(h.learn(at, tokens, h.opts.prior(at.known().model)))
-	h.updateChargeLocked()
+	err = h.change(func() error {
+		if err := h.ownsLocked(at); err != nil {
+			return err
+		}
+		h.setSent(at)
+		h.answered(at)
+		tokens, model := int64(u.request()), at.known().model
+		if tokens == 0 || at.version < h.known().learned.version(model) {
+			return nil
+		}
+		var ignore bool
+		ignore, doubt = h.meter.judge(at, tokens)
+		if !ignore {
+			h.meter.noteReport(h.learn(at, tokens, h.opts.prior(model)))
+		}
+		return nil
+	})
+	return doubt, err
 }
 
 // warnOfUsage logs that the usage reported for a snapshot was ignored.
@@ -76,25 +72,22 @@ func (s *setup) warnOfUsage(at *Snapshot, u Usage, cause error) {
 	s.warn("convo: usage left aside", "cause", cause, "input", u.Input, "raw", at.raw(), "model", at.known().model)
 }
 
-// warnAssumed logs, once, that the window is a guess. It calls the caller's logger, so no lock
+// warnDue logs, each once, that reports keep growing faster than the requests and, if the
+// caller has set limits, that the window is a guess. It calls the caller's logger, so no lock
 // may be held.
-func (h *History) warnAssumed() {
-	h.mu.Lock()
-	due := !h.endedLocked() && h.meter.dueAssumed()
-	window, model := h.meter.marks().set.Window, h.known().model
-	h.mu.Unlock()
-	if due {
+func (h *History) warnDue(isSet bool) {
+	var due warnings
+	var window int
+	var model string
+	h.locked(func() {
+		if !h.isClosed() {
+			due, window, model = h.meter.due(isSet), h.meter.marks().set.Window, h.known().model
+		}
+	})
+	if due.assumed {
 		h.warn("convo: the window of the model is not known and was assumed: set Limits.Window", "window", window, "model", model)
 	}
-}
-
-// warnRising logs, once, that reports keep growing faster than the requests. It calls the
-// caller's logger, so no lock may be held.
-func (h *History) warnRising() {
-	h.mu.Lock()
-	due, model := h.meter.dueRising(), h.known().model
-	h.mu.Unlock()
-	if due {
+	if due.rising {
 		h.warn("convo: reported usage grows faster than the requests, which makes compactions more frequent: report each request alone, without what earlier ones used", "reports", manyRising, "model", model)
 	}
 }

@@ -15,6 +15,7 @@ type view struct {
 	snap       *Snapshot  // of the current version; nil: not made yet
 	answers    sentView   // what the next answer is for, if it was prepared
 	prefix     keptPrefix // of the next request
+	cutOff     []*entry   // what the change that is under way has taken off the list in its place
 	sent       *Snapshot  // of the last usage report; nil: none, or an entry of it has left the view
 	weight     int64      // upper bound of the next request
 	weighed    uint64     // 1 more than the version that weight is of
@@ -42,19 +43,15 @@ func (v *view) newVersion() {
 	v.snap = nil
 }
 
-// guard returns a function that is to be deferred during a change of the view. If a panic goes
-// by, that function puts the present view back. The change may take back list[n:].
-func (v *view) guard(n int) func() {
-	was, tail := *v, slices.Clone(v.list[n:])
-	return func() {
-		if p := recover(); p != nil {
-			was.putTail(n, tail)
-			was.seen, was.calls = 0, callsOf(was.list)
-			*v = was
-			panic(p)
-		}
-	}
+// restore puts back a view as it was before a change that a panic has ended.
+func (v *view) restore(was *view) {
+	was.putTail(len(was.list)-len(v.cutOff), v.cutOff)
+	was.seen, was.calls = 0, callsOf(was.list)
+	*v = *was
 }
+
+// settle ends a change.
+func (v *view) settle() { v.cutOff = nil }
 
 // snapshot returns the snapshot of the current version, and whether it is new: it then lacks
 // all but the state.
@@ -66,6 +63,16 @@ func (v *view) snapshot() (s *Snapshot, isNew bool) {
 	}
 	return v.snap, isNew
 }
+
+// charge charges an account, which may be nil, the upper bound of the next request.
+func (v *view) charge(a *account) {
+	if a != nil {
+		a.set(v.upper())
+	}
+}
+
+// fits reports whether the next request is within the limit.
+func (v *view) fits(m *marks) bool { return v.upper() <= m.limit }
 
 // isBeforeReload reports whether a state is from before the last Reload with a change.
 func (v *view) isBeforeReload(at *state) bool { return at.version < v.reloaded }

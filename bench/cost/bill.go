@@ -79,6 +79,7 @@ type Tally struct {
 	Input    int64 // tokens of all requests
 	Later    int64 // Input without the first request of each conversation
 	Shared   int64 // the part of Later that repeats the beginning of the request before
+	Last     int64 // tokens of the last request of each conversation
 
 	Bill      // the requests of the conversation
 	Side Bill // the requests for summaries
@@ -112,6 +113,7 @@ func (t Tally) plus(o Tally) Tally {
 		Input:    t.Input + o.Input,
 		Later:    t.Later + o.Later,
 		Shared:   t.Shared + o.Shared,
+		Last:     t.Last + o.Last,
 		Bill:     t.Bill.plus(o.Bill),
 		Side:     t.Side.plus(o.Side),
 	}
@@ -140,6 +142,7 @@ func (m *Meter) Request(view []Item, output int) convo.Usage {
 	first := m.Requests == 0
 	m.Requests++
 	m.Input += int64(tokens)
+	m.Last = int64(tokens)
 	if !first {
 		m.Later += int64(tokens)
 		m.Shared += int64(shared)

@@ -48,7 +48,7 @@ func writeStudies(w io.Writer, studies []*study) error {
 	); err != nil {
 		return err
 	}
-	for _, part := range []func(io.Writer, []*study) error{writeDefaults, writeLimits, writePolicies, writeMarks, writeChains, writePlanners} {
+	for _, part := range []func(io.Writer, []*study) error{writeDefaults, writeLimits, writePolicies, writeMarks, writeChains, writePlanners, writeSteps} {
 		if err := part(w, studies); err != nil {
 			return err
 		}

@@ -24,15 +24,17 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/cost"
 	"github.com/seed-c1b73e60/convo/bench/estimate"
 	"github.com/seed-c1b73e60/convo/bench/keep"
+	"github.com/seed-c1b73e60/convo/bench/keep/facts"
 	"github.com/seed-c1b73e60/convo/bench/life"
 	"github.com/seed-c1b73e60/convo/bench/readme"
 	"github.com/seed-c1b73e60/convo/bench/speed"
 )
 
-// A picture is docs/img/NAME.svg, drawn from NAME/NAME.json. One that is only quoted has no
-// image.
+// A picture is docs/img/NAME.svg, drawn from NAME/NAME.json in the folder, by default that of the
+// module. One that is only quoted has no image.
 type picture struct {
 	name    string
+	folder  string
 	measure func() (any, error)
 	draw    func(results []byte) ([]byte, error)
 	quotes  func(results []byte) ([]readme.Quote, error)
@@ -53,6 +55,12 @@ func of[T any](name string, measure func() (T, error), draw func(T) []byte) pict
 	}
 }
 
+// in returns the picture with the results in a folder.
+func (p picture) in(folder string) picture {
+	p.folder = folder
+	return p
+}
+
 // quoted is what README.md quotes.
 var quoted = picture{
 	name:    "readme",
@@ -68,6 +76,7 @@ var pictures = []picture{
 	of("compaction", compaction.Measure, compaction.Draw),
 	of("cost", cost.Measure, cost.Draw),
 	of("estimate", estimate.Measure, estimate.Draw),
+	of("facts", facts.Measure, facts.Draw).in("keep"),
 	of("keep", keep.Measure, keep.Draw),
 	of("life", life.Measure, life.Draw),
 	of("speed", speed.Measure, speed.Draw),
@@ -75,7 +84,7 @@ var pictures = []picture{
 }
 
 // results and image are the files of a picture, below the directory of the module.
-func (p picture) results() string { return filepath.Join(p.name, p.name+".json") }
+func (p picture) results() string { return filepath.Join(p.folder, p.name, p.name+".json") }
 func (p picture) image() string   { return filepath.Join("..", "docs", "img", p.name+".svg") }
 
 func main() {

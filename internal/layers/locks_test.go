@@ -17,11 +17,8 @@ import (
 // lockExceptions are the functions that call a method whose name ends in Locked
 // without the lock, each with its reason.
 var lockExceptions = map[string]string{
-	"New":                "no other goroutine has the History yet",
 	"newHistory":         "no other goroutine has the History yet",
-	"Restore":            "no other goroutine has the History yet",
 	"History.settleLoad": "no other goroutine has the History yet",
-	"History.finishLoad": "no other goroutine has the History yet",
 	"History.takeOver":   "no other goroutine has the History yet",
 	"History.needFor":    "acceptLocked calls its literals with the lock held",
 	"attempt.apply":      "commitEdit calls acceptLocked with the lock held",
@@ -35,7 +32,7 @@ var lockExceptions = map[string]string{
 // The test reads each function from top to bottom. After a branch, a lock counts as held
 // if it is held at the end of any path that continues. Naming a function counts as
 // calling it. A function literal that is immediately called or deferred, or passed to
-// another package, runs in place. One that is passed to locked or ifOpen runs with the lock
+// another package, runs in place. One that is passed to locked, change or ifOpen runs with the lock
 // held. Any other literal runs later, without a lock.
 //
 // It does not distinguish between histories, or between budgets. It does not see which
@@ -61,6 +58,34 @@ func TestLocks_Order(t *testing.T) {
 	}
 	require.Greater(t, lockBudget, 3)
 	require.Greater(t, locked, 10)
+}
+
+// A panic leaves no mutex locked: each is unlocked by defer.
+func TestLocks_Deferred(t *testing.T) {
+	pkg := loadPackage(t, "")
+	deferred := map[ast.Node]bool{}
+	unlocks := 0
+	for _, f := range pkg.ast {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if d, ok := n.(*ast.DeferStmt); ok {
+				deferred[d.Call] = true
+			}
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok || sel.Sel.Name != "Unlock" {
+				return true
+			}
+			unlocks++
+			if !deferred[call] {
+				t.Errorf("%s: Unlock without defer", pkg.fset.Position(call.Pos()))
+			}
+			return true
+		})
+	}
+	require.Greater(t, unlocks, 10)
 }
 
 func TestLocks_OrderRefuses(t *testing.T) {
@@ -253,7 +278,7 @@ func expected(f *types.Func) lock {
 // runsLocked reports whether a function calls its argument with the lock held.
 func runsLocked(f *types.Func) bool {
 	recv := f.Signature().Recv()
-	return recv != nil && receiverOf(recv) == "History" && (f.Name() == "locked" || f.Name() == "ifOpen")
+	return recv != nil && receiverOf(recv) == "History" && slices.Contains([]string{"locked", "change", "ifOpen"}, f.Name())
 }
 
 // prepare finds the literals that run in place, and the uses of a mutex that walk

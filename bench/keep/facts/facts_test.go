@@ -181,6 +181,25 @@ func TestPolicy_Work(t *testing.T) {
 	}
 }
 
+// The picture has a line for each policy with sizes, and a dot for each point in each panel.
+func TestDraw(t *testing.T) {
+	var points []Point
+	for i, name := range []string{"convo, default", "convo, ideal", "convo, mediocre", "trim"} {
+		for _, low := range lows {
+			points = append(points, Point{Policy: name, Low: low, View: 100*i + low, Tokens: 400 + low, Billed: 800 + 2*low})
+		}
+	}
+	for _, p := range Policies()[3:7] {
+		points = append(points, Point{Policy: p.Name, View: 900, Tokens: 500, Billed: 900})
+	}
+	drawn := string(Draw(points))
+	assert.Equal(t, 2*len(points)+len(colours), strings.Count(drawn, "<circle"))
+	assert.Equal(t, 2*4, strings.Count(drawn, `stroke-width="2"`))
+	for _, c := range colours {
+		assert.Contains(t, drawn, ">"+c.name+"</text>")
+	}
+}
+
 func TestWrite(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Write(&b, true, "agent in 8k,five files"))

@@ -14,10 +14,11 @@ type history struct {
 	last *convo.Snapshot
 }
 
-// ours starts a History with a strategy; nil is the default.
-func ours(strategy func(*desk) convo.CompactionStrategy) func(*desk) (keeper, error) {
+// ours starts a History with a strategy; nil is the default. Low is in percent of the window; 0
+// is the default.
+func ours(low int, strategy func(*desk) convo.CompactionStrategy) func(*desk) (keeper, error) {
 	return func(d *desk) (keeper, error) {
-		o := &convo.Options{Limits: convo.Limits{Window: d.window}, TagKey: "facts"} // a random key makes the bill differ a little
+		o := &convo.Options{Limits: convo.Limits{Window: d.window, Low: d.window * low / 100}, TagKey: "facts"} // a random key makes the bill differ a little
 		if strategy != nil {
 			o.Strategy = strategy(d)
 		}
@@ -43,8 +44,8 @@ func teller(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) 
 }
 
 // withModel is that chain with a model of a skill.
-func withModel(s skill) func(*desk) (keeper, error) {
-	return ours(func(d *desk) convo.CompactionStrategy {
+func withModel(low int, s skill) func(*desk) (keeper, error) {
+	return ours(low, func(d *desk) convo.CompactionStrategy {
 		d.reader.skill = s
 		return ladder(d.summarize)
 	})

@@ -118,13 +118,15 @@ func firstTokens(text string, n int) string {
 	return string(runes)
 }
 
-// trimHalf drops the oldest messages until half of the limit is left. A result never comes
-// first.
-func trimHalf(d *desk) (keeper, error) {
-	limit := d.window * 7 / 8
-	return listOf(d, limit, func(l *list) {
+// trimHalf drops the oldest messages until half of the limit is left.
+func trimHalf(d *desk) (keeper, error) { return trimTo(d, d.window*7/16) }
+
+// trimTo drops the oldest messages of a request above the limit until it has so many tokens. A
+// result never comes first.
+func trimTo(d *desk, low int) (keeper, error) {
+	return listOf(d, d.window*7/8, func(l *list) {
 		from, left := 1, l.tokens
-		for from < len(l.msgs)-1 && (left > limit/2 || l.msgs[from].Role == convo.RoleTool) {
+		for from < len(l.msgs)-1 && (left > low || l.msgs[from].Role == convo.RoleTool) {
 			left -= l.item(l.msgs[from]).Tokens
 			from++
 		}

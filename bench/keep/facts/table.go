@@ -16,9 +16,9 @@ func Policies() []Policy {
 	const code = "Claude Code: a summary of everything, and nothing is read again; anthropics/claude-code issue 12004 has the figures of its start"
 	const cli = "Codex CLI: the newest user messages of 20,000 tokens, at most a sixth of the window here, and a summary; openai/codex codex-rs/core/src/compact.rs, and pull request 11516 for its start"
 	return []Policy{
-		{"convo, default", "", ours(nil)},
-		{"convo, ideal", "", withModel(ideal)},
-		{"convo, mediocre", "", withModel(mediocre)},
+		{"convo, default", "", ours(0, nil)},
+		{"convo, ideal", "", withModel(0, ideal)},
+		{"convo, mediocre", "", withModel(0, mediocre)},
 		{"Claude Code, ideal", code, claudeCode(ideal)},
 		{"Claude Code, mediocre", code, claudeCode(mediocre)},
 		{"Codex, ideal", cli, codex(ideal)},
@@ -28,7 +28,7 @@ func Policies() []Policy {
 }
 
 // Write writes the tables: the rows whose names begin with one of a comma-separated list, or
-// all if that is empty. The rows of the last table are called tokenizers.
+// all if that is empty. The rows of the last two tables are called curves and tokenizers.
 func Write(w io.Writer, quick bool, names string) error {
 	seeds, runs := 3, 10
 	if quick {
@@ -46,6 +46,11 @@ func Write(w io.Writer, quick bool, names string) error {
 	}
 	if len(sets) > 0 {
 		if err := writeSets(w, sets); err != nil {
+			return err
+		}
+	}
+	if chosen("curves") {
+		if err := writeCurves(w, 1); err != nil {
 			return err
 		}
 	}
