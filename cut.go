@@ -94,7 +94,8 @@ func (w userWords) has(i int) bool { return i < len(w) && w[i] }
 // third of the target. The tail is the newest maxTail tokens besides the floor, as in cutTo,
 // and all from list[keep] on. Documents are not included, except that the first message may
 // have a sixteenth of the target. kept is the number of tokens that stay in addition; if the
-// limit leaves less than a third of the target, that is the bound.
+// limit leaves less than a third of the target, that is the bound. What no person wrote is
+// not included; see HostMeta.
 func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords, tokens int64) {
 	budget := r.share / wordsShare
 	if r.limit != noMark {
@@ -110,7 +111,7 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 		if !ok || a.from >= before {
 			break
 		}
-		if !a.user || s.list[a.from].note {
+		if !a.user || s.list[a.from].note || s.list[a.from].msg.isHosts() {
 			continue
 		}
 		if !a.floor && (isFirst && a.tokens <= r.share/documentShare/2 || a.tokens < r.large()) {
@@ -129,7 +130,11 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	if first < len(words) {
 		take(first)
 	}
+	var alike echoes
 	for i := len(words) - 1; i > first; i-- {
+		if words[i] && alike.has(&s.list[i].msg) {
+			words[i] = false
+		}
 		if words[i] {
 			take(i)
 		}

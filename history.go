@@ -130,7 +130,7 @@ func (h *History) keepOriginalsLocked() {
 	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads))
 }
 
-// locked calls f with the lock held. f does not change the view.
+// locked calls f with the lock held. f leaves what a snapshot shows as it is.
 func (h *History) locked(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

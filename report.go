@@ -563,7 +563,7 @@ func departureFrom(before *state, gone []departed) *departure {
 	}
 	return &departure{first: first, gone: gone, was: state{
 		id: before.id, version: before.version, pins: before.pins, summary: before.summary,
-		edits: before.edits, touched: before.touched, appended: before.appended, last: before.last,
+		edits: before.edits, figures: before.figures, last: before.last,
 	}}
 }
 
