@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -50,6 +51,8 @@ import (
 type History struct {
 	setup
 	slots
+
+	reread atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
 
 	mu sync.Mutex // protects the fields below
 	view

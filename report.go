@@ -96,6 +96,10 @@ type Report struct {
 
 	SummaryDropped bool // the summary was removed and not replaced
 
+	// Results since the edit before whose calls had been answered before, by results that have
+	// left the view: how many there are, and their raw tokens.
+	Again, AgainTokens int
+
 	Duration time.Duration
 	Calls    int    // calls of models, including those that failed
 	Usage    Usage  // of these calls
@@ -218,6 +222,8 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
 		slog.Int("not_kept", r.NotKept),
+		slog.Int("again", r.Again),
+		slog.Int("again_tokens", r.AgainTokens),
 		slog.Int("released", r.Released),
 		slog.Float64("prefix_kept", r.PrefixKept),
 		slog.String("prefix_end", r.PrefixEnd),
@@ -379,6 +385,9 @@ func (r *Report) notes(ids bool) (notes []string) {
 	if r.NotKept > 0 {
 		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
 	}
+	if r.Again > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s tokens read again since they had left", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
+	}
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
 			if l.Outcome == OutcomeFailed {
@@ -500,6 +509,8 @@ type Effort struct {
 	Unread  int    // raw tokens of summarised entries that no summarizer was shown
 	Links   []Link // what each link of a Chain did, in order
 	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
+
+	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }
 
 // wastedCall reports whether a link called a model and contributed nothing, and no later

@@ -287,7 +287,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+28)
+	assert.Len(t, applied, 3+30)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))

@@ -185,6 +185,9 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 		return nil
 	}
 	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
+	if g.spared != nil {
+		fits = min(fits, g.spared.most)
+	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
 	now := cutTo(s, r, z.maxTail(keeps), keep)
