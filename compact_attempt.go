@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
@@ -209,7 +210,8 @@ func (a *attempt) noteReads() {
 
 // unfitHelp says in words what leaves more room for what is in use.
 func (a *attempt) unfitHelp(largest *lastRead) string {
-	help := "use a larger window, or fewer files at a time"
+	var help strings.Builder
+	help.WriteString("use a larger window, or fewer files at a time")
 	for _, part := range []struct {
 		tokens int64
 		what   string
@@ -218,10 +220,10 @@ func (a *attempt) unfitHelp(largest *lastRead) string {
 		{largest.size, "one result of " + abbreviate(largest.tool)},
 	} {
 		if part.tokens > 0 && 10*part.tokens >= int64(a.report.Limit) {
-			help += fmt.Sprintf("; %s: %s tokens", part.what, grouped(clampInt(part.tokens)))
+			help.WriteString(fmt.Sprintf("; %s: %s tokens", part.what, grouped(clampInt(part.tokens))))
 		}
 	}
-	return help
+	return help.String()
 }
 
 // apply applies an edit together with the cuts, and returns the results that were not

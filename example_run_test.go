@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/seed-c1b73e60/convo"
 )
@@ -154,17 +155,17 @@ func ExampleSend() {
 	}
 
 	send := func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
-		said := ""
+		var said strings.Builder
 		for delta := range stream {
 			if ctx.Err() != nil {
 				break // an error would throw it away
 			}
-			said += delta
+			said.WriteString(delta)
 			if delta == " a time" {
 				stop() // the user presses a key
 			}
 		}
-		return convo.Reply{Messages: []convo.Message{convo.Assistant(said)}, Stop: convo.StopDone}, nil
+		return convo.Reply{Messages: []convo.Message{convo.Assistant(said.String())}, Stop: convo.StopDone}, nil
 	}
 	reply, err := h.Run(ctx, send, convo.RunOptions{})
 	fmt.Println(reply.Text(), err)
