@@ -873,3 +873,52 @@ func TestChain_ReadsAgainstAModel(t *testing.T) {
 		}
 	}
 }
+
+// After many compactions, a rollback behind the newest result that was read leaves what the
+// model wrote before that reading.
+func TestChain_TakesBackTheNewestReadingOnly(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, func(o *convo.Options) { o.Limits = convo.Limits{Window: 4000, Low: 1750} })
+	var last convo.Report
+	for steps := 0; steps < 120; steps += 6 {
+		research(t, h, steps, steps+6)
+		r, err := h.Compact(t.Context(), fmt.Sprint(steps))
+		require.NoError(t, err)
+		last = r
+	}
+	before, _ := h.Snapshot().Summary()
+	require.NotEmpty(t, last.Read)
+	require.NoError(t, h.RewindTo(last.Read[0]-2))
+	after, ok := h.Snapshot().Summary()
+	require.True(t, ok)
+	facts := regexp.MustCompile(`fact-\d+`)
+	assert.Greater(t, 2*len(facts.FindAllString(after.Text, -1)), len(facts.FindAllString(before.Text, -1)))
+	assert.NotContains(t, after.Text, "fact-119")
+}
+
+// What was forgotten does not come back with an Undo, and a summary that a strategy has copied
+// changes no other.
+func TestChain_ForgottenStays(t *testing.T) {
+	h := readingHistory(t, new(factKeeper), nil)
+	research(t, h, 0, 10)
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	copied, _ := h.Snapshot().Summary()
+	forgot, err := h.Apply(h.Snapshot(), convo.Edit{Clear: []convo.Clear{{ID: r.Cleared[0], Forget: true}}})
+	require.NoError(t, err)
+	require.NoError(t, h.Undo(forgot))
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+
+	copied.Text += " and more"
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &copied})
+	require.NoError(t, err)
+	other := readingHistory(t, new(factKeeper), nil)
+	research(t, other, 0, 10)
+	_, err = other.Compact(t.Context(), "")
+	require.NoError(t, err)
+	data, err := other.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), `"covers"`)
+	require.NoError(t, new(convo.Snapshot).UnmarshalJSON(data))
+}

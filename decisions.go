@@ -196,11 +196,11 @@ func (in *stateJSON) rewind(last ID) {
 	in.has |= 1<<len(savedFields) - 1 // also those that were set here
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
-	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {
-		in.summary = s.before
-		if s.before.Text == "" {
-			in.summary = nil
-		}
+	for in.summary != nil && in.summary.before != nil && in.summary.newestRead() > last {
+		in.summary = in.summary.before
+	}
+	if in.summary != nil && in.summary.Text == "" {
+		in.summary = nil
 	}
 	in.cal, in.seen = nil, nil // what was measured is not in the view
 }

@@ -416,11 +416,12 @@ func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, err
 func (done *editEffect) complete(before *state, p *prepared) {
 	r := &done.report
 	r.left, r.Released = departureFrom(before, done.gone), done.releasedSince(before)
+	r.left.was.summary = before.summary.unread(r.Forgotten)
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
 			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
-			if !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
+			if d.was.final || !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
 				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
 			}
 		}
@@ -460,9 +461,7 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 		done.putSummary(ed, p.summary)
 		done.putOriginals(done.originals, done.originalRaw) // some may have been read
 	}
-	if slices.ContainsFunc(done.report.Forgotten, done.summary.hasRead) {
-		done.summary = done.summary.unread()
-	}
+	done.summary = done.summary.unread(done.report.Forgotten)
 	return nil
 }
 
@@ -513,9 +512,13 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
 	s.setBefore(was, len(done.report.Summarised) > 0)
 	done.summary, done.changed = s, true
+	if len(ed.newSummary.Read) == 0 {
+		return
+	}
 	isRead := inRanges(ed.newSummary.Read)
 	for _, e := range done.list {
-		if len(ed.newSummary.Read) > 0 && isRead(e.id) {
+		_, spared := slices.BinarySearch(done.report.Spared, e.id)
+		if isRead(e.id) && !spared {
 			done.report.Read = append(done.report.Read, e.id)
 		}
 	}

@@ -913,10 +913,10 @@ func (s *state) asText() state {
 	return next
 }
 
-// withoutReading returns s with the summary from before it has read results that stay.
-func (s *Snapshot) withoutReading() *Snapshot {
+// withoutSummary returns s without its summary.
+func (s *Snapshot) withoutSummary() *Snapshot {
 	next := *s
-	next.summary = s.summary.unread()
+	next.summary = nil
 	return &next
 }
 

@@ -757,8 +757,13 @@ func (s *Summary) checkSaved(last ID) error {
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
 	case !ascend(s.Read, last):
 		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
-	case s.before != nil && s.before.before != nil:
-		return errors.New("the summary from before the reading has another one before it")
+	}
+	n := 0
+	for b := s.before; b != nil; b = b.before {
+		n++
+	}
+	if n > mostBefore+1 {
+		return fmt.Errorf("the summary has %d before it, want at most %d", n, mostBefore+1)
 	}
 	if err := s.before.checkSaved(last); err != nil {
 		return err

@@ -125,9 +125,7 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	w.work.NotKept = p.notKept
 	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: rangesOf(w.read)}
 	e.Summary.Names = w.names(&summary, p.drop, min(mostNames, p.forNames+w.maxTokens-w.count(summary.Text)))
-	if e.Summary.before, err = w.withoutReading(ctx, p.drop); err != nil {
-		return Edit{Effort: e.Effort}, err
-	}
+	e.Summary.before = w.before(ctx, p.drop)
 	return e, nil
 }
 
@@ -273,8 +271,9 @@ func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
 func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared []source) {
 	w.words = p.words
 	for _, id := range p.drop {
-		if w.s.summary.hasRead(id) {
-			w.sources = append(w.sources, sourceOf(w.s.find(id)))
+		e := w.s.find(id)
+		if w.s.summary.hasRead(id) && !e.final {
+			w.sources = append(w.sources, sourceOf(e))
 			continue
 		}
 		read := g.original(ctx, w.s, id)
@@ -295,16 +294,17 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 	w.collectPinned()
 }
 
-// withoutReading returns the summary of an edit that drops entries as it would be without
-// having read any result that stays in the view. It is written by Extract. It returns nil if
-// the summary has read none, or if nothing is dropped: then the one before is without it.
-func (w *writer) withoutReading(ctx context.Context, drop []ID) (*Summary, error) {
-	old := w.s.summary
-	if len(drop) == 0 || len(w.read) == 0 && (old == nil || old.sum.newestRead() <= drop[len(drop)-1]) {
-		return nil, nil
+// before returns the Summary.before of an edit that drops entries: the present summary, or what
+// was before it if this edit reads nothing that stays, with what Extract makes of the entries.
+func (w *writer) before(ctx context.Context, drop []ID) *Summary {
+	base := cmp.Or(w.s.summary, noSummary)
+	if len(w.read) == 0 {
+		base = base.before
 	}
-	own := w.s.withoutReading()
-	x := writer{s: own, count: w.count, maxTokens: max(w.maxTokens, leastExtract)}
+	if base == nil || len(drop) == 0 {
+		return nil
+	}
+	x := writer{s: w.s.withoutSummary(), count: w.count, maxTokens: max(w.maxTokens/4, leastExtract)}
 	for _, src := range w.sources { // they are redacted
 		if _, dropped := slices.BinarySearch(drop, src.id); dropped {
 			x.sources = append(x.sources, src)
@@ -312,12 +312,9 @@ func (w *writer) withoutReading(ctx context.Context, drop []ID) (*Summary, error
 	}
 	sum, err := x.extract(ctx)
 	if err != nil {
-		return nil, err
+		return nil // then it is not known
 	}
-	if own.summary != nil {
-		sum.Names = own.summary.sum.Names
-	}
-	return &sum, nil
+	return base.newest(mostBefore).extended(sum.Text)
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of

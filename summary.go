@@ -41,7 +41,9 @@ type Summary struct {
 	// Read are the IDs of entries whose results were cleared and are described by the summary,
 	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
 	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
-	// forgotten, the summary from before the reading takes the place of this one.
+	// forgotten, the summary from before the reading takes the place of this one, with what
+	// [Extract] makes of what has left since. The three last readings can be taken back, and those
+	// of Summarize only: RewindTo returns an error for others.
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
@@ -58,8 +60,8 @@ type Summary struct {
 	Tokens  int       // raw tokens, including the tags and Options.SummaryHint
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
 
-	// before is the summary without what it has read of entries in Read. Without a text, there
-	// is none without it. Nil: it is not known, or Read is empty.
+	// before is the summary from before the last reading. Without a text, there was none. Nil: it
+	// is not known, or not needed, since Covers has all of Read.
 	before *Summary
 }
 
@@ -282,14 +284,21 @@ func (s *Summary) newestRead() ID {
 	return 0
 }
 
-// unread returns s without what it has read of results that stay in the view. It returns nil
-// if there was no summary without it. s may be nil.
-func (s *placedSummary) unread() *placedSummary {
-	switch {
-	case s == nil || s.before == noSummary:
+// readsMore reports whether s has read entries that it does not stand for.
+func (s *Summary) readsMore() bool {
+	return slices.ContainsFunc(s.Read, func(r Range) bool {
+		return !slices.ContainsFunc(s.Covers, func(c Range) bool { return c.First <= r.First && r.Last <= c.Last })
+	})
+}
+
+// unread returns s, or if s has read one of these entries, the newest one before it that has
+// not, as far as that is known. s may be nil.
+func (s *placedSummary) unread(ids []ID) *placedSummary {
+	for s != nil && s.before != nil && slices.ContainsFunc(ids, s.hasRead) {
+		s = s.before
+	}
+	if s == noSummary {
 		return nil
-	case s.before != nil:
-		return s.before
 	}
 	return s
 }
@@ -297,10 +306,14 @@ func (s *placedSummary) unread() *placedSummary {
 // newestKept returns the newest entry that s stands for whatever is taken back: one that it
 // covers, or has read if it is not known what it was before.
 func (s *Summary) newestKept() ID {
-	if s == nil || s.before != nil {
-		return s.newestCovered()
+	if s == nil {
+		return 0
 	}
-	return max(s.newestCovered(), s.newestRead())
+	first := s
+	for first.before != nil {
+		first = first.before
+	}
+	return max(s.newestCovered(), first.newestRead())
 }
 
 func (s *placedSummary) newestKept() ID {
@@ -310,16 +323,17 @@ func (s *placedSummary) newestKept() ID {
 	return s.sum.newestKept()
 }
 
-// upTo returns s as it is without entries newer than last: if s has read one of them, what it
-// was before, and nil if it stands for no others. s may be nil.
+// upTo returns the newest of s and those before it that has read no entry newer than last, as
+// far as that is known. It returns nil if s stands for newer ones only. s may be nil.
 func (s *placedSummary) upTo(last ID) *placedSummary {
-	switch {
-	case s == nil:
+	if s == nil || len(s.sum.Covers) > 0 && s.sum.Covers[0].First > last {
 		return nil
-	case len(s.sum.Covers) > 0 && s.sum.Covers[0].First > last:
+	}
+	for s.before != nil && s.sum.newestRead() > last {
+		s = s.before
+	}
+	if s == noSummary {
 		return nil
-	case s.sum.newestRead() > last:
-		return s.unread()
 	}
 	return s
 }
@@ -332,21 +346,58 @@ func (s *Summary) newestCovered() ID {
 	return s.Covers[len(s.Covers)-1].Last
 }
 
-// setBefore sets s.before, as written for the edit that puts s in the place of was. With drops,
-// the edit drops entries that s stands for.
+// mostBefore is how many summaries before the present one are kept at most.
+const mostBefore = 3
+
+// setBefore sets s.before, for the edit that puts s in the place of was. With drops, the edit
+// drops entries that s stands for, and those before s were written for it. Without, was is the
+// one before.
 func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
 	switch {
-	case s.sum.newestRead() <= s.sum.newestCovered():
+	case !s.sum.readsMore():
 		s.before = nil
 	case !drops:
-		s.before = cmp.Or(was.unread(), noSummary)
-	case s.before != nil:
-		s.before.sum.Covers, s.before.sum.Updates, s.before.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
+		s.before = cmp.Or(was, noSummary).newest(mostBefore)
 	}
 	s.sum.before = nil
-	if s.before != nil {
-		s.sum.before = &s.before.sum
+	for at := s; at.before != nil; at = at.before {
+		at.sum.before = &at.before.sum
+		if !drops || at.before == noSummary {
+			break
+		}
+		at.before.sum.Covers, at.before.sum.Updates, at.before.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
 	}
+}
+
+// newest returns s with at most n summaries, itself included.
+func (s *placedSummary) newest(n int) *placedSummary {
+	deep := s
+	for i := 0; i < n && deep != nil; i++ {
+		deep = deep.before
+	}
+	if deep == nil {
+		return s
+	}
+	own := *s
+	own.before, own.sum.before = nil, nil
+	if n > 1 {
+		own.before = s.before.newest(n - 1)
+		own.sum.before = &own.before.sum
+	}
+	return &own
+}
+
+// extended returns s and those before it, each with a text about what leaves.
+func (s *placedSummary) extended(text string) *Summary {
+	next := &Summary{Text: text}
+	if s == noSummary {
+		return next
+	}
+	next.Text, next.Names, next.Read = s.sum.Text+"\n\n"+text, s.sum.Names, s.sum.Read
+	if s.before != nil {
+		next.before = s.before.extended(text)
+	}
+	return next
 }
 
 // place returns a summary for a view.
@@ -404,7 +455,7 @@ func (s *Snapshot) Summary() (Summary, bool) {
 		return Summary{}, false
 	}
 	sum := s.summary.sum
-	sum.Covers, sum.Read, sum.Native = slices.Clone(sum.Covers), slices.Clone(sum.Read), sum.Native.clone()
+	sum.Covers, sum.Read, sum.Native, sum.before = slices.Clone(sum.Covers), slices.Clone(sum.Read), sum.Native.clone(), nil
 	return sum, true
 }
 
