@@ -66,21 +66,19 @@ func (in *stateJSON) state(count bool) (state, error) {
 	sys, list := orNil(in.system), in.entries
 	s := state{
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
-		last: in.last, touched: in.touched, appended: in.appended, meta: in.metaOf(), pins: in.pins, released: in.released,
+		last: in.last, figures: in.figures, meta: in.metaOf(), pins: in.pins,
 		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
 	}
 	if left := orNil(in.left); left.id > 0 {
 		s.left = []leftRow{left}
 	}
-	if err := in.finish(&s, sys, 0, true, count); err != nil {
+	if err := in.finish(&s, count); err != nil {
 		return s, err
 	}
-	if err := in.finish(&s, list, len(sys), false, count); err != nil {
-		return s, err
-	}
-	setHeads(list)
-	if err := checkList(sys, list, s.pins); err != nil {
-		return s, err
+	for _, pin := range s.pins {
+		if i, ok := index(list, pin); !ok || list[i].head != pin {
+			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
+		}
 	}
 	s.load(sys, list, nil, in.turn)
 	if t := in.tools; t != nil {
@@ -91,26 +89,6 @@ func (in *stateJSON) state(count bool) (state, error) {
 	}
 	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil
-}
-
-// checkList returns an error if entries that were read do not fit together.
-func checkList(sys, list []*entry, pins []ID) error {
-	for i, e := range list {
-		if e.head != e.id && e.turn != list[i-1].turn {
-			return &SnapshotError{Index: len(sys) + i, ID: e.id, Err: fmt.Errorf("the result is in turn %d, its exchange in turn %d", e.turn, list[i-1].turn)}
-		}
-	}
-	for _, pin := range pins {
-		if i, ok := index(list, pin); !ok || list[i].head != pin {
-			return &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
-		}
-	}
-	for _, e := range sys {
-		if _, ok := index(list, e.id); ok {
-			return &SnapshotError{Index: -1, ID: e.id, Err: fmt.Errorf("two entries with ID %d", e.id)}
-		}
-	}
-	return nil
 }
 
 // loaded returns the view of p, for the limits that were saved with it.

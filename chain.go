@@ -102,8 +102,20 @@ func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
 	return triggerOf(c), nil
 }
 
-// Compact runs the links and returns their combined edit.
+// Compact runs the links and returns their combined edit. If they leave too much because
+// of what they spare, and no model was called, they run once more and spare nothing.
 func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+	g.maySpare, g.spared, g.allFree = true, nil, g.MinFree
+	e, err := c.compact(ctx, s, g)
+	if p := e.Effort.spare; p != nil && p.left > p.most && e.Effort.Calls == 0 && ctx.Err() == nil {
+		g.maySpare = false
+		e, err = c.compact(ctx, s, g)
+	}
+	return e, err
+}
+
+// compact runs the links once.
+func (c chain) compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Status == (Status{}) {
 		g.Status = s.status()
 	}
@@ -168,6 +180,7 @@ func (r *chainRun) mayRun(i int) bool {
 func (r *chainRun) run(ctx context.Context, i int) bool {
 	link, g, reached := r.links[i], &r.goal, r.reached()
 	next, outcome, err := r.combined.run(ctx, i, link, r.view, *g)
+	g.spared = r.combined.e.Effort.spare
 	leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
 	isDown := outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	if z, ok := standIn(link); ok && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
@@ -189,6 +202,9 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 		r.declined = append(r.declined, err)
 	default:
 		r.failed = append(r.failed, err)
+	}
+	if g.spared != nil {
+		g.spared.left = r.view.raw()
 	}
 	return !last && (leaves || !isDown || !g.hasTime())
 }
@@ -370,6 +386,9 @@ func (c *combinedEdit) addWork(w *Effort) {
 	c.e.Effort.Calls += w.Calls
 	c.e.Effort.Usage = c.e.Effort.Usage.plus(w.Usage)
 	c.e.Effort.Links = append(c.e.Effort.Links, w.Links...)
+	if w.spare != nil {
+		c.e.Effort.spare = w.spare
+	}
 }
 
 // original returns the Goal.Original for the next link, which sees view. Content

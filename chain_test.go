@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
 // fixed returns a strategy that always returns the same edit.
@@ -623,6 +627,8 @@ func TestChain_ReadsWhatIsCleared(t *testing.T) {
 		}
 	}
 	assert.Equal(t, r.Cleared, ids)
+	assert.Equal(t, r.Cleared, r.Read)
+	assert.Regexp(t, `: 7 results cleared and read in \d+ tokens \(\d\.\d s\)`, r.String())
 
 	// What was read is not read again when its exchange is dropped.
 	for steps := 10; steps < 200; steps += 5 {
@@ -671,7 +677,7 @@ func TestChain_DoesNotRead(t *testing.T) {
 	assert.Empty(t, k.seen, "the request was refused")
 }
 
-// What a summarizer that failed has not read is cleared all the same, and read from the
+// What a summarizer that failed has not read is cleared anyway, and read from the
 // originals in the next compaction.
 func TestChain_ReadsLater(t *testing.T) {
 	k := &factKeeper{fail: errors.New("overloaded")}
@@ -768,4 +774,102 @@ func TestChain_TakesBackWhatWasReadBesideDrops(t *testing.T) {
 	assert.NotContains(t, sum.Text, "fact-")
 	assert.Empty(t, sum.Read)
 	assert.NotEmpty(t, sum.Covers)
+}
+
+// What was sent is asked about in one call, also where a transcript of it would not leave a part
+// of the window free. If the provider finds that too long, the transcript is split.
+func TestSummarize_AsksAfterWhatWasSent(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		var sent []bool
+		with := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+			sent = append(sent, req.Sent != nil)
+			if fails && len(sent) <= 2 {
+				return convo.Summary{}, errors.New("prompt is too long: 20000 tokens > 16000 maximum")
+			}
+			return convo.Summary{Text: "what was found"}, nil
+		})
+		h := readingHistory(t, nil, func(o *convo.Options) {
+			o.Limits = convo.Limits{Window: 16_000, Reserve: 1000}
+			o.Strategy = convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: with})
+		})
+		research(t, h, 0, 47)
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens(), Output: 10}))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		_, ok := h.Snapshot().Summary()
+		assert.True(t, ok, r)
+		if want := []bool{true}; !fails {
+			assert.Equal(t, want, sent)
+		} else {
+			assert.Equal(t, []bool{true, false, false, false}, sent)
+		}
+	}
+}
+
+// Whatever is taken back or forgotten, no summary tells it, and nothing that the agent has read
+// is lost while a model reads: it stands in the view, in the summary or in an original.
+func TestChain_ReadsAgainstAModel(t *testing.T) {
+	for seed := range long.Or(40, 2000) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 52))
+		k := new(factKeeper)
+		h := readingHistory(t, k, func(o *convo.Options) { o.Roles = convo.Relaxed() })
+		live := make(map[int]convo.ID) // the entry that holds each fact
+		last, steps := convo.Report{}, 0
+		for range 60 {
+			s := h.Snapshot()
+			newest, _ := s.At(s.Len() - 1)
+			k.fail = nil
+			switch rnd.IntN(8) {
+			case 0:
+				_ = h.RewindTo(newest.ID - convo.ID(2*rnd.IntN(6))) // which may be refused
+			case 1:
+				if _, err := h.Rewind(1 + rnd.IntN(2)); err != nil {
+					t.Fatal(err)
+				}
+			case 2:
+				if err := h.Undo(last); err != nil {
+					require.ErrorIs(t, err, convo.ErrStale)
+				}
+			case 3:
+				data, err := s.MarshalJSON()
+				require.NoError(t, err)
+				var again convo.Snapshot
+				require.NoError(t, again.UnmarshalJSON(data))
+				same, err := again.MarshalJSON()
+				require.NoError(t, err)
+				require.JSONEq(t, string(data), string(same))
+			case 4:
+				k.fail = errors.New("overloaded")
+				fallthrough
+			case 5:
+				r, err := h.Compact(t.Context(), fmt.Sprint(steps))
+				if err != nil {
+					require.ErrorIs(t, err, convo.ErrNoGain)
+				}
+				if r.Outcome == convo.OutcomeApplied {
+					last = r
+				}
+			default:
+				n := 1 + rnd.IntN(6)
+				if len(s.OpenCalls()) > 0 {
+					_, err := h.AnswerOpenCalls("")
+					require.NoError(t, err)
+				}
+				research(t, h, steps, steps+n)
+				for i := range n {
+					e, _ := h.Snapshot().At(h.Snapshot().Len() - 1 - 2*(n-1-i))
+					live[steps+i] = e.ID
+				}
+				steps += n
+			}
+			s = h.Snapshot()
+			maps.DeleteFunc(live, func(_ int, id convo.ID) bool { return s.TakenBack(id) })
+			sum, _ := s.Summary()
+			for _, fact := range regexp.MustCompile(`fact-(\d+)`).FindAllStringSubmatch(sum.Text, -1) {
+				n, _ := strconv.Atoi(fact[1])
+				require.Contains(t, live, n, "seed %d: the summary tells what was taken back", seed)
+			}
+		}
+	}
 }

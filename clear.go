@@ -3,10 +3,8 @@ package convo
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
@@ -17,6 +15,11 @@ import (
 // than Goal.Target, the other results of old exchanges. If that is not enough, results of
 // the newest exchanges with more than a 32nd of the target are cleared, the oldest first,
 // because a later strategy would drop messages.
+//
+// Results that were read again after they had left are cleared last, as long as the calls of
+// their tool are seldom made again while the result before can be seen. In a [Chain] they
+// stay even above Goal.Target, and the links after it leave them, if the compaction still
+// frees Goal.MinFree and ends a twentieth of the limit below the mark at which it began.
 //
 // Each edit invalidates a part of the provider's prompt cache, so ClearToolResults clears
 // as many results as it can at once, and none if that would free too little. With
@@ -41,23 +44,6 @@ type ClearToolResults struct {
 	Same func(c ToolCall) string
 }
 
-// SameCall is for ClearToolResults.Same. It returns the same key for calls of the same
-// tool with the same arguments, regardless of the order of fields and of white space, and
-// no key for arguments that are not a JSON object.
-func SameCall(c ToolCall) string {
-	var fields map[string]any
-	d := json.NewDecoder(strings.NewReader(c.Arguments))
-	d.UseNumber()
-	if d.Decode(&fields) != nil || fields == nil {
-		return ""
-	}
-	sorted, err := json.Marshal(fields)
-	if err != nil {
-		return ""
-	}
-	return c.Name + " " + string(sorted)
-}
-
 // Name returns "clear-tool-results".
 func (ClearToolResults) Name() string { return "clear-tool-results" }
 
@@ -66,6 +52,10 @@ func (ClearToolResults) Name() string { return "clear-tool-results" }
 func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.NoClear != nil {
 		return Edit{}, g.NoClear
+	}
+	x := &toolClearing{s: s, counter: s.counter(), done: make(map[Clear]bool, len(g.Unclearable))}
+	for _, u := range g.Unclearable {
+		x.done[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
 	var toolExchanges []listExchange // those with tool calls
 	for w := walk(&s.state); ; {
@@ -77,44 +67,81 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 			toolExchanges = append(toolExchanges, a)
 		}
 	}
-	var e Edit
-	var freed int64
-	done := make(map[Clear]bool, len(g.Unclearable)) // cleared, or not to be cleared
-	for _, u := range g.Unclearable {
-		done[Clear{ID: u.ID, CallID: u.CallID}] = true
-	}
-	counter := s.counter()
-	clear := func(a listExchange, least int64, only func(callID string) bool) {
-		if a.floor {
-			return
-		}
-		for _, result := range s.list[a.from+1 : a.to] {
-			freed += e.clearIn(result, least, counter, done, only)
-		}
-	}
-	least := int64(max(cmp.Or(c.MinFree, g.MinFree), 1))
-	r := g.room(s)
-	reached := func() bool { return s.raw()-freed <= r.target && freed >= least }
-
-	for i, old := range c.superseded(s, toolExchanges) {
-		clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(old, id) })
-	}
 	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
-	if freed == 0 || !reached() {
-		for _, a := range toolExchanges[:old] {
-			clear(a, int64(c.MinResult), nil)
+	least, r := int64(max(cmp.Or(c.MinFree, g.MinFree), 1)), g.room(s)
+	reached := func() bool { return s.raw()-x.freed <= r.target && x.freed >= least }
+	hot := c.hot(s, &g)
+	x.leave(hot.results)
+
+	for i, ids := range c.superseded(s, toolExchanges) {
+		x.clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(ids, id) })
+	}
+	if x.freed == 0 || !reached() {
+		x.clearAll(toolExchanges[:old], int64(c.MinResult))
+	}
+	if len(hot.results) > 0 && !reached() {
+		x.e.Effort = &Effort{spare: g.spare(s, hot)}
+		if p := x.e.Effort.spare; p != nil {
+			r.target = max(r.target, p.most)
+		} else {
+			x.unleave(hot.results)
+			x.clearAll(toolExchanges[:old], int64(c.MinResult))
 		}
 	}
 	for _, a := range toolExchanges[old:] {
-		if g.isOwn() || s.raw()-freed <= r.target {
+		if g.isOwn() || s.raw()-x.freed <= r.target {
 			break
 		}
-		clear(a, max(int64(c.MinResult), r.large()), nil)
+		x.clear(a, max(int64(c.MinResult), r.large()), nil)
 	}
-	if freed < least {
-		return Edit{}, ErrNoGain
+	if x.freed < least {
+		return Edit{Effort: x.e.Effort}, ErrNoGain
 	}
-	return e, nil
+	return x.e, nil
+}
+
+// A toolClearing is an edit that clears results.
+type toolClearing struct {
+	s       *Snapshot
+	counter *counter
+	e       Edit
+	freed   int64          // raw tokens
+	done    map[Clear]bool // cleared, or not to be cleared
+}
+
+// leave says that results are not to be cleared, unless they are already to be left: those
+// are taken out of the list.
+func (x *toolClearing) leave(results map[Clear]bool) {
+	for k := range results {
+		if x.done[k] {
+			delete(results, k)
+		}
+		x.done[k] = true
+	}
+}
+
+// unleave says that results may be cleared.
+func (x *toolClearing) unleave(results map[Clear]bool) {
+	for k := range results {
+		delete(x.done, k)
+	}
+}
+
+// clear clears the results of an exchange that have at least least raw tokens. If only is
+// not nil, those for which it returns true are cleared.
+func (x *toolClearing) clear(a listExchange, least int64, only func(callID string) bool) {
+	if a.floor {
+		return
+	}
+	for _, result := range x.s.list[a.from+1 : a.to] {
+		x.freed += x.e.clearIn(result, least, x.counter, x.done, only)
+	}
+}
+
+func (x *toolClearing) clearAll(exchanges []listExchange, least int64) {
+	for _, a := range exchanges {
+		x.clear(a, least, nil)
+	}
 }
 
 // superseded returns the IDs of the calls with superseded results, for each exchange.

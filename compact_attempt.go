@@ -163,6 +163,9 @@ func (a *attempt) finish(e Edit, err error) error {
 		a.summary = e.Summary
 		a.unspilled, err = a.apply(&e)
 		a.stale, a.closed = isStale(err), err == ErrClosed
+		if err == nil {
+			a.noteReads()
+		}
 		if a.isReady {
 			a.report.Usage = Usage{} // it was reported before
 		}
@@ -175,6 +178,50 @@ func (a *attempt) finish(e Edit, err error) error {
 		err = endOf(a.f.ctx)
 	}
 	return err
+}
+
+// noteReads reports what was read again before the edit, and remembers what the edit has
+// dropped.
+func (a *attempt) noteReads() {
+	reread := &a.f.h.reread
+	before := orNil(reread.Load())
+	found := readsOf(a.at, SameCall, &before, leastReread(max(a.goal.Limit, a.goal.Low)))
+	largest := new(lastRead)
+	for _, r := range found.again {
+		a.report.AgainTokens = clampInt(int64(a.report.AgainTokens) + r.size)
+		if r.size > largest.size {
+			largest = r
+		}
+	}
+	a.report.Again = len(found.again)
+	next := before.with(found)
+	next.drop(found, &a.report)
+	next.row = 0
+	if a.at.appended > 0 && 2*int64(a.report.AgainTokens) >= a.at.appended {
+		next.row = before.row + 1
+	}
+	reread.Store(&next)
+	if next.isUnfit() {
+		a.f.h.warn("convo: most of what was appended was read again after it had left, since what is in use does not fit: "+a.unfitHelp(largest),
+			"again", a.report.Again, "again_tokens", a.report.AgainTokens, "appended", a.at.appended, "limit", a.report.Limit)
+	}
+}
+
+// unfitHelp says in words what leaves more room for what is in use.
+func (a *attempt) unfitHelp(largest *lastRead) string {
+	help := "use a larger window, or fewer files at a time"
+	for _, part := range []struct {
+		tokens int64
+		what   string
+	}{
+		{a.at.pinRaw, "pinned messages"}, {a.scale.Weigh(0), "tools and overhead"}, {a.at.sysRaw, "system messages"},
+		{largest.size, "one result of " + abbreviate(largest.tool)},
+	} {
+		if part.tokens > 0 && 10*part.tokens >= int64(a.report.Limit) {
+			help += fmt.Sprintf("; %s: %s tokens", part.what, grouped(clampInt(part.tokens)))
+		}
+	}
+	return help
 }
 
 // apply applies an edit together with the cuts, and returns the results that were not
@@ -259,7 +306,7 @@ func (a *attempt) start() error {
 	}
 	a.goal = Goal{
 		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.marks.set.Window, Status: b.status,
-		Sent: b.sent, SentTokens: b.sentTokens,
+		Sent: b.sent, SentTokens: b.sentTokens, before: orNil(a.f.h.reread.Load()),
 	}
 	if !a.requested {
 		a.minFree = max(a.marks.minFree, 1)

@@ -6,16 +6,18 @@ package convo
 type cut struct {
 	s         *Snapshot
 	words     userWords // see wordsOf
+	spared    *spare    // see room
 	drop      []ID
 	remaining int64 // raw tokens of the view without drop, including the summary
 }
 
 // A room limits the size of a view after a cut, in raw tokens.
 type room struct {
-	target int64 // the size to aim at
-	share  int64 // the base for fractions of the target: the target of the goal, or the view if that is smaller
-	limit  int64 // the size above which only the entries that must stay are kept; noMark: no limit
-	most   int64 // the size at which the cut frees enough; noMark: any size
+	target int64  // the size to aim at
+	share  int64  // the base for fractions of the target: the target of the goal, or the view if that is smaller
+	limit  int64  // the size above which only the entries that must stay are kept; noMark: no limit
+	most   int64  // the size at which the cut frees enough; noMark: any size
+	spared *spare // exchanges that stay; nil: none
 }
 
 // room returns the room that the goal leaves for a view of s.
@@ -30,6 +32,10 @@ func (g *Goal) room(s *Snapshot) room {
 		r.limit = target
 	case g.Limit > 0:
 		r.limit = int64(g.Limit)
+	}
+	r.spared = g.spared
+	if r.spared != nil {
+		r.most = min(r.most, r.spared.most)
 	}
 	return r
 }
@@ -88,7 +94,8 @@ func (w userWords) has(i int) bool { return i < len(w) && w[i] }
 // third of the target. The tail is the newest maxTail tokens besides the floor, as in cutTo,
 // and all from list[keep] on. Documents are not included, except that the first message may
 // have a sixteenth of the target. kept is the number of tokens that stay in addition; if the
-// limit leaves less than a third of the target, that is the bound.
+// limit leaves less than a third of the target, that is the bound. What no person wrote is
+// not included; see HostMeta.
 func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords, tokens int64) {
 	budget := r.share / wordsShare
 	if r.limit != noMark {
@@ -104,7 +111,7 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 		if !ok || a.from >= before {
 			break
 		}
-		if !a.user || s.list[a.from].note {
+		if !a.user || s.list[a.from].note || s.list[a.from].msg.isHosts() {
 			continue
 		}
 		if !a.floor && (isFirst && a.tokens <= r.share/documentShare/2 || a.tokens < r.large()) {
@@ -123,7 +130,11 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	if first < len(words) {
 		take(first)
 	}
+	var alike echoes
 	for i := len(words) - 1; i > first; i-- {
+		if words[i] && alike.has(&s.list[i].msg) {
+			words[i] = false
+		}
 		if words[i] {
 			take(i)
 		}
@@ -209,7 +220,8 @@ func newest(list []*entry, entries, turns int) int {
 // from list[keep] on always stay.
 func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 	kept := s.floorWeight().total() + s.summary.tokens()
-	c := cut{s: s, remaining: s.raw()}
+	kept += r.spared.tokens(&s.state)
+	c := cut{s: s, spared: r.spared, remaining: s.raw()}
 	var tokens int64
 	c.words, tokens = r.wordsOf(&s.state, kept, maxTail, keep)
 	kept += tokens
@@ -231,7 +243,7 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 			}
 		}
 		switch {
-		case a.floor || a.dropLast || c.words.has(a.from):
+		case a.floor || a.dropLast || c.stays(a.from):
 		case a.user:
 			held += a.tokens
 		default:
@@ -242,6 +254,9 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 	c.collect(min(c.moveToTurn(place, budget/4), keep), left > budget)
 	return c
 }
+
+// stays reports whether list[i] is dropped only as a last resort.
+func (c *cut) stays(i int) bool { return c.words.has(i) || c.spared.has(c.s.list[i]) }
 
 // room returns how many tokens a new summary may have after the cut if the view may have
 // the given raw tokens.
@@ -263,7 +278,7 @@ func (c *cut) moveToTurn(place int, near int64) int {
 		if s.list[i].turn != turn {
 			return i
 		}
-		if !floor.has(i) && !c.words.has(i) {
+		if !floor.has(i) && !c.stays(i) {
 			between += s.list[i].tokens
 		}
 		if between > near {
@@ -281,7 +296,7 @@ func (c *cut) collect(place int, tooLittle bool) {
 	c.drop = make([]ID, 0, place)
 	for w := walk(&c.s.state); w.at < place; {
 		a, _ := w.next()
-		if a.floor || c.words.has(a.from) || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
+		if a.floor || c.stays(a.from) || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
 			continue
 		}
 		c.remaining -= a.tokens
@@ -323,4 +338,20 @@ func reasoningOf(m *Message) (reasons, sealed bool) {
 		sealed = sealed || r.Signature != "" || r.Encrypted != ""
 	}
 	return reasons, sealed
+}
+
+// tokens returns the raw tokens of what stays besides the floor.
+func (p *spare) tokens(s *state) (n int64) {
+	if p == nil {
+		return 0
+	}
+	for w := walk(s); ; {
+		a, ok := w.next()
+		if !ok {
+			return n
+		}
+		if !a.floor && p.has(s.list[a.from]) {
+			n += a.tokens
+		}
+	}
 }

@@ -583,6 +583,54 @@ func TestCut_WordsBesideResults(t *testing.T) {
 	}
 }
 
+// Whatever room the results that are not answered leave, they are cut before the user's words
+// or the summary leave, also where the provider counts twice as many tokens.
+func TestCut_WordsAndSummaryBesideResults(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	prose := func(words int) string {
+		var b strings.Builder
+		for range words {
+			fmt.Fprintf(&b, "word%d ", rng.IntN(1000))
+		}
+		return b.String()
+	}
+	for _, ratio := range []int{1, 2} {
+		window := 16_000 * ratio
+		for size := 4_000; size <= 7_000; size += 100 {
+			opts := windowOf(window, nil)
+			opts.MaxResult = -1
+			opts.Tokenizer = convo.TokenizerFunc(func(text string) int { return len(strings.Fields(text)) })
+			h := historyOf(t, opts, convo.User("Task: port the parser to package store7."))
+			send := func(m convo.Message) {
+				s, _, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, h.RecordUsage(s, convo.Usage{Input: s.Tokens() * ratio, Output: 10}))
+				mustAppend(t, h, m)
+			}
+			for i := range 60 {
+				send(convo.Assistant(prose(400)))
+				mustAppend(t, h, convo.User(fmt.Sprintf("Rule %d: never touch file%d.", i, 1000+i)))
+			}
+			c, d := callOf("c"), callOf("d")
+			send(convo.Assistant("", c, d))
+			mustAppend(t, h, convo.Result(c, prose(size)), convo.Result(d, prose(size)))
+			_, r, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			what := fmt.Sprintf("%d words a result, ratio %d: %v", size, ratio, r)
+			assert.Empty(t, r.Dropped, what)
+			_, ok := h.Snapshot().Summary()
+			assert.True(t, ok, what)
+			users := 0
+			for _, e := range h.Snapshot().All() {
+				if e.Message.Role == convo.RoleUser {
+					users++
+				}
+			}
+			assert.Equal(t, 61, users, what)
+		}
+	}
+}
+
 // What a cut allocates is a few lists, of whatever length: nothing for each user message.
 func TestTruncate_Allocations(t *testing.T) {
 	allocs := func(n int) float64 {

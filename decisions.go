@@ -16,8 +16,8 @@ import (
 // has left it, what was cleared or cut, pins, the summary, the queue, and what usage reports
 // have shown. [Resume] makes the History again from them and from the messages.
 //
-// They take eleven bytes for each row in view and about 2 kB besides, with the text of the
-// summary. Messages of which the application has no row are held whole. Those were
+// They take eleven bytes for each row in view, about 45 and the key for each user message whose
+// answer has left, and about 2 kB besides, with the text of the summary. Messages of which the application has no row are held whole. Those were
 // rewritten, have no key, or were made by the History, such as the results of calls that were
 // interrupted.
 //
@@ -193,6 +193,7 @@ func (in *stateJSON) rewind(last ID) {
 	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
 	in.back = &s.takenBack
+	in.has |= 1<<len(savedFields) - 1 // also those that were set here
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	if s := in.summary; s != nil && s.newestRead() > last && s.before != nil {

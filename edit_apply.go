@@ -419,7 +419,10 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
-			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + d.was.missing())
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
+			if !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
+				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
+			}
 		}
 	}
 	r.SummaryDropped = before.summary != nil && done.summary == nil
@@ -510,6 +513,12 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
 	s.setBefore(was, len(done.report.Summarised) > 0)
 	done.summary, done.changed = s, true
+	isRead := inRanges(ed.newSummary.Read)
+	for _, e := range done.list {
+		if len(ed.newSummary.Read) > 0 && isRead(e.id) {
+			done.report.Read = append(done.report.Read, e.id)
+		}
+	}
 }
 
 // splitDropped moves the entries that the summary stands for from dropped to

@@ -43,8 +43,10 @@ func SnapshotFields() []string { return fieldsOf(inSnapshot) }
 func DecisionsFields() []string { return fieldsOf(inDecisions) }
 
 func fieldsOf(as form) (names []string) {
-	for _, f := range new(stateJSON).fields(as) {
-		names = append(names, f.Key)
+	for _, f := range savedFields {
+		if f.in&as != 0 {
+			names = append(names, f.key)
+		}
 	}
 	return names
 }
@@ -153,3 +155,6 @@ func ViewOf(h *History) any {
 	}
 	return v
 }
+
+// IsHosts reports whether no person wrote a user message, as far as it shows it.
+func IsHosts(m Message) bool { return m.isHosts() }

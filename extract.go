@@ -17,10 +17,11 @@ import (
 // Extract is a [Summarizer] that calls no model. Its summary lists what the user said,
 // what the assistant said, lines of results, the tools that were called and how often,
 // the paths and errors that came up, and the last answer. It is quick, returns the same
-// text for the same messages, and never exceeds SummaryRequest.MaxTokens.
+// text for the same messages, and never exceeds SummaryRequest.MaxTokens. What no person
+// wrote, see [HostMeta], is read like a result.
 //
-// It fills that room. Up to a third of it goes to what the user said, the first message
-// before the newest ones. Of the rest it prefers lines with names, such as paths,
+// It fills that room. Up to a third of it goes to what the user said: the first message, and
+// then those with words that few others have. Of the rest it prefers lines with names, such as paths,
 // identifiers, dates and amounts, which come up again later. A repeated line is listed
 // once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
 type Extract struct{}
@@ -76,6 +77,7 @@ type notes struct {
 	errs    []note
 	paths   []note
 	answer  note // the last answer
+	alike   echoes
 
 	lines  []note // for readLines
 	read   int    // bytes of the texts that were searched
@@ -90,7 +92,7 @@ type note struct {
 	at     int64    // grows from the oldest to the newest
 	nth    int      // in a ranked list
 	calls  int      // of a tool
-	most   int      // bytes that are shown of the line; 0: all
+	most   int      // characters that are shown of the line; 0: all
 	line   string   // made by show
 	weight int      // of line, in tokens
 	isMade bool     // whether line and weight are set
@@ -161,12 +163,21 @@ func (n *notes) readAll(sources []source) {
 	n.whole = max(mostRead-said, mostRead/8)
 	n.names.Grow((said + min(n.whole, said)) / 64)
 	for i := range slices.Backward(sources) {
-		n.readSource(&sources[i], names.Source{Place: i, Weight: nameWeight[sources[i].msg.Role], Said: sources[i].msg.Role != RoleTool})
+		role := n.speaker(sources[i].msg)
+		n.readSource(&sources[i], role, names.Source{Place: i, Weight: nameWeight[role], Said: role != RoleTool})
 	}
 }
 
-// readSource notes what a message says.
-func (n *notes) readSource(s *source, from names.Source) {
+// speaker returns the role of a message, or RoleTool for a user message that no person wrote.
+func (n *notes) speaker(m *Message) Role {
+	if m.isHosts() || m.Role == RoleUser && n.alike.has(m) {
+		return RoleTool
+	}
+	return m.Role
+}
+
+// readSource notes what a message says. role is its speaker.
+func (n *notes) readSource(s *source, role Role, from names.Source) {
 	m := s.msg
 	at := int64(from.Place) << 20
 	for media := range m.allMedia {
@@ -174,7 +185,7 @@ func (n *notes) readSource(s *source, from names.Source) {
 			n.names.Read(media.URL, from)
 		}
 	}
-	switch m.Role {
+	switch role {
 	case RoleUser, RoleSystem:
 		for _, text := range m.texts {
 			n.search(text, from)
@@ -211,16 +222,24 @@ func (n *notes) readSource(s *source, from names.Source) {
 				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
 			}
 			for t := range eachOf[Text](r.Parts) {
-				part := len(t)
-				if most := max(n.whole, leastRead); part > most {
-					part = borderBefore(string(t), most)
-					n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
-				}
-				n.whole = max(n.whole-part, 0)
-				n.readLines(&n.results, 4, string(t[:part]), note{at: at, most: 240}, from, false)
+				n.readResult(s, string(t), at, from)
+			}
+			if t, ok := p.(Text); ok { // of a user message that no person wrote
+				n.readResult(s, string(t), at, from)
 			}
 		}
 	}
+}
+
+// readResult notes lines of a text of a result, or of its beginning if too much was read.
+func (n *notes) readResult(s *source, t string, at int64, from names.Source) {
+	part := len(t)
+	if most := max(n.whole, leastRead); part > most {
+		part = borderBefore(t, most)
+		n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
+	}
+	n.whole = max(n.whole-part, 0)
+	n.readLines(&n.results, 4, t[:part], note{at: at, most: 240}, from, false)
 }
 
 // search reads a text for names. It reports how many it has, and how many of them a newer
@@ -279,6 +298,8 @@ const (
 	mostAsked  = 5000    // messages of the user
 	leastRead  = 100     // bytes of each result that are searched
 	mostMissed = 50      // lines in a row that do not fit
+
+	mostCompared = 1000 // newest messages of the user whose words are compared
 )
 
 // readPrevious reads a summary that Extract wrote earlier, after the messages. It keeps any
@@ -360,7 +381,7 @@ func (l *note) show(count func(string) int) {
 		l.line = oneLine(l.text)
 	}
 	if l.most > 0 {
-		l.line = shorten(l.line, l.most)
+		l.line = shortenRunes(l.line, l.most)
 	}
 	l.weight = count("- " + l.line + "\n")
 }
@@ -386,7 +407,7 @@ func newestFirst(list []note) {
 }
 
 // firstThenNewest yields the first of some notes, and then the others, the newest first. Those
-// are shortened to the given number of bytes.
+// are shortened to the given number of characters.
 func firstThenNewest(list []note, most int) iter.Seq[*note] {
 	newestFirst(list)
 	return func(yield func(*note) bool) {
@@ -401,6 +422,45 @@ func firstThenNewest(list []note, most int) iter.Seq[*note] {
 			}
 		}
 	}
+}
+
+// firstThenRarest yields the first of what the user said, and then the others: those with words
+// that few of the others have, and the newer of two that are as rare. Those are shortened to
+// the given number of characters.
+func firstThenRarest(list []note, most int) iter.Seq[*note] {
+	newestFirst(list)
+	return func(yield func(*note) bool) {
+		last := len(list) - 1
+		if last < 0 || !yield(&list[last]) {
+			return
+		}
+		compared := min(last, mostCompared)
+		texts := make([]string, compared)
+		var counts wordCounts
+		for i := range texts {
+			texts[i] = list[i].beginning(most / 2)
+			counts.add(texts[i])
+		}
+		var best ranked
+		for i := range list[:last] {
+			score := 0
+			if i < compared {
+				score = min(2*counts.rare(texts[i], compared), mostWorth)
+			}
+			list[i].most = most
+			best.add(list[i], score)
+		}
+		best.best(yield)
+	}
+}
+
+// beginning returns about the first n bytes of what a note is made of.
+func (l *note) beginning(n int) string {
+	s := l.text
+	if l.msg != nil {
+		s = l.msg.Text()
+	}
+	return s[:text.Floor(s, min(n, len(s)))]
 }
 
 // text renders the notes in about the given number of tokens.
@@ -455,7 +515,7 @@ func (n *notes) text(room int, count func(string) int) string {
 	if n.said.n+n.results.n+len(n.tools)+len(n.paths)+len(n.errs) == 0 && n.answer.text == "" {
 		share = room
 	}
-	choose(headAsked, share, firstThenNewest(n.asked, 400))
+	choose(headAsked, share, firstThenRarest(n.asked, 400))
 	if n.answer.text != "" {
 		choose(headAnswer, room/8, forward([]note{n.answer}))
 	}
@@ -493,6 +553,20 @@ func oneLine(s string) string {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
 			return strings.Join(strings.Fields(s), " ")
 		}
+	}
+	return s
+}
+
+// shortenRunes is shorten for a number of characters.
+func shortenRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "..."
+		}
+		n--
 	}
 	return s
 }

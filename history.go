@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -50,6 +51,8 @@ import (
 type History struct {
 	setup
 	slots
+
+	reread atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
 
 	mu sync.Mutex // protects the fields below
 	view
@@ -127,7 +130,7 @@ func (h *History) keepOriginalsLocked() {
 	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads))
 }
 
-// locked calls f with the lock held. f does not change the view.
+// locked calls f with the lock held. f leaves what a snapshot shows as it is.
 func (h *History) locked(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -83,26 +83,24 @@ func (l *loader) place() error {
 		return nil
 	}
 	own := &Snapshot{state: s.state}
-	var sys, list []*entry
-	var front, places []placement // of these
+	var sys, list []placedEntry
 	var texts []string
 	var gone []ID
-	var held []*entry // notes between a call and its result, to be put after it
-	var heldAt []placement
-	hasCall := false // the newest message of list other than results has calls
+	var held []placedEntry // notes between a call and its result, to be put after it
+	hasCall := false       // the newest message of list other than results has calls
+	repairs := l.opts.Repair != nil
 	for i := range s.len() {
-		e, at := *s.at(i), placement{index: i}
-		p, err := l.placeOf(i, &e)
+		e := placedEntry{*s.at(i), placement{index: i}}
+		p, err := l.placeOf(i, &e.entry)
 		if err != nil {
 			return err
 		}
-		role, repairs := e.msg.Role, l.opts.Repair != nil
-		isBetween := hasCall && own.hasResultBehind(i)
+		role, isBetween := e.msg.Role, hasCall && own.hasResultBehind(i)
 		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && repairs {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
-			err := &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
-			list, places = append(list, &answer), append(places, placement{index: i, err: err, mended: "results put into a tool message"})
+			answer.err, answer.mended = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}, "results put into a tool message"
+			list = append(list, answer)
 			if len(rest) == 0 {
 				continue
 			}
@@ -117,39 +115,55 @@ func (l *loader) place() error {
 			continue
 		case p == ImportFront || i < len(s.sys):
 			e.note = false
-			sys, front = append(sys, &e), append(front, at)
+			sys = append(sys, e)
 			continue
 		case p == ImportUser:
-			e.msg, e.note = noteOf(e.msg, "system", e.msg.Parts), false
-			at.moved = true
+			e.msg, e.note, e.moved = noteOf(e.msg, "system", e.msg.Parts), false, true
 			if isBetween {
-				held, heldAt = append(held, &e), append(heldAt, at)
+				held = append(held, e)
 				continue
 			}
 		case e.note && isBetween && repairs:
-			at = placement{index: i, moved: true, err: &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}, mended: "put after the results"}
-			held, heldAt = append(held, &e), append(heldAt, at)
+			e.moved, e.err, e.mended = true, &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}, "put after the results"
+			held = append(held, e)
 			continue
 		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && repairs:
-			at = placement{index: i, moved: true, err: &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}, mended: "kept as a user message"}
+			e.moved, e.err, e.mended = true, &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}, "kept as a user message"
 			e.msg = noteOfResults(e.msg)
 		}
 		if e.msg.Role != RoleTool {
 			hasCall = hasCalls(&e.msg)
 		}
-		list, places = append(list, &e), append(places, at)
+		list = append(list, e)
 		if len(held) > 0 && !own.hasResultBehind(i) {
-			list, places = append(list, held...), append(places, heldAt...)
-			held, heldAt, hasCall = nil, nil, false
+			list, held = append(list, held...), nil
+			hasCall = false
 		}
 	}
-	setHeads(list)
-	own.load(sys, list, nil, setTurns(list))
-	l.from, l.placed = own, append(front, places...)
+	l.replace(own, sys, list)
 	if len(texts) > 0 {
 		l.summarise(strings.Join(texts, "\n\n"), gone)
 	}
 	return nil
+}
+
+// A placedEntry is an entry with its placement.
+type placedEntry struct {
+	entry
+	placement
+}
+
+// replace makes own, with these entries, the snapshot that is loaded.
+func (l *loader) replace(own *Snapshot, sys, list []placedEntry) {
+	all := slices.Concat(sys, list)
+	entries := make([]*entry, len(all))
+	for i := range all {
+		entries[i] = &all[i].entry
+		l.placed = append(l.placed, all[i].placement)
+	}
+	setHeads(entries[len(sys):])
+	own.load(entries[:len(sys):len(sys)], entries[len(sys):], nil, setTurns(entries[len(sys):]))
+	l.from = own
 }
 
 // splitResults returns the results among parts and the other parts, and the index of the

@@ -144,29 +144,13 @@ func (l Limits) most() int64 {
 
 // withDefaults returns l with its defaults in place and Reserve never negative,
 // and a *ValueError for each fault.
-func (l Limits) withDefaults() (Limits, []error) {
+func (l Limits) withDefaults() (_ Limits, faults []error) {
 	if l.wrong != nil {
 		return l, l.wrong.faults()
 	}
-	var faults []error
-	fault := func(name string, value any, want string, args ...any) {
-		faults = append(faults, &ValueError{Name: name, Value: value, Want: fmt.Sprintf(want, args...)})
-	}
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Window", l.Window}, {"Tools", l.Tools}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
-		if f.value < 0 {
-			fault("Limits."+f.name, f.value, "0 or more")
-		}
-	}
-	if l.Window > 0 && l.Reserve >= l.Window {
-		fault("Limits.Reserve", l.Reserve, "less than Window, which is %s; leave it 0 if max_tokens is that large", grouped(l.Window))
-	}
-	if len(faults) > 0 {
+	if faults := l.outOfRange(); len(faults) > 0 {
 		return l, faults
 	}
-
 	set := l
 	switch {
 	case l.Reserve < 0 || l.Window == 0:
@@ -179,7 +163,7 @@ func (l Limits) withDefaults() (Limits, []error) {
 	}
 	if l.High == 0 { // neither Window nor High is set
 		if l.Low != 0 || l.Soft != 0 {
-			fault("Limits", set.list(), "Window or High set too")
+			faults = append(faults, &ValueError{Name: "Limits", Value: set.list(), Want: "Window or High set too"})
 		}
 		l.MinFree = cmp.Or(l.MinFree, 1000)
 		return l, faults
@@ -188,9 +172,26 @@ func (l Limits) withDefaults() (Limits, []error) {
 	l.Soft = cmp.Or(l.Soft, l.Low+(l.High-l.Low+1)/2)
 	l.MinFree = cmp.Or(l.MinFree, max(min((l.High-l.Low)/4, l.Soft-l.Low), 0))
 	if rules := l.broken(); len(rules) > 0 {
-		fault("Limits", set.list(), "%s; with its defaults it is %s", strings.Join(rules, "; "), l.list())
+		faults = append(faults, &ValueError{Name: "Limits", Value: set.list(), Want: strings.Join(rules, "; ") + fmt.Sprint("; with its defaults it is ", l.list())})
 	}
 	return l, faults
+}
+
+// outOfRange returns the faults of single fields.
+func (l Limits) outOfRange() (faults []error) {
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"Window", l.Window}, {"Tools", l.Tools}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
+		if f.value < 0 {
+			faults = append(faults, &ValueError{Name: "Limits." + f.name, Value: f.value, Want: "0 or more"})
+		}
+	}
+	if l.Window > 0 && l.Reserve >= l.Window {
+		faults = append(faults, &ValueError{Name: "Limits.Reserve", Value: l.Reserve,
+			Want: fmt.Sprintf("less than Window, which is %s; leave it 0 if max_tokens is that large", grouped(l.Window))})
+	}
+	return faults
 }
 
 // broken returns the rules that l, with its defaults in place, breaks.

@@ -89,9 +89,9 @@ type draft struct {
 type picture struct {
 	view *Snapshot
 	scalars
-	rewritten          uint64
-	entries, estimated int  // as LogInfo shows them
-	recounted          bool // what was learned is converted; the log holds it as another counter has it
+	rewritten uint64
+	estimated int  // as LogInfo shows it
+	recounted bool // what was learned is converted; the log holds it as another counter has it
 }
 
 // pictureLocked returns the picture that a record of h would hold now.

@@ -56,7 +56,8 @@ func (m *merger) replace() (more int64) {
 	if v.tools.sameAs(was.tools) && !v.tools.sameAs(t.tools) {
 		v.tools = t.tools
 	}
-	v.last, v.touched, v.appended, v.released, v.takenBack, v.left = t.last, t.touched, t.appended, min(m.released, t.last), t.takenBack, t.left
+	v.last, v.figures, v.takenBack, v.left = t.last, t.figures, t.takenBack, t.left
+	v.released = min(m.released, t.last)
 	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
 	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
 	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {

@@ -57,7 +57,8 @@ type Message struct {
 	// Meta and Key are for the application. They are saved with the message, but never sent to
 	// a model and never counted. Key is the application's own name of the message, such as the
 	// key of its row in a table, of at most 256 bytes; see [History.Decisions]. Options.Key
-	// names messages that have none.
+	// names messages that have none. The Meta of a user message that no person wrote may say
+	// so; see [HostMeta].
 	Meta, Key string
 }
 

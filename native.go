@@ -78,7 +78,9 @@ func (n NativeSummary) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit
 			w.pinned = append(w.pinned, old.msg.clone())
 			continue
 		}
-		missing += old.missing()
+		if !s.summary.hasRead(old.id) {
+			missing += old.missing()
+		}
 		e.Drop = append(e.Drop, old.id)
 		w.sources = append(w.sources, source{old.id, &old.msg, old.tokens})
 	}

@@ -192,9 +192,10 @@ type Options struct {
 	// The message is "convo: compaction " and the outcome. Its fields, always these, have the
 	// fields of Report: outcome, reason, strategy, cause, fits, limit, tokens_before,
 	// tokens_after, messages_before, messages_after, summary_before, summary_after, model,
-	// calls, unread, not_kept, released, prefix_kept, prefix_end, named_limit, duration. Also
-	// dropped, summarised, cleared, shortened, rewritten and kept, which are numbers of
-	// entries, and dropped_first: whether the user's first message was dropped unread.
+	// calls, unread, not_kept, again, again_tokens, released, prefix_kept, prefix_end,
+	// named_limit, duration. Also dropped, summarised, cleared, shortened, rewritten and kept,
+	// which are numbers of entries, and dropped_first: whether the user's first message was
+	// dropped unread.
 	//
 	// The other lines are at level Warn; docs/logging.md shows all. Each is logged for:
 	//
@@ -207,6 +208,8 @@ type Options struct {
 	//   - usage that RecordUsage ignores, and that Do was given and RecordUsage refuses, with
 	//     cause, the reported input, the raw tokens of the snapshot as raw, and model
 	//   - usage that grows faster than the requests, once, with reports and model
+	//   - compactions between which most of what was appended was read again, as of the third in a
+	//     row, with again, again_tokens, the raw tokens appended and limit
 	//   - a [Handler] that panicked or ended its goroutine, with tool, cause and stack
 	//   - messages that [History.Reload] returns as refused, with messages and key
 	//   - old records that were not removed, see NoArchive, with key and cause

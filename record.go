@@ -88,26 +88,22 @@ func (r *stateJSON) compare(was, is *picture) {
 	from, to := was.view.list, is.view.list
 	n := samePart(from, to)
 	from, to = from[n:], to[n:]
-	joined := false // the last range of r.out ends right before from
-	for len(from) > 0 || len(to) > 0 {
-		switch {
-		case len(to) == 0 || len(from) > 0 && from[0].id < to[0].id:
-			id := from[0].id
-			if joined {
-				r.out[len(r.out)-1].Last = id
-			} else {
-				r.out, joined = append(r.out, Range{id, id}), true
-			}
-			from = from[1:]
-		case len(from) == 0 || to[0].id < from[0].id:
-			r.entries = append(r.entries, to[0])
-			to = to[1:]
-		default:
-			if from[0] != to[0] {
-				r.entries = append(r.entries, to[0])
-			}
-			from, to, joined = from[1:], to[1:], false
+	for _, e := range to {
+		if i, ok := index(from, e.id); !ok || from[i] != e {
+			r.entries = append(r.entries, e)
 		}
+	}
+	joined := false // the entry before is in the last range of r.out
+	for _, e := range from {
+		_, stays := index(to, e.id)
+		switch {
+		case stays:
+		case joined:
+			r.out[len(r.out)-1].Last = e.id
+		default:
+			r.out = append(r.out, Range{e.id, e.id})
+		}
+		joined = !stays
 	}
 	if len(r.entries) == 0 {
 		return
@@ -213,7 +209,11 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.scalars = next.scalars
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
 	r.lost = next.lost
-	strictjson.Update(r.fields(inAll), next.fields(inAll))
+	for i := range savedFields {
+		if next.has>>i&1 == 1 {
+			strictjson.Update(r.field(i).Value, next.field(i).Value)
+		}
+	}
 	if err := r.leave(next.out); err != nil {
 		return err
 	}
@@ -248,10 +248,8 @@ func (r *stateJSON) leave(out []Range) error {
 	if len(out) == 0 {
 		return nil
 	}
-	for i, o := range out {
-		if o.First < 1 || o.Last < o.First || i > 0 && o.First <= out[i-1].Last {
-			return fmt.Errorf("out has %d to %d, want ascending ranges of IDs", o.First, o.Last)
-		}
+	if !ascend(out, out[len(out)-1].Last) {
+		return fmt.Errorf("out is %v, want ascending ranges of IDs", out)
 	}
 	from, _ := index(r.entries, out[0].First)
 	left := inRanges(out)

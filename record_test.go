@@ -356,6 +356,7 @@ func TestPages_FormatNamesEveryField(t *testing.T) {
 		return text
 	}
 	snapshot, exceptions := section("Snapshots", "\n```"), section("Decisions", ". It begins")
+	assert.LessOrEqual(t, len(convo.RecordFields())+2, 64, "stateJSON.has has a bit for each")
 	for _, name := range convo.RecordFields() {
 		assert.Equal(t, slices.Contains(convo.SnapshotFields(), name), strings.Contains(snapshot, "`"+name+"`"), name)
 		assert.Equal(t, slices.Contains(convo.DecisionsFields(), name), !strings.Contains(exceptions, "`"+name+"`"), name)

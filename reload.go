@@ -62,7 +62,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := r.start(ctx, b.store)
+	p, err := r.start(ctx, b.store, false)
 	if err != nil {
 		return nil, nil, err
 	}

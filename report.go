@@ -87,6 +87,7 @@ type Report struct {
 	Dropped    []ID    // dropped, and not summarised
 	Summarised []ID    // dropped, and covered by the summary
 	Cleared    []ID    // stayed, with results cleared
+	Read       []ID    // stayed, and their cleared results were read for the summary; see Summary.Read
 	Shortened  []ID    // stayed, with results cut
 	Rewritten  []ID    // stayed, with other parts; see Rewrite
 	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
@@ -98,6 +99,10 @@ type Report struct {
 	// Pause is the time since the newest answer, if Reason is ReasonSoft and the provider's
 	// cache is empty after it, so that the edit costs nothing more; see Options.CacheTTL.
 	Pause time.Duration
+
+	// Results since the edit before whose calls had been answered before, by results that have
+	// left the view: how many there are, and their raw tokens.
+	Again, AgainTokens int
 
 	Duration time.Duration
 	Calls    int    // calls of models, including those that failed
@@ -140,7 +145,7 @@ func (p *Place) print(bool) string {
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
-	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
+	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Read, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
 		*ids = slices.Clone(*ids)
 	}
 	r.Links, r.Refused = slices.Clone(r.Links), slices.Clone(r.Refused)
@@ -221,6 +226,8 @@ func (r *Report) attrs() []slog.Attr {
 		slog.Int("calls", r.Calls),
 		slog.Int("unread", r.Unread),
 		slog.Int("not_kept", r.NotKept),
+		slog.Int("again", r.Again),
+		slog.Int("again_tokens", r.AgainTokens),
 		slog.Int("released", r.Released),
 		slog.Float64("prefix_kept", r.PrefixKept),
 		slog.String("prefix_end", r.PrefixEnd),
@@ -275,7 +282,7 @@ func (r *Report) done(ids bool) (done []string) {
 		one, many, rest string
 	}{
 		{r.Shortened, "result cut", "results cut", ""},
-		{r.Cleared, "result cleared", "results cleared", ""},
+		{r.Cleared, "result cleared", "results cleared", r.readNote()},
 		{r.Rewritten, "message rewritten", "messages rewritten", ""},
 		{r.Dropped, "message dropped", "messages dropped", r.firstNote()},
 		{r.Summarised, "message summarised", "messages summarised", r.summaryNote()},
@@ -309,6 +316,17 @@ func (r *Report) firstNote() string {
 		}
 	}
 	return " unread"
+}
+
+// readNote says that a summarizer has read what was cleared.
+func (r *Report) readNote() string {
+	switch {
+	case len(r.Read) == 0:
+		return ""
+	case len(r.Summarised) > 0:
+		return " and read"
+	}
+	return " and read" + r.summaryNote()
 }
 
 // mediaNote says how many media are among what was summarised, of which a summarizer is
@@ -373,6 +391,9 @@ func (r *Report) notes(ids bool) (notes []string) {
 	}
 	if r.NotKept > 0 {
 		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
+	}
+	if r.Again > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s tokens read again since they had left", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
 	}
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
@@ -495,6 +516,8 @@ type Effort struct {
 	Unread  int    // raw tokens of summarised entries that no summarizer was shown
 	Links   []Link // what each link of a Chain did, in order
 	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
+
+	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }
 
 // wastedCall reports whether a link called a model and contributed nothing, and no later
@@ -547,7 +570,7 @@ func departureFrom(before *state, gone []departed) *departure {
 	}
 	return &departure{first: first, gone: gone, was: state{
 		id: before.id, version: before.version, pins: before.pins, summary: before.summary,
-		edits: before.edits, touched: before.touched, appended: before.appended, last: before.last,
+		edits: before.edits, figures: before.figures, last: before.last,
 	}}
 }
 

@@ -148,7 +148,7 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 		return convo.Edit{Drop: []convo.ID{9, 10}, Clear: []convo.Clear{{ID: 12, Forget: true}}, Rewrite: rewriteOf(14, convo.Text("x")).Rewrite}, nil
 	})
 	var h *convo.History
-	opts.Strategy = convo.Chain(fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6}, Summary: &convo.Summary{Text: "s"}}), drops,
+	opts.Strategy = convo.Chain(fixed(convo.Edit{Drop: []convo.ID{3, 4, 5, 6}, Summary: &convo.Summary{Text: "s", Read: []convo.Range{{First: 16, Last: 16}}}}), drops,
 		convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, h.Pin(5) }))
 	h = toolTurn(t, opts, 20)
 	r, err := h.Compact(t.Context(), "")
@@ -287,7 +287,7 @@ func TestReport_LogKeys(t *testing.T) {
 		return keys
 	}
 	applied := keys(convo.Truncate{})
-	assert.Len(t, applied, 3+28)
+	assert.Len(t, applied, 3+30)
 	assert.Equal(t, applied, keys(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, errors.New("down")
 	})))

@@ -94,7 +94,7 @@ func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	v, s := l.to, l.from
 	l.byHand = s.imported
-	v.last, v.touched, v.appended, v.meta, v.released, v.takenBack, v.left = s.last, s.touched, s.appended, s.meta, s.released, s.takenBack, s.left
+	v.last, v.figures, v.meta, v.takenBack, v.left = s.last, s.figures, s.meta, s.takenBack, s.left
 	if s.summary != nil {
 		v.summary = l.ident.placed(s.summary.sum)
 	}

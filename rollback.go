@@ -151,8 +151,8 @@ var errOtherCopy = &StaleError{Reason: "it was loaded from a copy of the log of 
 // not go past the summary. If the newest turn is itself such a turn, or there is no turn
 // yet, Rewind takes back that many of its newest exchanges instead. So Rewind(1) always
 // takes back the newest message, and a tool result with its call. While Do waits for an
-// answer, messages that it delivered from the queue stay, with new IDs. If turns is
-// negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain entry.
+// answer, messages that it delivered from the queue stay, with new IDs. A summary leaves if
+// all that it stands for was taken back. If turns is negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain entry.
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}

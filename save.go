@@ -39,7 +39,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		h.recorder.adopt(newLogbook(s, key), keepsake{})
 		return h, nil
 	}
-	p, err := r.start(ctx, s)
+	p, err := r.start(ctx, s, false)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	case seq > 0 && r.state.lost:
 		return nil, fmt.Errorf("%w: the state of record %d was lost before Salvage made the log of %q; load a later record", ErrNotFound, seq, key)
 	}
-	p, err := r.picture(true)
+	p, err := r.start(ctx, s, true)
 	if err != nil {
-		return nil, r.damage(ctx, s, err)
+		return nil, err
 	}
 	return p.loaded(), nil
 }
@@ -175,37 +175,30 @@ func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *rea
 // newestWhole returns the Seq of the newest record whose state Load can return, or 0 if
 // there is none. If below is not 0, only records below it count. newestWhole is called
 // for damaged logs.
-func newestWhole(ctx context.Context, s Store, key string, below uint64) uint64 {
-	var fulls []uint64
+func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest uint64) {
+	var r *reading // nil: a record since the newest full one is missing
 	for rec, err := range records(ctx, s, key, 1) {
-		if err == nil && rec.Full && (below == 0 || rec.Seq < below) {
-			fulls = append(fulls, rec.Seq)
-		}
-	}
-	for _, full := range slices.Backward(fulls) {
-		newest, r := uint64(0), new(reading)
-		for rec, err := range records(ctx, s, key, full) {
-			if err != nil {
-				continue
-			}
-			if r.count > 0 && (rec.Full || rec.Prev != r.newest.ID) || below > 0 && rec.Seq >= below || r.add(&rec) != nil {
-				break
-			}
-			if _, err := r.picture(false); err == nil && !r.state.lost {
-				newest = rec.Seq
-			}
-		}
-		if newest > 0 {
+		switch {
+		case err != nil:
+			continue
+		case below > 0 && rec.Seq >= below:
 			return newest
+		case rec.Full:
+			r = new(reading)
+		case r != nil && rec.Prev != r.newest.ID:
+			r = nil
+		}
+		if r != nil && r.add(&rec) != nil {
+			r = nil
+		}
+		if r == nil || r.state.lost {
+			continue
+		}
+		if _, err := r.picture(false); err == nil {
+			newest = rec.Seq
 		}
 	}
-	return 0
-}
-
-// damage returns the error for a reading whose newest record is invalid.
-func (r *reading) damage(ctx context.Context, s Store, err error) error {
-	key := r.newest.Key
-	return &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
+	return newest
 }
 
 // damageIn returns the error for an unreadable record after those of r, or nil if err is
@@ -217,11 +210,13 @@ func (r *reading) damageIn(key string, err error) error {
 	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
 }
 
-// start returns a picture of the state read, for load.
-func (r *reading) start(ctx context.Context, s Store) (*picture, error) {
-	p, err := r.picture(false) // load counts, with the tokenizer of the Options
+// start returns a picture of the state read. If count is false, load counts it, with the
+// tokenizer of the Options.
+func (r *reading) start(ctx context.Context, s Store, count bool) (*picture, error) {
+	p, err := r.picture(count)
 	if err != nil {
-		return nil, r.damage(ctx, s, err)
+		key := r.newest.Key
+		return nil, &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
 	}
 	return p, nil
 }
@@ -461,7 +456,7 @@ func (b *logbook) record(d *draft) (*Record, error) {
 	rec := &Record{
 		LogInfo: LogInfo{
 			Key: b.key, Title: d.picture.view.meta.title, Seq: b.seq + 1, Created: b.created, Updated: d.created,
-			Entries: d.picture.entries, Tokens: d.picture.estimated,
+			Entries: d.picture.view.len(), Tokens: d.picture.estimated,
 		},
 		ID: d.id, Prev: b.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
 	}
@@ -491,17 +486,14 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	}
 	read := b.read + int64(len(data))
 	likely := frameBytes + b.perToken*float64(d.picture.view.raw())
-	d.full = float64(b.count) >= max(maxCount, likely/perRecord)
-	if !d.full && (read <= b.retry || float64(read) <= maxRead*likely) {
+	tooMany := float64(b.count) >= max(maxCount, likely/perRecord)
+	if !tooMany && (read <= b.retry || float64(read) <= maxRead*likely) {
 		return data, true, nil
 	}
 	full, err := b.full(d)
+	d.full = tooMany || read > maxRead*int64(len(full))
 	if err != nil || d.full {
 		return full, true, err
-	}
-	d.full = read > maxRead*int64(len(full))
-	if d.full {
-		return full, true, nil
 	}
 	d.retry = read + read/4
 	return data, true, nil

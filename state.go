@@ -18,7 +18,6 @@ type state struct {
 	id              *identity
 	sys, list       []*entry         // the system entries, and all others
 	sysFold, fold   fingerprint.List // of the contents of sys and of list
-	released        ID               // no entry up to this one is bound; see Snapshot.Bound
 	sysRaw, listRaw int64            // raw tokens of sys and of list
 	pins            []ID             // heads of the pinned exchanges, ascending
 	pinRaw          int64            // raw tokens of the pinned exchanges
@@ -31,8 +30,6 @@ type state struct {
 	turns           int              // number of turns in list
 	media           int              // number of media in list
 	wide, huge      int              // number of entries in list with these marks
-	touched         int              // the newest turn from which an edit dropped or cleared an entry
-	appended        int64            // raw tokens appended since the last applied edit
 	measured        int64            // raw tokens of the view that the last usage report measured
 	pinMeasured     int64            // the part of measured that is in pinned exchanges
 	edits           []editMark       // marks of applied edits; shared with snapshots and never written to
@@ -46,6 +43,15 @@ type state struct {
 	takenBack       []Range          // IDs of entries that were taken back; see isTakenBack; shared with snapshots and never written to
 	left            []leftRow        // rows that edits dropped and no rollback took back, ascending; see leave; shared with snapshots and never written to
 	queue           []*queued        // user messages waiting to be appended; not part of the view; shared with snapshots
+	figures
+}
+
+// Figures are numbers of a state that are saved, restored and reloaded as they are. Each has
+// its row in savedFields.
+type figures struct {
+	touched  int   // the newest turn from which an edit dropped or cleared an entry
+	appended int64 // raw tokens appended since the last applied edit
+	released ID    // no entry up to this one is bound; see Snapshot.Bound
 }
 
 // A queued message waits to be appended. It never changes, and is identified by its
@@ -429,15 +435,12 @@ func (s *state) append(e *entry, o *original) {
 	s.appended = min(s.appended+e.tokens, maxTotal)
 }
 
-// cutTail removes the entries of list from index n on and returns their raw tokens. seen
-// reports whether a snapshot may share them. If so, the remaining entries are copied to a
-// new array with some spare capacity. Then no append overwrites entries of the snapshot,
-// and s does not keep the removed entries in memory.
-func (s *state) cutTail(n int, seen bool) (raw int64) {
-	turn := 0
-	if n > 0 {
-		turn = s.list[n-1].turn
-	}
+// cutTail removes the entries of list from index n on. seen reports whether a snapshot may
+// share them. If so, the remaining entries are copied to a new array with some spare
+// capacity. Then no append overwrites entries of the snapshot, and s does not keep the
+// removed entries in memory.
+func (s *state) cutTail(n int, seen bool) {
+	turn, raw := newestTurn(s.list[:n]), rawOf(s.list[n:])
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
 			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
@@ -452,7 +455,6 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 		s.fold = s.fold.Remove(e.content)
 	}
 	for _, e := range s.list[n:] {
-		raw += e.tokens
 		s.countMedia(e, -1)
 		if s.isPinned(e.head) {
 			s.pinRaw -= e.tokens
@@ -473,7 +475,6 @@ func (s *state) cutTail(n int, seen bool) (raw int64) {
 	s.listRaw -= raw
 	s.appended = max(s.appended-raw, 0)
 	s.turn = max(s.touched, newestTurn(s.list))
-	return raw
 }
 
 // putTail undoes a cutTail: it puts the entries from index n on back, in a new array.

@@ -64,6 +64,7 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
+	has    uint64 // after reading: the fields that may have a value, by their rows in savedFields
 	fault  error  // of an entry that cannot be written
 	index  int    // while reading: of the next entry, as in a snapshot
 	failed *entry // that could not be read
@@ -71,22 +72,21 @@ type stateJSON struct {
 
 // Scalars are the figures that each record holds completely.
 type scalars struct {
-	last          ID
-	turn, touched int
-	appended      int64
-	model         string
-	released      ID
-	ever          int64
-	edited        time.Time
-	breaker       breaker // without its cause
-	toolsSet      bool    // see knowledge
+	last ID
+	turn int
+	figures
+	model    string
+	ever     int64
+	edited   time.Time
+	breaker  breaker // without its cause
+	toolsSet bool    // see knowledge
 	meterFigures
 	counted int64 // raw tokens of the view without ephemeral messages; those of learned, cal and seen are counted the same way
 }
 
 // scalars returns the scalars that a snapshot has.
 func (s *state) scalars() scalars {
-	return scalars{last: s.last, turn: s.turn, touched: s.touched, appended: s.appended, model: s.known().model, released: s.released}
+	return scalars{last: s.last, turn: s.turn, figures: s.figures, model: s.known().model}
 }
 
 // A form is a form in which a state is saved, or several of them.
@@ -210,15 +210,9 @@ func anyTotal(*stateJSON) int64 { return maxTotal }
 // optional returns the value of a text that is left out if it is nil.
 func optional(at **string) strictjson.Value { return strictjson.Optional(at, strictjson.Plain) }
 
-// fields returns the fields that a form has.
-func (in *stateJSON) fields(as form) []strictjson.Field {
-	fields := make([]strictjson.Field, 0, len(savedFields))
-	for i := range savedFields {
-		if f := &savedFields[i]; f.in&as != 0 {
-			fields = append(fields, strictjson.Field{Key: f.key, Value: f.at(in)})
-		}
-	}
-	return fields
+// field returns the field in the i-th row of savedFields.
+func (in *stateJSON) field(i int) strictjson.Field {
+	return strictjson.Field{Key: savedFields[i].key, Value: savedFields[i].at(in)}
 }
 
 // difference returns the changes from from to to.
@@ -248,11 +242,16 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 			size += 96 + e.msg.jsonSize()
 		}
 	}
-	data := strictjson.AppendObject(make([]byte, 0, size), in.fields(as))
+	data := append(make([]byte, 0, size), '{')
+	for i := range savedFields {
+		if savedFields[i].in&as != 0 {
+			data = in.field(i).Append(data)
+		}
+	}
 	if in.fault != nil {
 		return nil, in.fault
 	}
-	return data, nil
+	return append(data, '}'), nil
 }
 
 // decode reads the JSON of a form. An error is a *SnapshotError.
@@ -265,7 +264,14 @@ func decode(data []byte, as form) (*stateJSON, error) {
 	if r.Null() {
 		r.Fail(errors.New("it is null"))
 	}
-	r.Fields(in.fields(as))
+	r.Each(len(savedFields), func(i int) string { return savedFields[i].key }, func(i int) {
+		if savedFields[i].in&as == 0 {
+			r.Unknown([]byte(savedFields[i].key))
+			return
+		}
+		in.field(i).Read(r)
+		in.has |= 1 << i
+	})
 	in.setTokens(r)
 	r.End()
 	if r.Err() != nil {
@@ -357,7 +363,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
 	}
 	in, err := decode(data, inSnapshot)
-	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version}) {
+	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version, has: in.has}) {
 		return err
 	}
 	next, err := in.state(true)
@@ -751,8 +757,8 @@ func (s *Summary) checkSaved(last ID) error {
 		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
 	case !ascend(s.Read, last):
 		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
-	case s.before != nil && (s.before.before != nil || len(s.before.Read) > 0):
-		return errors.New("the summary from before the reading has read something itself")
+	case s.before != nil && s.before.before != nil:
+		return errors.New("the summary from before the reading has another one before it")
 	}
 	if err := s.before.checkSaved(last); err != nil {
 		return err
@@ -785,30 +791,23 @@ func ascend(ranges []Range, last ID) bool {
 	return prev <= last
 }
 
-// finish checks a list, either the system entries or the others, and counts its tokens
-// and calls if count is set. first is the index of its first entry in the snapshot.
-func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bool) error {
+// finish checks the entries, and counts their tokens and calls if count is set.
+func (in *stateJSON) finish(s *state, count bool) error {
+	sys := orNil(in.system)
+	setHeads(in.entries)
 	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
-	for i, e := range list {
-		user := e.msg.Role == RoleUser
+	for i, e := range slices.Concat(sys, in.entries) {
+		system := i < len(sys)
+		if i == len(sys) {
+			prev, said = &entry{}, &entry{}
+		}
+		if system {
+			e.head = e.id
+		}
 		e.note = !system && e.msg.Role == RoleSystem
-		var fault string
-		switch {
-		case e.id <= prev.id || e.id > in.last:
-			fault = fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
-		case system && e.msg.Role != RoleSystem:
-			fault = fmt.Sprintf("role %s among the system entries", e.msg.Role)
-		case e.turn < prev.turn || e.turn > in.turn || system && e.turn != 0:
-			fault = fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
-		case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
-			fault = fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
-		case e.missing() < 0 || e.missing() > maxTotal:
-			fault = fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
+		if fault := in.faultOf(e, prev, said, system); fault != "" {
+			return &SnapshotError{Index: i, ID: e.id, Err: errors.New(fault)}
 		}
-		if fault != "" {
-			return &SnapshotError{Index: first + i, ID: e.id, Err: errors.New(fault)}
-		}
-		e.head = e.id
 		if count {
 			e.tokens = s.id.message(&e.msg)
 			e.calls = newCalls(&e.msg, s.id.counter)
@@ -822,4 +821,28 @@ func (in *stateJSON) finish(s *state, list []*entry, first int, system, count bo
 		}
 	}
 	return nil
+}
+
+// faultOf says what is wrong with an entry, its message aside. It follows prev, and said is the
+// newest entry before it that is not a note.
+func (in *stateJSON) faultOf(e, prev, said *entry, system bool) string {
+	user := e.msg.Role == RoleUser
+	_, twice := index(orNil(in.system), e.id)
+	switch {
+	case e.id <= prev.id || e.id > in.last:
+		return fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
+	case !system && twice:
+		return fmt.Sprintf("two entries with ID %d", e.id)
+	case system && e.msg.Role != RoleSystem:
+		return fmt.Sprintf("role %s among the system entries", e.msg.Role)
+	case e.turn < prev.turn || e.turn > in.turn || system && e.turn != 0:
+		return fmt.Sprintf("turn is %d, want at least that of the entry before and at most %d, and 0 for a system entry", e.turn, in.turn)
+	case user && e.turn == 0, user && said.msg.Role != RoleUser && e.turn <= said.turn:
+		return fmt.Sprintf("user message in turn %d, want it to begin a new turn", e.turn)
+	case e.head != e.id && e.turn != prev.turn:
+		return fmt.Sprintf("the result is in turn %d, its exchange in turn %d", e.turn, prev.turn)
+	case e.missing() < 0 || e.missing() > maxTotal:
+		return fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
+	}
+	return ""
 }

@@ -35,6 +35,9 @@ type Status struct {
 	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
+	Again       int // results up to the last compaction that were read again since they had left, as in Report; not saved
+	AgainTokens int // their raw tokens
+
 	Originals  int       // raw tokens of the originals kept in memory; see Options.KeepOriginals
 	Appended   int       // raw tokens since the last applied edit
 	LastAppend time.Time // zero: never
@@ -69,6 +72,7 @@ func (h *History) Status() Status {
 func (h *History) statusLocked() Status {
 	e, marks, b := h.estimate(), h.meter.marks(), h.recorder.book()
 	most, _ := h.mediaLimit()
+	again := orNil(h.reread.Load())
 	appended, edited := h.times()
 	return Status{
 		Entries:      h.state.len(),
@@ -91,6 +95,8 @@ func (h *History) statusLocked() Status {
 		Soft:         orZero(marks.soft, clampInt(marks.set.most())),
 		MinFree:      clampInt(marks.minFree),
 		Decisions:    h.decisions(),
+		Again:        again.calls,
+		AgainTokens:  clampInt(again.tokens),
 		Originals:    clampInt(h.originalRaw),
 		Appended:     clampInt(h.appended),
 		LastAppend:   appended,

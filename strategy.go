@@ -96,7 +96,11 @@ type Goal struct {
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
 
-	reading *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
+	before   pastReads    // what the History remembers of the calls in earlier views
+	spared   *spare       // what an earlier link of a Chain leaves; nil: nothing
+	maySpare bool         // a Chain sees to it that enough is freed if something is spared
+	allFree  int          // MinFree for all links of that Chain
+	reading  *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
 }
 
 // A readingGoal says what a summary of results that were cleared in the same edit has to leave.

@@ -175,15 +175,19 @@ type summaryPlan struct {
 // planDrop plans which exchanges leave, and sets w.maxTokens to what the summary of these, and
 // of what was cleared, may have. It returns nil if there would be no gain.
 func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) *summaryPlan {
-	target, old := g.target(s), s.summary.tokens()
-	material := s.raw() - s.floorWeight().total() - old + tokensOf(cleared)
-	w.maxTokens = min(w.maxTokens, max(clampInt(old+material/4), z.atLeast())) // otherwise the summary is not worth its tokens
+	target, old, most := g.target(s), s.summary.tokens(), w.maxTokens
+	material := s.raw() - s.floorWeight().total() - old
+	worth := func(material int64) int { return min(most, max(clampInt(old+material/4), z.atLeast())) } // of a larger summary
+	w.maxTokens = worth(material)
 	keep := newest(s.list, z.KeepLast, z.KeepTurns)
 	keeps := keep < len(s.list)
 	if s.raw() <= target && !(keeps && g.isOwn()) {
 		return nil
 	}
 	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
+	if g.spared != nil {
+		fits = min(fits, g.spared.most)
+	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
 	now := cutTo(s, r, z.maxTail(keeps), keep)
@@ -207,6 +211,13 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	}
 	if len(c.drop) == 0 || c.room(fits) < least {
 		return nil
+	}
+	if len(cleared) > 0 { // the user's words come first: they have what is left
+		left := fits
+		if g.Limit > 0 {
+			left = min(left, int64(g.Limit))
+		}
+		w.maxTokens = max(w.maxTokens, min(worth(material+tokensOf(cleared)), clampInt(c.room(left))-forNames))
 	}
 	return &summaryPlan{c.drop, c.words, notKept, w.share(c.room(fits), least, forNames)}
 }
@@ -502,12 +513,29 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	p := newPrompter(w)
-	previous := w.previous
-	chunks, err := p.chunks(previous)
+	sent := w.reusableSent(p.instruction())
+	chunks, err := p.chunks(sent != nil)
 	if err != nil {
 		return Summary{}, err
 	}
-	var summary Summary
+	summary, err := w.writeFrom(ctx, p, chunks, sent)
+	if sent != nil && isTooLong(err) {
+		if chunks, err2 := p.chunks(false); err2 == nil && len(chunks) > 1 {
+			summary, err = w.writeFrom(ctx, p, chunks, nil)
+		}
+	}
+	if err != nil {
+		return Summary{}, err
+	}
+	w.work.Unread = w.unread
+	summary.Usage = w.work.Usage
+	return summary, nil
+}
+
+// writeFrom calls the summarizer for each chunk. The only one may be asked for after sent, if
+// that is not nil.
+func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []chunk, sent *Snapshot) (summary Summary, err error) {
+	previous := w.previous
 	for _, chunk := range chunks {
 		req := SummaryRequest{
 			Prompt:      p.prompt(previous, chunk.text),
@@ -521,7 +549,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 			Count:       w.count,
 		}
 		if len(chunks) == 1 {
-			req.Sent = w.reusableSent(req.Instruction)
+			req.Sent = sent
 		}
 		if req.Sent == nil {
 			w.mediaUnread()
@@ -532,8 +560,6 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		}
 		previous = summary.Text
 	}
-	w.work.Unread = w.unread
-	summary.Usage = w.work.Usage
 	return summary, nil
 }
 
@@ -662,7 +688,13 @@ func isFinal(err error) bool {
 		return false
 	}
 	_, refused := failed.err.(*RefusedError) // not what it wraps: its methods may panic, or never end
-	return refused || IsOverflow(failed.err)
+	return refused || isTooLong(err)
+}
+
+// isTooLong reports whether an error of askOnce says that the request was too long.
+func isTooLong(err error) bool {
+	failed, ok := err.(*wordedError)
+	return ok && IsOverflow(failed.err)
 }
 
 // askOnce makes one call of the summarizer. bounded is ctx with the deadline of the call.

@@ -1063,9 +1063,9 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Greater(t, lines[4], "- number 30", "the newest")
 	assert.Equal(t, "- number 59", lines[len(lines)-1])
 
-	first := strings.Repeat("é", 300)
+	first := strings.Repeat("é", 500)
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.User(first), convo.User(first + "x")}, MaxTokens: 5000})
-	assert.Equal(t, "The user said:\n- "+first+"\n- "+strings.Repeat("é", 200)+"...", text, "the first one is whole, and 400 bytes of others")
+	assert.Equal(t, "The user said:\n- "+first+"\n- "+strings.Repeat("é", 400)+"...", text, "the first one is whole, and 400 characters of others")
 
 	// What is still too long is cut where it must be, between two runes.
 	long := []convo.Message{convo.User(strings.Repeat("é", 300))}
@@ -1097,6 +1097,27 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Contains(t, text, "/far/away.go")
 	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant(far, convo.ToolCall{ID: "1", Name: "f", Arguments: far}), convo.Result(c, "ok")}})
 	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
+}
+
+// Of what the user said, Extract lists the first message and then those with words that few
+// others have, in any script, and the newer of two that are as rare.
+func TestExtract_RareWords(t *testing.T) {
+	for name, c := range map[string]struct{ usual, rare string }{
+		"English": {"look at the next page and go on until you are done", "my landlord plays the harpsichord on rainy mornings"},
+		"Chinese": {"请继续看下一页直到你全部看完为止", "房东下雨天早上喜欢弹大键琴"},
+	} {
+		msgs := []convo.Message{convo.User("the first")}
+		for i := range 200 {
+			msgs = append(msgs, convo.User(itoa(i)+" "+c.usual))
+			if i == 40 {
+				msgs = append(msgs, convo.User(c.rare))
+			}
+		}
+		lines := strings.Split(extract(t, convo.SummaryRequest{Messages: msgs, MaxTokens: 300}), "\n")
+		assert.Less(t, len(lines), 40, name)
+		assert.Equal(t, []string{"The user said:", "- the first", "- " + c.rare}, lines[:3], name)
+		assert.Equal(t, "- 199 "+c.usual, lines[len(lines)-1], name)
+	}
 }
 
 func TestExtract_EndedContext(t *testing.T) {
@@ -1377,7 +1398,7 @@ func TestSummarize_ReadsOnce(t *testing.T) {
 			said := func() string {
 				var b strings.Builder
 				for b.Len() < tt.size {
-					fmt.Fprintf(&b, "the file %d is in /srv/dir%d and so on; ", r.IntN(1e6), r.IntN(1e6))
+					fmt.Fprintf(&b, "the %c%c file %d is in /srv/dir%d and so on; ", 'a'+r.IntN(26), 'a'+r.IntN(26), r.IntN(1e6), r.IntN(1e6))
 				}
 				return b.String()[:tt.size]
 			}

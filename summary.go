@@ -310,12 +310,18 @@ func (s *placedSummary) newestKept() ID {
 	return s.sum.newestKept()
 }
 
-// upTo returns s, or if s has read an entry newer than last, what it was before. s may be nil.
+// upTo returns s as it is without entries newer than last: if s has read one of them, what it
+// was before, and nil if it stands for no others. s may be nil.
 func (s *placedSummary) upTo(last ID) *placedSummary {
-	if s == nil || s.sum.newestRead() <= last {
-		return s
+	switch {
+	case s == nil:
+		return nil
+	case len(s.sum.Covers) > 0 && s.sum.Covers[0].First > last:
+		return nil
+	case s.sum.newestRead() > last:
+		return s.unread()
 	}
-	return s.unread()
+	return s
 }
 
 // newestCovered returns the newest entry that s stands for, or 0 if there is none.

@@ -241,8 +241,10 @@ func (p *prompter) block(b *strings.Builder, name, body string) {
 	fmt.Fprintf(b, "<%s %s>\n%s</%s %s>", name, keyAttribute(p.key), body, name, keyAttribute(p.key))
 }
 
-// chunks renders the sources, split into pieces that fit the window.
-func (p *prompter) chunks(previous string) ([]chunk, error) {
+// chunks renders the sources, split into pieces that fit the window. If the summarizer may be
+// asked after what was sent, which was counted by the provider, no part of the window is kept
+// free, so that fewer are split.
+func (p *prompter) chunks(counted bool) ([]chunk, error) {
 	whole := chunk{sources: p.w.sources}
 	var b strings.Builder
 	for i := range p.w.sources {
@@ -252,7 +254,7 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 	if p.w.window <= 0 {
 		return []chunk{whole}, nil
 	}
-	most := max(p.w.count(escapeTags(previous)), p.w.maxTokens)
+	most := max(p.w.count(escapeTags(p.w.previous)), p.w.maxTokens)
 	frame := p.w.count(p.prompt("-", "")) + most + p.w.maxTokens
 	room := p.w.window - p.w.window/windowShare - frame
 	if room < leastChunk {
@@ -266,7 +268,8 @@ func (p *prompter) chunks(previous string) ([]chunk, error) {
 			Want:  fmt.Sprintf("at least %s tokens, to summarise with room for the prompt, the summary and a part of the transcript%s", grouped(int((frame+leastChunk)*windowShare/(windowShare-1)+1)), remedy),
 		}
 	}
-	if total := p.w.count(whole.text); total > room {
+	total := p.w.count(whole.text)
+	if total > room && !(counted && total+frame <= p.w.window) {
 		return p.split(room, total)
 	}
 	return []chunk{whole}, nil

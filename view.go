@@ -204,7 +204,7 @@ func (v *view) appendedAt(at int64) { v.lastAppend = max(v.lastAppend, at) }
 
 // picture returns a picture with what a record holds of the view, of which at is a snapshot.
 func (v *view) picture(at *Snapshot) *picture {
-	p := &picture{view: at, scalars: v.scalars(), rewritten: v.rewritten, entries: v.state.len()}
+	p := &picture{view: at, scalars: v.scalars(), rewritten: v.rewritten}
 	p.ever, p.edited, p.toolsSet, p.counted = v.appendedEver, timeOf(v.editedAt).UTC(), v.known().toolsSet, at.raw()-at.eph.tokens()
 	return p
 }

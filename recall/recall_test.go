@@ -394,3 +394,33 @@ func TestIndex_Forgets(t *testing.T) {
 	assert.Empty(t, ix.Search("hunter2", 5))
 	assert.Zero(t, ix.Remove(99))
 }
+
+// A long message is read by ranges of lines, and searched by itself.
+func TestIndex_Answer_Part(t *testing.T) {
+	var lines []string
+	for i := range 900 {
+		lines = append(lines, fmt.Sprintf("line %d of the listing", i+1))
+	}
+	lines[699] = "the token of staging is amber-7"
+	ix := new(recall.Index)
+	ix.Add(convo.Entry{ID: 7, Message: convo.Result(convo.ToolCall{ID: "c", Name: "read", Arguments: "{}"}, strings.Join(lines, "\n"))})
+	ask := func(args string) (string, bool) {
+		r := ix.Answer(convo.ToolCall{ID: "r", Name: recall.ToolName, Arguments: args}).ToolResults()[0]
+		return r.Text(), r.IsError
+	}
+	text, isErr := ask(`{"id":7,"from":698,"lines":3}`)
+	assert.False(t, isErr)
+	assert.Contains(t, text, "lines 698 to 700 of 900:\nline 698 of the listing\nline 699 of the listing\nthe token of staging is amber-7")
+	text, isErr = ask(`{"id":7,"query":"staging token"}`)
+	assert.False(t, isErr)
+	assert.Contains(t, text, "of 900 lines:\n700: the token of staging is amber-7")
+	text, _ = ask(`{"id":7,"from":899}`)
+	assert.Contains(t, text, "lines 899 to 900 of 900")
+	for _, args := range []string{`{"id":7,"from":901}`, `{"id":7,"lines":-1}`, `{"id":7,"query":"zebra"}`, `{"id":7,"from":1,"lines":9,"query":"amber"}`} {
+		_, isErr = ask(args)
+		assert.True(t, isErr, args)
+	}
+	text, isErr = ask(`{"id":7,"from":-9223372036854775808,"lines":9223372036854775807}`)
+	assert.False(t, isErr)
+	assert.Contains(t, text, "[the rest is left out]")
+}

@@ -19,9 +19,6 @@ func TestAgent_Remembers(t *testing.T) {
 	for i, l := range Ladders()[:4] {
 		for j, factor := range long.Or([]float64{1.03, 1.5}, []float64{0.8, 1.03, 1.5, 2.2}) {
 			for calls := 1; calls <= 3; calls++ {
-				if calls == 3 && factor > 2 {
-					continue // three results alone are above the limit, so they are cut
-				}
 				for k, users := range []int{1, 30, 0} {
 					if !long.On() && ((i+calls+k)%3 != 0 || (j+calls)%2 != 0) {
 						continue // each ladder has each factor, number of calls and number of users
@@ -32,7 +29,11 @@ func TestAgent_Remembers(t *testing.T) {
 					require.Positive(t, m.Compactions, what)
 					assert.Equal(t, 1.0, m.Task, what)
 					assert.Equal(t, 1.0, m.Rules, what)
-					assert.GreaterOrEqual(t, m.Edits, 0.9, what)
+					edits := 0.9
+					if calls == 3 && factor > 2 {
+						edits = 0.8 // the results of one step fill the window, so that hardly another step stays
+					}
+					assert.GreaterOrEqual(t, m.Edits, edits, what)
 					assert.Zero(t, m.Over, what)
 					if l.Name != "no summary" {
 						assert.Zero(t, m.Unread, what)

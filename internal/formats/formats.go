@@ -1,7 +1,11 @@
 // Package formats lists the formats of package wire by name.
 package formats
 
-import "github.com/seed-c1b73e60/convo/wire"
+import (
+	"slices"
+
+	"github.com/seed-c1b73e60/convo/wire"
+)
 
 // A Format is what all formats of package wire can do.
 type Format interface {
@@ -36,7 +40,12 @@ func Names() []string {
 }
 
 // Main returns the names of the formats, without the dialects of Chat Completions.
-func Main() []string { return Names()[:5] }
+func Main() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		chat, ok := New(name, "").(wire.OpenAIChat)
+		return ok && chat.Dialect != 0
+	})
+}
 
 // New returns the format with a name, for a model. It returns nil if there is no such
 // format.

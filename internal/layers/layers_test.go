@@ -49,6 +49,32 @@ func TestLayers(t *testing.T) {
 	assert.Empty(t, unused, "exceptions that nothing needs")
 }
 
+// Of two files, the lower one in root.md needs to know nothing of the higher one. An arrow back
+// up is a use of a file by one that is listed before it, as two files of a layer may do.
+func TestLayers_Arrows(t *testing.T) {
+	list, err := os.ReadFile("root.md")
+	require.NoError(t, err)
+	order := map[string]int{}
+	for _, m := range regexp.MustCompile("`([a-z_]+\\.go)`").FindAllStringSubmatch(string(list), -1) {
+		order[m[1]] = len(order)
+	}
+	order["history.go"] = len(order)
+	arrows := map[[2]string]bool{} // from a file, and to the one that it uses
+	for _, u := range loadPackage(t, "").uses() {
+		if u.from != u.in {
+			arrows[[2]string{u.from, u.in}] = true
+		}
+	}
+	up := 0
+	for a := range arrows {
+		if order[a[1]] > order[a[0]] {
+			up++
+		}
+	}
+	t.Logf("%d arrows between %d files, %d of them back up", len(arrows), len(order), up)
+	assert.Less(t, up*7, len(arrows), "arrows back up")
+}
+
 // layerFaults returns the uses of higher layers. It removes the exceptions that it needed
 // from exceptions.
 func (l *loaded) layerFaults(layers map[string]int, exceptions map[string]string) (faults []string) {

@@ -116,7 +116,7 @@ func (l *loaded) partFaults(parts map[string][]string) (faults []string) {
 		}
 	}
 	state := map[types.Object]bool{}
-	for _, name := range []string{"state", "past"} {
+	for _, name := range []string{"state", "figures", "past"} {
 		for f := range l.pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct).Fields() {
 			state[f] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -104,6 +105,11 @@ func logLines(t *testing.T) []string {
 	}, convo.RunOptions{Tools: []convo.Handler{{Tool: convo.Tool{Name: "tool"}, Run: func(context.Context, convo.ToolCall) ([]convo.Part, error) { panic("boom") }}}})
 	require.NoError(t, err)
 
+	// An agent whose files do not fit.
+	opts = of(convo.Limits{Window: 2000}, nil)
+	opts.MaxResult = -1
+	readAgain(t, opts)
+
 	// Stores.
 	store := &full{MemStore: new(convotest.MemStore)}
 	var both [2]*convo.History
@@ -143,6 +149,20 @@ func logLines(t *testing.T) []string {
 	mustAppend(t, h, convo.Assistant("a"))
 	require.NoError(t, h.Save(ctx))
 	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+// readAgain reads three files in turn, of which two fill the view, through three compactions.
+func readAgain(t *testing.T, opts *convo.Options) {
+	h, compactions := historyOf(t, opts, convo.User("q")), 0
+	for n := 0; compactions < 5; n++ {
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		if r.Outcome == convo.OutcomeApplied {
+			compactions++
+		}
+		c := convo.ToolCall{ID: fmt.Sprint("c", n), Name: "read", Arguments: fmt.Sprintf(`{"n":%d}`, n%3)}
+		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("line ", 450)))
+	}
 }
 
 // A full is a Store that cannot remove records.

@@ -22,12 +22,18 @@ type Value interface {
 // AppendFields appends the members that are not zero. An object whose members are all zero
 // is also left out.
 func AppendFields(dst []byte, fields []Field) []byte {
-	for i := range fields {
-		if f := &fields[i]; !isZero(f) {
-			dst = f.append(Key(dst, f.Key))
-		}
+	for _, f := range fields {
+		dst = f.Append(dst)
 	}
 	return dst
+}
+
+// Append appends the member, unless it is zero.
+func (f Field) Append(dst []byte) []byte {
+	if isZero(&f) {
+		return dst
+	}
+	return f.append(Key(dst, f.Key))
 }
 
 // AppendObject appends an object with the fields that are not zero.
@@ -86,8 +92,8 @@ func (f *Field) append(dst []byte) []byte {
 	panic("strictjson: a field of another type: " + f.Key)
 }
 
-// read reads the value.
-func (f *Field) read(r *Reader) {
+// Read reads the value.
+func (f Field) Read(r *Reader) {
 	switch v := f.Value.(type) {
 	case *int:
 		*v = r.Int()
@@ -111,19 +117,25 @@ func (f *Field) read(r *Reader) {
 // Fields reads an object into fields. Fields that are not in the object, or null there, are
 // unchanged.
 func (r *Reader) Fields(fields []Field) {
+	r.Each(len(fields), func(i int) string { return fields[i].Key }, func(i int) { fields[i].Read(r) })
+}
+
+// Each reads an object that has at most n fields, with these keys. It calls read for each field
+// that is not null. read reads the value.
+func (r *Reader) Each(n int, key func(i int) string, read func(i int)) {
 	next := 0 // objects mostly have their fields in this order
-	for key := range r.Object {
+	for have := range r.Object {
 		i := 0
-		for i < len(fields) && fields[(next+i)%len(fields)].Key != string(key) {
+		for i < n && key((next+i)%n) != string(have) {
 			i++
 		}
-		if i == len(fields) {
-			r.Unknown(key)
+		if i == n {
+			r.Unknown(have)
 			return
 		}
-		next += i
-		if f := &fields[next%len(fields)]; !r.Null() {
-			f.read(r)
+		next = (next + i) % n
+		if !r.Null() {
+			read(next)
 		}
 		next++
 	}
@@ -195,7 +207,7 @@ func (o optional[E, V]) Append(dst []byte) []byte { return (&Field{Value: o.of(*
 
 func (o optional[E, V]) Read(r *Reader) {
 	*o.at = new(E)
-	(&Field{Value: o.of(*o.at)}).read(r)
+	Field{Value: o.of(*o.at)}.Read(r)
 }
 
 func (o optional[E, V]) update(from Value) {
@@ -204,12 +216,10 @@ func (o optional[E, V]) update(from Value) {
 	}
 }
 
-// Update sets the optional fields to the values that from has. Both are the same fields of two
-// variables.
-func Update(fields, from []Field) {
-	for i, f := range fields {
-		if o, ok := f.Value.(interface{ update(Value) }); ok {
-			o.update(from[i].Value.(Value))
-		}
+// Update sets an optional value to another of its type, unless that is left out. Other values
+// are unchanged.
+func Update(v, from any) {
+	if o, ok := v.(interface{ update(Value) }); ok {
+		o.update(from.(Value))
 	}
 }

@@ -149,6 +149,9 @@ func (r *claudeReader) place(all object, kind string) error {
 		} else if err := r.message(all["message"], &rec); err != nil {
 			return err
 		}
+		if all.flag("isMeta") {
+			hosts(rec.msgs)
+		}
 	} else if isMessage {
 		r.s.Counts.Dropped++ // made by the program, and not sent
 	}

@@ -138,9 +138,9 @@ func (r *codexReader) item(all object, raw json.RawMessage) error {
 	if err := r.flush(); err != nil {
 		return err
 	}
-	msgs := r.items.input(all, raw)
+	msgs := markContext(r.items.input(all, raw))
 	for _, m := range msgs {
-		if m.Role == convo.RoleUser && !isContext(m.Text()) {
+		if m.Role == convo.RoleUser && m.Meta == "" {
 			r.turns = append(r.turns, len(r.events))
 			r.users = append(r.users, m)
 		}
@@ -158,6 +158,16 @@ var contextStarts = []string{"<environment_context>", "<user_instructions>", "# 
 func isContext(text string) bool {
 	text = strings.TrimSpace(text)
 	return slices.ContainsFunc(contextStarts, func(start string) bool { return strings.HasPrefix(text, start) })
+}
+
+// markContext marks the messages of the user that the program put in.
+func markContext(msgs []convo.Message) []convo.Message {
+	for i := range msgs {
+		if m := &msgs[i]; m.Role == convo.RoleUser && isContext(m.Text()) {
+			m.Meta = convo.HostMeta
+		}
+	}
+	return msgs
 }
 
 // flush adds the answer that was read.
@@ -271,7 +281,7 @@ func (r *codexReader) compacted(payload object) error {
 				continue
 			}
 			view = append(view, items.flush()...)
-			view = append(view, items.input(o, raw)...)
+			view = append(view, markContext(items.input(o, raw))...)
 		}
 		view = append(view, items.flush()...)
 	} else {

@@ -116,7 +116,7 @@ func (r *piReader) record(all object) error {
 			rec.msgs = []convo.Message{convo.User(text)}
 		}
 	case kind == "custom_message":
-		rec.msgs = piContent(convo.RoleUser, all["content"])
+		rec.msgs = hosts(piContent(convo.RoleUser, all["content"]))
 	case slices.Contains(piSilent, kind):
 	default:
 		s.Counts.Unknown++
@@ -181,7 +181,7 @@ func (r *piReader) piMessage(m object, rec *piRecord) {
 	case "user":
 		rec.msgs = piContent(convo.RoleUser, m["content"])
 	case "custom", "hookMessage":
-		rec.msgs = piContent(convo.RoleUser, m["content"])
+		rec.msgs = hosts(piContent(convo.RoleUser, m["content"]))
 	case "assistant":
 		rec.msgs = piContent(convo.RoleAssistant, m["content"])
 		rec.model = cmp.Or(m.text("model"), r.model)
@@ -194,7 +194,7 @@ func (r *piReader) piMessage(m object, rec *piRecord) {
 		}}}}
 	case "bashExecution":
 		if !m.flag("excludeFromContext") {
-			rec.msgs = []convo.Message{convo.User("Ran `" + m.text("command") + "`\n" + m.text("output"))}
+			rec.msgs = hosts([]convo.Message{convo.User("Ran `" + m.text("command") + "`\n" + m.text("output"))})
 		}
 	case "branchSummary", "compactionSummary":
 		if text := m.text("summary"); text != "" {

@@ -81,3 +81,13 @@ func (s *Session) Messages() []convo.Message {
 	}
 	return msgs
 }
+
+// hosts marks the messages of the user in msgs as written by the program.
+func hosts(msgs []convo.Message) []convo.Message {
+	for i := range msgs {
+		if msgs[i].Role == convo.RoleUser {
+			msgs[i].Meta = convo.HostMeta
+		}
+	}
+	return msgs
+}

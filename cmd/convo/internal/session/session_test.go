@@ -54,7 +54,11 @@ func outline(s *session.Session) string {
 
 func outlineOf(m convo.Message) string {
 	var line strings.Builder
-	line.WriteString(string(m.Role) + ":")
+	line.WriteString(string(m.Role))
+	if m.Meta != "" {
+		line.WriteString(" (" + m.Meta + ")")
+	}
+	line.WriteString(":")
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case convo.Text:
