@@ -3,6 +3,7 @@ package convo
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -144,7 +145,7 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 	if !v.due && err == nil {
 		return nil, nil
 	}
-	return &need{reason: v.reason, focus: focus, target: v.target, requested: v.reason == ReasonManual}, err
+	return &need{reason: v.reason, focus: focus, target: v.target, pause: v.pause, requested: v.reason == ReasonManual}, err
 }
 
 // A need says why to compact, and how far. Sizes are upper bounds, in tokens of
@@ -153,8 +154,9 @@ type need struct {
 	reason    Reason
 	focus     string
 	target    int64
-	requested bool // by Compact, MakeRoom or Recover: MinFree and the breaker do not apply
-	named     int  // for Report.NamedLimit
+	pause     time.Duration // for Report.Pause
+	requested bool          // by Compact, MakeRoom or Recover: MinFree and the breaker do not apply
+	named     int           // for Report.NamedLimit
 
 	// For MakeRoom; reserve is nil otherwise.
 	room       int64                   // the tokens to reserve

@@ -110,7 +110,7 @@ func (f *flight) try(n need) (Report, error) {
 // attempt makes one attempt that does not clear the unclearable results.
 func (f *flight) attempt(n need, unclearable []Clear) (r Report, unspilled []Clear, err error) {
 	a := &attempt{f: f, need: n, unclearable: unclearable}
-	a.report.Reason, a.report.NamedLimit = n.reason, n.named
+	a.report.Reason, a.report.NamedLimit, a.report.Pause = n.reason, n.named, n.pause
 	return a.do(a.run)
 }
 

@@ -3,6 +3,7 @@ package convo
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // CompactInBackground starts a compaction on its own goroutine if the next request is
@@ -128,14 +129,15 @@ func (f *flight) applyReady() (r Report) {
 		return r
 	}
 	var ready *readyEdit
-	f.h.locked(func() { ready = f.h.compactor.swapReady(nil) })
+	var pause time.Duration
+	f.h.locked(func() { ready, pause = f.h.compactor.swapReady(nil), f.h.pause(f.h.opts.CacheTTL) })
 	if ready == nil {
 		return r
 	}
 	a := &attempt{f: f, need: need{reason: ReasonSoft}, isReady: true, work: ready.work}
 	a.at, a.view, a.limit = ready.at, ready.at, noMark // it was below the limit
 	a.goal.MinFree, a.noSpill = ready.minFree, ready.noSpill
-	a.report = Report{Reason: ReasonSoft, Strategy: ready.strategy, Unread: ready.work.Unread, NotKept: ready.work.NotKept}
+	a.report = Report{Reason: ReasonSoft, Pause: pause, Strategy: ready.strategy, Unread: ready.work.Unread, NotKept: ready.work.NotKept}
 	r, _, _ = a.do(func() error { return a.finish(ready.edit, nil) })
 	if r.Outcome == OutcomeFailed && f.ctx.Err() != nil {
 		f.h.locked(func() { f.h.compactor.swapReady(ready) }) // the next compaction applies it

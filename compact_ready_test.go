@@ -1,6 +1,7 @@
 package convo_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -200,6 +201,84 @@ func TestCacheTTL_Pause(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "below soft a pause changes nothing")
 		}
+	})
+}
+
+// What a client says about the cache of its provider counts where Options.CacheTTL is 0.
+func TestReply_CacheTTL(t *testing.T) {
+	const ttl = 5 * time.Minute
+	type answer func(context.Context, *convo.History, convo.Reply) (convo.Reply, error)
+	do := func(ctx context.Context, h *convo.History, r convo.Reply) (convo.Reply, error) {
+		return h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { return r, nil })
+	}
+	appendReply := func(_ context.Context, h *convo.History, r convo.Reply) (convo.Reply, error) {
+		return h.AppendReply(h.Snapshot(), r)
+	}
+	for name, tt := range map[string]struct {
+		option time.Duration
+		told   []time.Duration // by each answer
+		answer answer
+		from   time.Duration // the longest pause after which nothing is due; 0: nothing ever is
+	}{
+		"Do":                      {0, []time.Duration{ttl}, do, ttl},
+		"AppendReply":             {0, []time.Duration{ttl}, appendReply, ttl},
+		"the newest answer":       {0, []time.Duration{ttl, time.Hour}, do, time.Hour},
+		"not told any more":       {0, []time.Duration{ttl, 0}, do, 0},
+		"negative":                {0, []time.Duration{-ttl}, do, 0},
+		"the option is longer":    {time.Hour, []time.Duration{ttl}, do, time.Hour},
+		"the option is shorter":   {time.Minute, []time.Duration{ttl}, do, time.Minute},
+		"the option says no time": {-1, []time.Duration{ttl}, do, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := windowOf(4000, convo.Truncate{})
+				opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+				opts.CacheTTL = tt.option
+				h := toolTurn(t, opts, 20)
+				for _, ttl := range tt.told {
+					mustAppend(t, h, convo.User("and"))
+					r, err := tt.answer(t.Context(), h, convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, CacheTTL: ttl})
+					require.NoError(t, err)
+					assert.Equal(t, ttl, r.CacheTTL)
+				}
+				mustAppend(t, h, convo.User("so?"))
+				time.Sleep(cmp.Or(tt.from, 1000*time.Hour))
+				_, r, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "%v", r)
+				time.Sleep(time.Second)
+				_, r, err = h.Prepare(t.Context())
+				require.NoError(t, err)
+				if tt.from == 0 {
+					assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "%v", r)
+					return
+				}
+				assert.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
+				assert.Equal(t, convo.ReasonSoft, r.Reason)
+				assert.Equal(t, tt.from+time.Second, r.Pause)
+				assert.Contains(t, r.String(), "; after a pause of "+r.Pause.String())
+				assert.LessOrEqual(t, h.Status().Upper, 1000)
+			})
+		})
+	}
+}
+
+// An edit made in the background does not wait for the pause that only an answer has told, and
+// no pause makes a compaction in the background due.
+func TestReply_CacheTTLInBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := windowOf(4000, convo.Truncate{})
+		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+		h := toolTurn(t, opts, 20)
+		mustAppend(t, h, convo.User("and"))
+		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, CacheTTL: time.Hour})
+		require.NoError(t, err)
+		require.True(t, h.CompactInBackground(t.Context()))
+		r, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
+		assert.Zero(t, r.Pause, "it is due without one")
+		assert.NotContains(t, r.String(), "pause")
 	})
 }
 

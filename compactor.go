@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -54,12 +55,13 @@ func (m *moment) minFree() int64 { return max(m.marks.minFree, 1) }
 type verdict struct {
 	due      bool
 	reason   Reason
-	target   int64   // upper bound of the request, in tokens; 0: the strategy decides
-	ask      Trigger // due if this is, to be asked without the lock; nil: none
-	alone    bool    // none was asked for
-	noWindow bool    // it has to be reported that none will ever be due
-	lost     bool    // it has to be reported that much of the prompt cache is lost
-	closed   bool    // the History is
+	target   int64         // upper bound of the request, in tokens; 0: the strategy decides
+	pause    time.Duration // see Report.Pause
+	ask      Trigger       // due if this is, to be asked without the lock; nil: none
+	alone    bool          // none was asked for
+	noWindow bool          // it has to be reported that none will ever be due
+	lost     bool          // it has to be reported that much of the prompt cache is lost
+	closed   bool          // the History is
 }
 
 // due reports whether a compaction is due. The reason is ReasonManual for one that the
@@ -94,8 +96,8 @@ func (c *compactor) dueAlone(now *moment, soft bool, v *verdict) {
 	case now.upper > m.high:
 		v.reason, v.due = ReasonHigh, true
 	case now.upper > m.soft && soft && !c.isReady(now),
-		now.upper > m.soft && (soft || s.isCold(c.ttl) || c.isReady(now)) && !s.mustWait(c.ttl):
-		v.reason, v.due = ReasonSoft, true
+		now.upper > m.soft && (soft || c.pause(now) > 0 || c.isReady(now)) && !s.mustWait(c.ttl):
+		v.reason, v.due, v.pause = ReasonSoft, true, c.pause(now)
 	case soft && now.upper > m.soft:
 	case c.declined == s.version+1:
 	case c.triggers.isReached(s):
@@ -153,6 +155,12 @@ func (c *compactor) settled(version uint64, byCompaction bool) {
 
 // limitsSet tells c that limits were set. The next decline is reported again.
 func (c *compactor) limitsSet() { c.told = 0 }
+
+// pause returns the time since the newest answer, if the provider's cache is empty after it,
+// and 0 otherwise.
+func (c *compactor) pause(now *moment) time.Duration {
+	return now.at.pause(cmp.Or(c.ttl, now.cacheTTL))
+}
 
 // An ending is how an attempt has ended.
 type ending struct {
@@ -214,7 +222,7 @@ func (c *compactor) adopt(was, is breaker, more int64) {
 // mustWait reports whether an edit for ReasonSoft would cost something that it costs no
 // longer after a while. ttl is Options.CacheTTL.
 func (s *state) mustWait(ttl time.Duration) bool {
-	return ttl > 0 && !s.isCold(ttl) || s.isInSealedRound()
+	return ttl > 0 && s.pause(ttl) == 0 || s.isInSealedRound()
 }
 
 // isInSealedRound reports whether a round of tool calls is under way and one of its
@@ -233,17 +241,21 @@ func (s *state) isInSealedRound() bool {
 	return false
 }
 
-// isCold reports whether the newest entry of the assistant is older than ttl, so that the
-// provider's cache no longer holds the request. With a ttl of 0 it never is.
-func (s *state) isCold(ttl time.Duration) bool {
+// pause returns the age of the newest entry of the assistant if it is older than ttl, so that the
+// provider's cache no longer holds the request, and 0 otherwise. With a ttl of 0 it never is.
+func (s *state) pause(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
-		return false
+		return 0
 	}
 	for _, e := range slices.Backward(s.list) {
-		if e.msg.Role == RoleAssistant {
-			at := e.time()
-			return !at.IsZero() && time.Since(at) > ttl
+		if e.msg.Role != RoleAssistant {
+			continue
 		}
+		at := e.time()
+		if age := time.Since(at); !at.IsZero() && age > ttl {
+			return age
+		}
+		return 0
 	}
-	return false
+	return 0
 }

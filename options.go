@@ -126,12 +126,14 @@ type Options struct {
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
 	// request is not found after a compaction. If the newest entry of the assistant is older
 	// than that, a compaction costs nothing more: Prepare and CompactIfNeeded then also
-	// compact a request that is only above Limits.Soft, for ReasonSoft. The edit of a
-	// compaction in the background waits for that pause, or until the request is larger than
-	// Limits.High: its report has OutcomeReady, and the work of the strategy. The next
-	// compaction applies it first, and reports no work for it. An edit that waits is not
-	// saved. 0 or less: no pause counts, and edits do not wait for one. Neither is made in a
-	// round of tool calls with signed reasoning; see CompactInBackground.
+	// compact a request that is only above Limits.Soft, for ReasonSoft. 0: the pause is
+	// Reply.CacheTTL of the newest answer. Less than 0: no pause counts.
+	//
+	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,
+	// or until the request is larger than Limits.High: its report has OutcomeReady, and the
+	// work of the strategy. The next compaction applies it first, and reports no work for it.
+	// An edit that waits is not saved. With 0 or less, edits wait for no pause. Neither is made
+	// in a round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
 	// NoArchive keeps the log short: after Save has written a full record, it removes all

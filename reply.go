@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Reply is a model's answer to one request. A [Send] returns one, and [History.Do],
@@ -26,6 +27,12 @@ type Reply struct {
 	Usage      Usage    // zero: not reported
 	Stop       Stop     // why the answer ended; StopDone also if no reason was given
 	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open, but not in another process: answer them there before Run
+
+	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until the
+	// next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the client
+	// modules set it to what the provider documents for the marks and parameters of the request;
+	// your own Send may. It is not saved. 0 or less: not known, so that no pause counts.
+	CacheTTL time.Duration
 
 	// Do and AppendReply set the following, and ignore what they are given here.
 
@@ -142,6 +149,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 			cut, err = a.appendLocked(at, batch)
 		}
 		if err == nil {
+			a.h.cachedFor(a.reply.CacheTTL)
 			goesOn = a.endLocked(len(batch) == 0)
 		}
 		return err

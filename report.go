@@ -37,7 +37,7 @@ type Reason uint8
 const (
 	ReasonManual   Reason = iota // Compact was called, or an edit was made by hand
 	ReasonHigh                   // the request was larger than Limits.High
-	ReasonSoft                   // the request was larger than Limits.Soft
+	ReasonSoft                   // the request was larger than Limits.Soft; see CompactInBackground and Options.CacheTTL
 	ReasonTrigger                // the strategy's Trigger was due
 	ReasonRoom                   // MakeRoom was called
 	ReasonOverflow               // Recover was called
@@ -95,6 +95,10 @@ type Report struct {
 	Spared     []ID    // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed and not replaced
+
+	// Pause is the time since the newest answer, if Reason is ReasonSoft and the provider's
+	// cache is empty after it, so that the edit costs nothing more; see Options.CacheTTL.
+	Pause time.Duration
 
 	// Results since the edit before whose calls had been answered before, by results that have
 	// left the view: how many there are, and their raw tokens.
@@ -365,6 +369,9 @@ func (r *Report) summaryNote() string {
 func (r *Report) notes(ids bool) (notes []string) {
 	if r.Outcome == OutcomeNotNeeded && r.PrefixKept < 1 && r.PrefixEnd != "" {
 		notes = append(notes, fmt.Sprintf("%.0f %% of the last request stays, up to the %s", 100*r.PrefixKept, abbreviate(r.PrefixEnd)))
+	}
+	if r.Pause > 0 {
+		notes = append(notes, "after a pause of "+r.Pause.Round(time.Second).String())
 	}
 	if len(r.Spared) > 0 {
 		notes = append(notes, grouped(len(r.Spared))+" pinned kept"+printIDs(r.Spared, ids))

@@ -28,12 +28,13 @@ type view struct {
 
 // A past is what the compactor has to know of the changes of a view.
 type past struct {
-	rewritten    uint64 // version of the last edit, or of undoing one
-	appendedEver int64  // raw tokens ever appended, including those taken back
-	editedAt     int64  // Unix nanoseconds; 0: never
-	lastFocus    string // focus of the compaction that made the last edit; empty: none
-	heldSince    uint64 // version made by the newest Undo; 0: there was none, or an edit was applied since
-	heldAt       int64  // appendedEver at that time
+	rewritten    uint64        // version of the last edit, or of undoing one
+	appendedEver int64         // raw tokens ever appended, including those taken back
+	editedAt     int64         // Unix nanoseconds; 0: never
+	lastFocus    string        // focus of the compaction that made the last edit; empty: none
+	heldSince    uint64        // version made by the newest Undo; 0: there was none, or an edit was applied since
+	heldAt       int64         // appendedEver at that time
+	cacheTTL     time.Duration // Reply.CacheTTL of the newest answer
 }
 
 // newVersion gives the view a new version, so that the next snapshot is a
@@ -93,6 +94,10 @@ func (v *view) setSent(at *Snapshot) {
 		v.answers = viewSent(at)
 	}
 }
+
+// cachedFor sets how long the provider keeps the request, as the newest answer says; see
+// Reply.CacheTTL.
+func (v *view) cachedFor(ttl time.Duration) { v.cacheTTL = ttl }
 
 // expect makes s the view that the next answer is for, and returns what was.
 func (v *view) expect(s sentView) (was sentView) {

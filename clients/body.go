@@ -14,7 +14,8 @@ import (
 // SendBody makes a request with an SDK that takes raw bytes, and reads the answer as
 // [ReadStream] does. open gets the result of [Body] and the middleware. The bytes are in
 // memory that a later request uses again, so open must not keep them. The names of the tools
-// among the parameters are in the Reply.
+// among the parameters are in the Reply, and how long the provider keeps its cache: what req
+// says, or a parameter of OpenAI.
 func SendBody[E interface{ RawJSON() string }](ctx context.Context, req wire.Request, params any, format wire.Streamer, show func(wire.Delta), open func([]byte, Middleware) Stream[E], changes ...Change) (convo.Reply, error) {
 	b := newBody()
 	var err error
@@ -27,7 +28,8 @@ func SendBody[E interface{ RawJSON() string }](ctx context.Context, req wire.Req
 	if err == nil { // the error of an SDK may hold the request, from which an application reads the body
 		b.release()
 	}
-	reply.ParamTools = ToolNames(params)
+	all, _ := marshal(params) // appendBody has reported an error
+	reply.ParamTools, reply.CacheTTL = namesIn(all), cacheTTL(req, all)
 	return reply, err
 }
 

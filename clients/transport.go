@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/wire"
@@ -43,7 +44,7 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
 	x := &exchange{req: req, format: format, show: show}
 	reply, err := x.through(ctx, call)
-	reply.ParamTools = x.tools
+	reply.ParamTools, reply.CacheTTL = x.tools, x.cacheTTL
 	return reply, err
 }
 
@@ -100,11 +101,12 @@ type exchange struct {
 	format wire.Streamer
 	show   func(wire.Delta)
 
-	sent   bool
-	tools  []string    // of the parameters
-	answer wire.Stream // nil until an answer is read
-	err    error       // why reading it ended early
-	shown  bool        // a piece of it was shown
+	sent     bool
+	tools    []string      // of the parameters
+	cacheTTL time.Duration // of the request
+	answer   wire.Stream   // nil until an answer is read
+	err      error         // why reading it ended early
+	shown    bool          // a piece of it was shown
 
 	body     *body        // of the request; nil: it is not known
 	readable bool         // read reads the answer as soon as its first byte is wanted
@@ -125,7 +127,8 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.tools = ToolNames(raw(written))
+	params, _ := marshal(raw(written)) // appendBody reports an error
+	x.tools, x.cacheTTL = namesIn(params), cacheTTL(x.req, params)
 	var changes []Change
 	if _, ok := x.format.(wire.Gemini); ok {
 		changes = []Change{inCamelCase}

@@ -357,6 +357,7 @@ func (w *anthropicWriter) request(p *projector, s *convo.Snapshot, r *Request) e
 	w.contain(r)
 	w.rule.own = p.defined.marks
 	marks := w.marks(&first)
+	r.CacheTTL = w.rule.lifetime(marks)
 	if of := marksOf(marks, inSystem); r.System != nil && len(of) > 0 {
 		r.System = withMarks(r.System, of, anthropicMark, "")
 	}

@@ -62,7 +62,7 @@ var markFields = []string{"cache_control", "prompt_cache_breakpoint"}
 // maxMarks is the maximum number of marks in a request.
 const maxMarks = 4
 
-func isLong(lifetime time.Duration) bool { return lifetime > 5*time.Minute }
+func isLong(lifetime time.Duration) bool { return lifetime > shortLife }
 
 // isMark reports whether a part is the caller's mark, and whether it has the
 // longer lifetime. The block of a format that is a mark is also one.
@@ -137,6 +137,35 @@ func appendMark(marks []cacheMark, at int, long bool, of ...partPlace) []cacheMa
 	return append(slices.Clip(marks), cacheMark{at: at, long: long, of: of})
 }
 
+// How long providers keep a request: short and long are those of cache marks. OpenAI documents
+// a least time since GPT-5.6, and before that the longest; Gemini documents the longest.
+const (
+	shortLife     = 5 * time.Minute
+	longLife      = time.Hour
+	openAILife    = 30 * time.Minute
+	oldOpenAILife = 24 * time.Hour
+	geminiLife    = 24 * time.Hour
+)
+
+// lifetime returns how long the provider keeps the messages of a request with these marks.
+func (c cacheRule) lifetime(marks []cacheMark) (longest time.Duration) {
+	if c.params.end {
+		longest = shortLife
+	}
+	for _, m := range marks {
+		if m.message > inSystem {
+			longest = max(longest, shortLife)
+		}
+		if m.message > inSystem && m.long {
+			longest = longLife
+		}
+	}
+	if c.params.long {
+		longest = longLife
+	}
+	return longest
+}
+
 // tell records that a mark is not sent.
 func (m cacheMark) tell(lost *losses) {
 	for _, p := range m.of {
@@ -162,7 +191,8 @@ func cacheRuleOf(lifetime time.Duration, tools bool, params toolMarks) cacheRule
 type toolMarks struct {
 	count int
 	short bool // one of them is for 5 minutes
-	long  bool // the parameters mark the end of the request for an hour
+	end   bool // the parameters mark the end of the request
+	long  bool // they do so for an hour
 }
 
 // marksIn returns the marks in a list of tools, or nil if no opaque tool of the format is
@@ -207,6 +237,7 @@ func marksOfParams(params any) (m toolMarks) {
 	m.add(config["tools"])
 	if mark, err := fields("", all["cache_control"]); err == nil {
 		m.count++
+		m.end = true
 		m.long = stringOf(mark["ttl"]) == "1h"
 		m.short = m.short || !m.long
 	}

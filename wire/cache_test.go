@@ -447,3 +447,45 @@ func checkMarks(t *testing.T, name string, f wire.Format, body []byte) {
 		t.Errorf("%s: %d marks: %s", name, n, body)
 	}
 }
+
+// A request says how long the provider keeps its messages, by their marks or as it documents.
+func TestRequest_CacheTTL(t *testing.T) {
+	const short, long, half, day = 5 * time.Minute, time.Hour, 30 * time.Minute, 24 * time.Hour
+	marked := func(lifetime time.Duration) convo.Message { return users(convo.Text("b"), wire.CacheMark(lifetime)) }
+	system := convo.Message{Role: convo.RoleSystem, Parts: []convo.Part{convo.Text("s"), wire.CacheMark(time.Hour)}}
+	params := func(ttl string) map[string]any {
+		return map[string]any{"cache_control": map[string]any{"type": "ephemeral", "ttl": ttl}}
+	}
+	tools := map[string]any{"tools": []any{map[string]any{"name": "t", "cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}}}
+	for name, tt := range map[string]struct {
+		f    wire.Format
+		last convo.Message
+		want time.Duration
+	}{
+		"anthropic, no mark":            {wire.Anthropic{}, convo.User("b"), 0},
+		"anthropic":                     {wire.Anthropic{Cache: true}, convo.User("b"), short},
+		"anthropic, for an hour":        {wire.Anthropic{Cache: true, CacheLifetime: long}, convo.User("b"), long},
+		"anthropic, marked":             {wire.Anthropic{}, marked(0), short},
+		"anthropic, marked for an hour": {wire.Anthropic{Cache: true}, marked(long), long},
+		"anthropic, the tools alone":    {wire.Anthropic{CacheTools: true}.WithParams(tools), convo.User("b"), 0},
+		"anthropic, in the parameters":  {wire.Anthropic{}.WithParams(params("5m")), convo.User("b"), short},
+		"anthropic, there for an hour":  {wire.Anthropic{}.WithParams(params("1h")), convo.User("b"), long},
+		"converse, no mark":             {wire.Converse{}, convo.User("b"), 0},
+		"converse":                      {wire.Converse{Cache: true}, convo.User("b"), short},
+		"converse, for an hour":         {wire.Converse{Cache: true, CacheLifetime: long}, convo.User("b"), long},
+		"gemini":                        {wire.Gemini{Model: "gemini-3.8-flash"}, convo.User("b"), day},
+		"chat":                          {wire.OpenAIChat{Model: "gpt-5.5"}, convo.User("b"), day},
+		"chat, since gpt-5.6":           {wire.OpenAIChat{Model: "openai/gpt-6.1-sol"}, convo.User("b"), half},
+		"chat, another provider":        {wire.OpenAIChat{Model: "mistral-large", Dialect: wire.Mistral}, convo.User("b"), 0},
+		"chat, before there was one":    {wire.OpenAIChat{Model: "gpt-3.5-turbo"}, convo.User("b"), 0},
+		"chat, no model":                {wire.OpenAIChat{}, convo.User("b"), 0},
+		"responses":                     {wire.OpenAIResponses{Model: "o3"}, convo.User("b"), day},
+		"responses, since gpt-5.6":      {wire.OpenAIResponses{Model: "gpt-5.6"}, convo.User("b"), half},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := asSent([]convo.Message{system, convo.User("a"), convo.Assistant("ok"), tt.last})
+			assert.Equal(t, tt.want, mustEncode(t, tt.f, s).CacheTTL)
+			assert.Equal(t, tt.want, mustEncode(t, &wire.Encoder{Format: tt.f}, s).CacheTTL)
+		})
+	}
+}

@@ -393,6 +393,7 @@ func (w *converseWriter) request(p *projector, s *convo.Snapshot, r *Request) er
 	r.NoThinking = p.seals != SealsChecked && w.startsUnthinking() && p.lostThinking(s)
 	w.rule.own = p.defined.marks
 	marks := w.choose()
+	r.CacheTTL = w.rule.lifetime(marks)
 	if w.role == convo.RoleAssistant {
 		w.write(marker(convo.RoleUser, continueMarker))
 	}

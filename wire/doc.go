@@ -142,7 +142,8 @@
 // Anthropic and Converse cache a request up to its marks. The field Cache of these formats
 // sets marks where they help most, CacheTools sets one after the tools, and CacheLifetime
 // is how long the cache is kept. [CacheMark] returns a part that marks a place of your
-// choice, also in OpenAIResponses.
+// choice, also in OpenAIResponses. Request.CacheTTL is how long the provider keeps the messages;
+// a Send that puts it into its Reply has the History compact after a longer pause.
 //
 // # Cache stability
 //

@@ -261,6 +261,7 @@ func (w *geminiWriter) request(_ *projector, _ *convo.Snapshot, r *Request) erro
 	if n == 0 && r.System == nil {
 		return ErrEmpty
 	}
+	r.CacheTTL = geminiLife
 	marker := func(text string) {
 		r.Messages = append(r.Messages, append(geminiText([]byte(geminiUser), text, false, ""), "]}"...))
 	}

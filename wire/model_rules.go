@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/models"
 )
@@ -17,6 +18,8 @@ type modelRules struct {
 	function int64       // per function among the tools, in addition to its text; OpenAI only
 	prompt   toolsPrompt // for having tools; Anthropic only
 
+	cached time.Duration // how long the provider keeps a request without marks, as it documents; OpenAI only
+
 	userLast bool // the model refuses a request that ends with an assistant message; Anthropic only
 }
 
@@ -24,15 +27,15 @@ type modelRules struct {
 // assumed, and as an image, at low detail before GPT-5.6 and at high detail
 // since.
 func openAITiles(base, tile int64) modelRules {
-	return modelRules{message: 4, image: tiles(base, tile), page: 1000 + base, sound: 10, function: 7}
+	return modelRules{message: 4, image: tiles(base, tile), page: 1000 + base, sound: 10, function: 7, cached: oldOpenAILife}
 }
 
 func openAIPatches(edge, budget, hundredths int64) modelRules {
-	page := ceilDiv(256*hundredths, 100)
-	if budget > 10_000 {
-		page = ceilDiv(1536*hundredths, 100)
+	page, cached := ceilDiv(256*hundredths, 100), oldOpenAILife
+	if budget > 10_000 { // since GPT-5.6
+		page, cached = ceilDiv(1536*hundredths, 100), openAILife
 	}
-	return modelRules{message: 4, image: patches(edge, budget, hundredths), page: 1000 + page, sound: 10, function: 7}
+	return modelRules{message: 4, image: patches(edge, budget, hundredths), page: 1000 + page, sound: 10, function: 7, cached: cached}
 }
 
 func claudeStandard(auto, forced int64) modelRules {
@@ -138,6 +141,15 @@ func rulesOf(model string) *modelRules {
 func refusesAssistantLast(model string) bool {
 	r := rulesOf(model)
 	return r != nil && r.userLast
+}
+
+// lifetimeOf returns how long the provider of a model keeps a request without marks, or 0 if it
+// is not known.
+func lifetimeOf(model string) time.Duration {
+	if r := rulesOf(model); r != nil {
+		return r.cached
+	}
+	return 0
 }
 
 // findRules returns the rules for the first part of a name that is in the

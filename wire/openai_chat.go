@@ -321,6 +321,7 @@ func (w *chatWriter) request(p *projector, _ *convo.Snapshot, r *Request) error 
 	if len(w.group) > 0 {
 		w.flush()
 	}
+	r.CacheTTL = lifetimeOf(w.Model)
 	switch {
 	case w.ordered() && w.role == convo.RoleNone:
 		w.put(marker(convo.RoleUser, earlierMarker))

@@ -153,6 +153,7 @@ func (w *responsesWriter) message(t *message) {
 }
 
 func (w *responsesWriter) request(p *projector, _ *convo.Snapshot, r *Request) error {
+	r.CacheTTL = lifetimeOf(w.f.Model)
 	items := w.items
 	if w.unsettled > 0 {
 		items = settled(slices.Clone(items), w.lost)

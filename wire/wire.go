@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -108,6 +109,13 @@ type Request struct {
 	// NoThinking is set if reasoning that the provider needs back cannot be sent. Turn
 	// thinking off for this request.
 	NoThinking bool
+
+	// CacheTTL is how long the provider keeps the messages in its prompt cache, for
+	// [convo.Reply].CacheTTL. For Anthropic and Converse, it is what the longest of the marks on
+	// messages asks for. For Gemini and for OpenAI's models, by their name, it is what the
+	// provider documents; a parameter of OpenAI may say otherwise. 0: they are not kept, or no
+	// time is documented.
+	CacheTTL time.Duration
 
 	// Lost lists what the request leaves out of the messages of the snapshot, in the
 	// order of the entries and their parts. It is nil if nothing is lost.

@@ -50,6 +50,8 @@ type Client struct {
 	// with override, are one JSON object of these fields. Nil: the SDK has no such fields.
 	Extra func(url string, fields map[string]any, override bool) Sender
 
+	CacheTTL time.Duration // that its replies have
+
 	Small string // another model than that of the parameters
 
 	Signs bool // its answers have signed reasoning
@@ -97,6 +99,7 @@ func Run(t *testing.T, c Client) {
 	t.Run("OwnToolInRun", func(t *testing.T) { testOwnToolInRun(t, c) })
 	t.Run("SameTool", func(t *testing.T) { testSameTool(t, c) })
 	t.Run("CacheMarks", func(t *testing.T) { testCacheMarks(t, c) })
+	t.Run("CacheTTL", func(t *testing.T) { testCacheTTL(t, c) })
 	t.Run("Extra", func(t *testing.T) { testExtra(t, c) })
 	t.Run("Plain", func(t *testing.T) { testPlain(t, c) })
 	t.Run("Refused", func(t *testing.T) { testRefused(t, c) })

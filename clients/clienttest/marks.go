@@ -48,3 +48,25 @@ func testCacheMarks(t *testing.T, c Client) {
 		}
 	}
 }
+
+// testCacheTTL checks how long the provider keeps its cache by the replies: as it documents, or
+// as a mark asks for.
+func testCacheTTL(t *testing.T, c Client) {
+	do := func(t *testing.T, q convo.Message, want time.Duration) {
+		h := history(t, convo.Options{})
+		if _, err := h.Append(q); err != nil {
+			t.Fatal(err)
+		}
+		reply, err := h.Do(t.Context(), c.New(serve(t, provider.New(provider.Options{})), nil, "").Send)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.CacheTTL != want {
+			t.Errorf("CacheTTL is %v, want %v", reply.CacheTTL, want)
+		}
+	}
+	do(t, convo.User("q"), c.CacheTTL)
+	if c.Marked != nil {
+		do(t, convo.User("q", wire.CacheMark(time.Hour)), time.Hour)
+	}
+}

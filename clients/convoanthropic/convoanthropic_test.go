@@ -34,7 +34,7 @@ var params = anthropic.MessageNewParams{Model: "claude-opus-5-5", MaxTokens: 500
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "Anthropic", Small: "claude-haiku-5-5",
+		Signs: true, Row: "Anthropic", Small: "claude-haiku-5-5", CacheTTL: 5 * time.Minute,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			params := params
 			if own != "" {

@@ -152,7 +152,7 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, sh
 		}
 		return answer
 	})
-	reply.ParamTools = tools
+	reply.ParamTools, reply.CacheTTL = tools, req.CacheTTL
 	return reply, err
 }
 

@@ -38,7 +38,7 @@ var outputConfig = &types.OutputConfig{TextFormat: &types.OutputFormat{Type: typ
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "Converse", Small: "anthropic.claude-haiku-5-5-v1:0",
+		Signs: true, Row: "Converse", Small: "anthropic.claude-haiku-5-5-v1:0", CacheTTL: 5 * time.Minute,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			params := *params
 			if own != "" {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -38,7 +39,7 @@ func withTransport() *http.Client { return &http.Client{Transport: clients.Trans
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "generateContent", Small: "gemini-3.8-flash-lite",
+		Signs: true, Row: "generateContent", Small: "gemini-3.8-flash-lite", CacheTTL: 24 * time.Hour,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			s := &convogenai.Sender{Client: newClient(url, withTransport()), Model: model, Show: show}
 			if own != "" {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/sashabaranov/go-openai"
 
@@ -28,7 +29,7 @@ func withTransport() *http.Client { return &http.Client{Transport: clients.Trans
 
 func Test(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Row: "Chat Completions, go-openai", Small: "gpt-5.5-mini",
+		Row: "Chat Completions, go-openai", Small: "gpt-5.5-mini", CacheTTL: 24 * time.Hour,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			params := params
 			if own != "" {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -30,7 +31,7 @@ func newClient(url string) openai.Client {
 
 func TestChat(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Row: "Chat Completions", Small: "gpt-5.5-mini",
+		Row: "Chat Completions", Small: "gpt-5.5-mini", CacheTTL: 24 * time.Hour,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			params := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
 			if own != "" {
@@ -67,7 +68,7 @@ func TestChat(t *testing.T) {
 
 func TestResponses(t *testing.T) {
 	clienttest.Run(t, clienttest.Client{
-		Signs: true, Row: "Responses", Small: "gpt-5.5-mini",
+		Signs: true, Row: "Responses", Small: "gpt-5.5-mini", CacheTTL: 24 * time.Hour,
 		New: func(url string, show func(wire.Delta), own string) clienttest.Sender {
 			params := responses.ResponseNewParams{Model: "gpt-5.5"}
 			if own != "" {
@@ -215,5 +216,34 @@ func TestGivenUp(t *testing.T) {
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		defer cancel()
+	}
+}
+
+// The parameters of a request say how long the provider keeps its cache.
+func TestCacheTTL(t *testing.T) {
+	server := httptest.NewServer(provider.New(provider.Options{}))
+	t.Cleanup(server.Close)
+	for want, fields := range map[time.Duration]map[string]any{
+		30 * time.Minute: {"prompt_cache_options": map[string]any{"ttl": "30m"}},
+		12 * time.Hour:   {"prompt_cache_options": map[string]any{"ttl": "12h"}, "prompt_cache_retention": "24h"},
+		24 * time.Hour:   {"prompt_cache_retention": "24h"},
+		time.Hour:        {"prompt_cache_retention": "in_memory"},
+	} {
+		chat := openai.ChatCompletionNewParams{Model: "gpt-5.5"}
+		chat.SetExtraFields(fields)
+		resp := responses.ResponseNewParams{Model: "gpt-5.5"}
+		resp.SetExtraFields(fields)
+		for _, send := range []convo.Send{convoopenai.Chat(newClient(server.URL), chat, nil), convoopenai.Responses(newClient(server.URL), resp, nil)} {
+			err := clienttest.Do(t, func(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
+				reply, err := send(ctx, at)
+				if reply.CacheTTL != want {
+					t.Errorf("CacheTTL is %v with %v, want %v", reply.CacheTTL, fields, want)
+				}
+				return reply, err
+			}, convo.User("q"))
+			if err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
