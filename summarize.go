@@ -125,7 +125,7 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	w.work.NotKept = p.notKept
 	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: rangesOf(w.read)}
 	e.Summary.Names = w.names(&summary, p.drop, min(mostNames, p.forNames+w.maxTokens-w.count(summary.Text)))
-	e.Summary.before = w.before(ctx, p.drop)
+	e.Summary.before = w.before(ctx, &g, p.drop)
 	return e, nil
 }
 
@@ -296,7 +296,7 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 
 // before returns the Summary.before of an edit that drops entries: the present summary, or what
 // was before it if this edit reads nothing that stays, with what Extract makes of the entries.
-func (w *writer) before(ctx context.Context, drop []ID) *Summary {
+func (w *writer) before(ctx context.Context, g *Goal, drop []ID) *Summary {
 	base := cmp.Or(w.s.summary, noSummary)
 	if len(w.read) == 0 {
 		base = base.before
@@ -306,7 +306,14 @@ func (w *writer) before(ctx context.Context, drop []ID) *Summary {
 	}
 	x := writer{s: w.s.withoutSummary(), count: w.count, maxTokens: max(w.maxTokens/4, leastExtract)}
 	for _, src := range w.sources { // they are redacted
-		if _, dropped := slices.BinarySearch(drop, src.id); dropped {
+		_, dropped := slices.BinarySearch(drop, src.id)
+		switch {
+		case !dropped:
+		case w.s.summary.hasRead(src.id): // those before it have not
+			m := g.original(ctx, w.s, src.id).Message
+			m = redacted(&m, w.redact)
+			x.sources = append(x.sources, source{src.id, &m, src.tokens})
+		default:
 			x.sources = append(x.sources, src)
 		}
 	}

@@ -43,7 +43,7 @@ type Summary struct {
 	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
 	// forgotten, the summary from before the reading takes the place of this one, with what
 	// [Extract] makes of what has left since. The three last readings can be taken back, and those
-	// of Summarize only: RewindTo returns an error for others.
+	// of Summarize only: for others, RewindTo returns an error, and the summary stays.
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
@@ -405,6 +405,9 @@ func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
 	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
 	p.before = id.placeBefore(sum.before)
+	if p.before != nil {
+		p.sum.before = &p.before.sum
+	}
 	n := &p.sum.Native
 	if n.Format == "" {
 		return p
