@@ -251,7 +251,7 @@ func TestCheckStrategy_NamesTheBrokenRule(t *testing.T) {
 		{"clears system", each(isRole(convo.RoleSystem), wipe), `clears a system entry`},
 		{"clears no result", each(isRole(convo.RoleAssistant), wipe), `clears a result that the entry does not hold`},
 		{"rewrites what is not there", always(rewrite(nil, convo.Entry{ID: 99999})), `names an entry that the snapshot does not hold`},
-		{"rewrites system", each(isRole(convo.RoleSystem), rewrite), `names a system entry`},
+		{"rewrites system", each(isRole(convo.RoleSystem), rewrite), `rewrites a system entry`},
 		{"rewrites pinned", each(isPinned, rewrite), `rewrites a pinned exchange (case "only floor"`},
 		{"rewrites newest", each(isNewest, rewrite), `rewrites the newest exchange`},
 		{"rewrites newest users", each(isNewestUser, rewrite), `rewrites a user message of the newest turn`},
