@@ -680,10 +680,10 @@ func (d *driver) background() {
 		d.strategy.held = nil
 		return
 	}
-	ended := make(chan struct{})
+	ended, waited := make(chan struct{}), d.h
 	go func() {
 		defer close(ended)
-		_, _ = d.h.Wait(context.Background())
+		_, _ = waited.Wait(context.Background())
 	}()
 	select {
 	case s := <-h.started:
