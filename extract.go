@@ -493,7 +493,8 @@ func (n *notes) text(room int, count func(string) int) string {
 			}
 			isFirst = false
 			if weight > share {
-				if missed++; share < 4 || missed > mostMissed {
+				missed++
+				if share < 4 || missed > mostMissed {
 					break
 				}
 				continue

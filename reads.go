@@ -102,9 +102,9 @@ func (f *reads) add(key uint64, now *lastRead, before *pastReads, isNew bool) {
 	f.newest[key] = now
 }
 
-// SameCall is for ClearToolResults.Same. It returns the same key for calls of the same
-// tool with the same arguments, regardless of the order of fields and of white space, and
-// no key for arguments that are not a JSON object.
+// SameCall is for ClearToolResults.Same. It returns the same key for calls of the same tool
+// with the same arguments, regardless of the order of fields and of white space. It returns no
+// key for arguments that are not a JSON object.
 func SameCall(c ToolCall) string {
 	var fields map[string]any
 	d := json.NewDecoder(strings.NewReader(c.Arguments))

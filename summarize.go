@@ -19,8 +19,8 @@ import (
 //
 // A summary that is too long is shortened: by the model, in one more call, and then at
 // the end of a sentence. A summary more than four times too long is refused; see
-// [RefusedError]. So is a text that is empty or cut off, in which a model repeats itself,
-// or that is no summary: a tool call, nothing but reasoning, an answer to the
+// [RefusedError]. So is a text that is empty or cut off, or in which a model repeats itself.
+// So is what is no summary: a tool call, nothing but reasoning, an answer to the
 // conversation, or JSON unless Prompt is set. A call that fails, or whose text is
 // refused, is repeated once if Timeout leaves time for it. If the request was too long,
 // or the error is a [*RefusedError] of the summarizer, only a request with Sent is
@@ -47,9 +47,9 @@ type Summarize struct {
 	// MaxTokens is how long a summary may be, in raw tokens. A longer one is shortened. 0 or
 	// less means an eighth of Limits.Low, but at least 500, or 128 for Extract; then, and if it
 	// is not below the summarizer's window, it is at most an eighth of that window. The bound
-	// is also at most half of Goal.Target, and at most the current summary and a quarter of
-	// what could be summarised, or 500 or 128 if that is more; and at most the room left by the
-	// edit.
+	// is also at most half of Goal.Target, and at most the room left by the edit. It is at most
+	// the current summary and a quarter of what could be summarised, or 500 or 128 if that is
+	// more.
 	MaxTokens int
 
 	// Window is the context window of the summarizer's model, in tokens. 0: Limits.Window of
@@ -93,10 +93,10 @@ func (z Summarize) String() string { return fmt.Sprintf("summarize(with %T)", z.
 
 // Compact returns an edit that drops the oldest exchanges and puts a summary in their
 // place, which it requests from the summarizer. It returns [ErrNoGain] if that would free
-// too little, g.NoModel if it is set and the summarizer calls a model, a [*RefusedError]
-// for a summary that it does not accept, a [*ValueError] if the summarizer's window is
-// too small for the prompt, and otherwise the error of the summarizer. The Effort of the
-// edit is set even with an error.
+// too little, and g.NoModel if it is set and the summarizer calls a model. A summary that it
+// does not accept is a [*RefusedError], and a window of the summarizer that is too small for
+// the prompt a [*ValueError]. Other errors are those of the summarizer. The Effort of the edit
+// is set even with an error.
 func (z Summarize) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return z.compact(ctx, s, g, (*writer).write)
 }
@@ -726,8 +726,8 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	return summary, nil
 }
 
-// cutSentence returns as much of a text as has at most so many tokens: up to the end of a
-// line or a sentence, if there is one in its second half, or else of a word.
+// cutSentence returns as much of a text as has at most so many tokens. It ends with a line or
+// a sentence, if one ends in its second half, or else with a word.
 func cutSentence(s string, tokens int, count func(string) int) string {
 	weight := count(s)
 	if weight <= tokens {
