@@ -844,7 +844,7 @@ func TestChain_ReadsAgainstAModel(t *testing.T) {
 				fallthrough
 			case 5:
 				r, err := h.Compact(t.Context(), fmt.Sprint(steps))
-				if err != nil {
+				if err != nil && k.fail == nil {
 					require.ErrorIs(t, err, convo.ErrNoGain)
 				}
 				if r.Outcome == convo.OutcomeApplied {
@@ -866,7 +866,7 @@ func TestChain_ReadsAgainstAModel(t *testing.T) {
 			s = h.Snapshot()
 			maps.DeleteFunc(live, func(_ int, id convo.ID) bool { return s.TakenBack(id) })
 			sum, _ := s.Summary()
-			for _, fact := range regexp.MustCompile(`fact-(\d+)`).FindAllStringSubmatch(sum.Text, -1) {
+			for _, fact := range regexp.MustCompile(`fact-(\d+)(?:\s|$)`).FindAllStringSubmatch(sum.Text, -1) {
 				n, _ := strconv.Atoi(fact[1])
 				require.Contains(t, live, n, "seed %d: the summary tells what was taken back", seed)
 			}

@@ -784,6 +784,9 @@ func (m *model) rewind(most int) (taken int) {
 	for id := whole[len(m.list)].id; id <= m.last; id++ {
 		m.takenBack[id] = true // also what an edit has dropped
 	}
+	if len(m.covers) > 0 && m.covers[0] >= whole[len(m.list)].id { // nothing is left that the summary stands for
+		m.summary, m.covers, m.updates = "", nil, 0
+	}
 	var back []message
 	for _, e := range whole[len(whole)-kept:] {
 		m.takenBack[e.id] = true
