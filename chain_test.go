@@ -699,7 +699,7 @@ func TestChain_ReadsLater(t *testing.T) {
 	assert.Contains(t, sum.Text, "fact-0 fact-1")
 }
 
-// A rollback behind a result that was read puts back the summary that stood before, and so
+// A rollback to before a result that was read puts back the summary that stood before, and so
 // does forgetting the result.
 func TestChain_TakesBackWhatWasRead(t *testing.T) {
 	for _, test := range []struct {
@@ -746,7 +746,7 @@ func TestChain_TakesBackWhatWasRead(t *testing.T) {
 	}
 }
 
-// After exchanges were dropped and results read in one call, a rollback behind these results
+// After exchanges were dropped and results read in one call, a rollback to before these results
 // leaves a summary of what was dropped.
 func TestChain_TakesBackWhatWasReadBesideDrops(t *testing.T) {
 	k := new(factKeeper)
@@ -874,7 +874,7 @@ func TestChain_ReadsAgainstAModel(t *testing.T) {
 	}
 }
 
-// After many compactions, a rollback behind the newest result that was read leaves what the
+// After many compactions, a rollback to before the newest result that was read leaves what the
 // model wrote before that reading.
 func TestChain_TakesBackTheNewestReadingOnly(t *testing.T) {
 	k := new(factKeeper)

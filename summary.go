@@ -303,7 +303,7 @@ func (s *placedSummary) unread(ids []ID) *placedSummary {
 	return s
 }
 
-// newestKept returns the newest entry that s stands for whatever is taken back: one that it
+// newestKept returns the newest entry that s stands for whatever is taken back: an entry that it
 // covers, or has read if it is not known what it was before.
 func (s *Summary) newestKept() ID {
 	if s == nil {

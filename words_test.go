@@ -67,7 +67,7 @@ func TestDefault_HostsTextLeavesFirst(t *testing.T) {
 			m.Meta = convo.HostMeta
 			return m
 		},
-		"repetition": func(i int) convo.Message { return convo.User(fmt.Sprintf("%s /tmp/out%d.txt (%d s)", notice, i, i*7)) },
+		"repetition": func(i int) convo.Message { return convo.User(fmt.Sprintf("%s out/%d.txt (%d s)", notice, i, i*7)) },
 	} {
 		h := historyOf(t, windowOf(20_000, nil), host(0))
 		var facts []string
