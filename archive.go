@@ -101,7 +101,7 @@ func (a *archive) read(log iter.Seq2[Record, error]) {
 
 // add yields the contents of a record.
 func (a *archive) add(rec *Record) error {
-	r, err := archivedIn(rec)
+	r, err := rec.decode()
 	if err != nil {
 		if errors.Is(err, ErrVersion) {
 			return err
@@ -147,18 +147,6 @@ func (a *archive) add(rec *Record) error {
 	return nil
 }
 
-// archivedIn returns the part of a record that Archive shows.
-func archivedIn(rec *Record) (*stateJSON, error) {
-	if rec.Format < 1 || rec.Format > recordFormat {
-		return nil, (&reading{}).add(rec)
-	}
-	r, err := decode(rec.Data, inRecord)
-	if err == nil {
-		err = r.checkPast(rec.Upto)
-	}
-	return r, err
-}
-
 // showGone yields the missing IDs, unless it has done so already.
 func (a *archive) showGone(seq uint64) {
 	if a.untold {
@@ -176,16 +164,6 @@ func (a *archive) showGone(seq uint64) {
 // hasID reports whether one of the ranges holds an ID.
 func hasID(ranges []Range, id ID) bool {
 	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= id && id <= r.Last })
-}
-
-// checkPast returns an error if the part that Archive shows is out of range.
-func (r *stateJSON) checkPast(upto ID) error {
-	for _, list := range [][]*entry{r.past, orNil(r.system), r.entries} {
-		if err := checkEntries(list, upto); err != nil {
-			return &SnapshotError{Index: -1, Err: err}
-		}
-	}
-	return nil
 }
 
 // show yields x, unless x is empty or the loop has ended.

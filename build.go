@@ -66,7 +66,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 	sys, list := orNil(in.system), in.entries
 	s := state{
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
-		last: in.last, figures: in.figures, meta: in.metaOf(), pins: in.pins,
+		last: in.last, figures: in.figures, meta: meta{orNil(in.title), orNil(in.meta)}, pins: in.pins,
 		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
 	}
 	if left := orNil(in.left); left.id > 0 {

@@ -272,7 +272,7 @@ func (s *salvage) keepPart(rec *Record) error {
 // partOf returns the part of a record that Archive shows, as a record that changes no
 // view. last is the newest ID before it.
 func partOf(rec *Record, last ID) (*stateJSON, error) {
-	from, err := archivedIn(rec)
+	from, err := rec.decode()
 	if err != nil {
 		return nil, err
 	}
@@ -281,9 +281,10 @@ func partOf(rec *Record, last ID) (*stateJSON, error) {
 		part.summaries = append(slices.Clip(part.summaries), *sum)
 	}
 	part.past = merge(from.past, merge(orNil(from.system), from.entries))
-	part.last = rec.Upto
-	trial := stateJSON{scalars: scalars{last: last}}
-	return part, trial.apply(part)
+	if rec.Upto < last {
+		err = fmt.Errorf("last is %d, want at least %d", rec.Upto, last)
+	}
+	return part, err
 }
 
 func (s *salvage) writeLost(r Record, part *stateJSON) error {

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -72,7 +71,7 @@ func (h *History) Decisions() ([]byte, error) {
 	list := p.view.withoutFrame()
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
-	out.version, out.rows = decisionsVersion, rows
+	out.version, out.rows = versions[inDecisions], rows
 	out.entries, out.left = others, changed(leftRow{}, rows.left)
 	return out.encode(inDecisions)
 }
@@ -98,10 +97,7 @@ func decodeDecisions(data []byte) (*stateJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := in.checkDecisions(); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
-	}
-	return in, nil
+	return in, asSnapshotError(in.checkDecisions())
 }
 
 // Format prints what d needs, and its size.
@@ -117,7 +113,7 @@ func (in *stateJSON) checkDecisions() error {
 	if in.rows == nil {
 		return errors.New("it has no rows: it is not what History.Decisions has returned")
 	}
-	if err := cmp.Or(checkEntries(in.entries, in.last), in.checkLeft()); err != nil {
+	if err := in.checkLeft(); err != nil {
 		return err
 	}
 	in.rows.left = orNil(in.left)

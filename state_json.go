@@ -4,21 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
-// The versions of the JSON of a snapshot and of Decisions that this package writes and
-// reads.
-const (
-	snapshotVersion  = 1
-	decisionsVersion = 2
-)
+// versions are the versions of the JSON that this package writes and reads. A record has its
+// version in Record.Format.
+var versions = [...]int{inSnapshot: 1, inDecisions: 2}
 
 // A stateJSON is what is saved of a History. The Data of a record holds the difference
 // from the state of the previous record, or in a full record from the state of an empty
@@ -45,7 +40,6 @@ type stateJSON struct {
 	out     []Range   // entries that left the view
 	entries []*entry  // new or changed entries, with their tokens if counter is set
 	counter string    // name of the counter of the entries' tokens; see counter.name
-	tokens  []int64   // of entries; nil once they have them
 	rows    *rowList  // in Decisions: what stands in place of entries that the application has
 	pins    []ID      // new pins
 	unpin   []ID
@@ -64,10 +58,9 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	has    uint64 // after reading: the fields that may have a value, by their rows in savedFields
-	fault  error  // of an entry that cannot be written
-	index  int    // while reading: of the next entry, as in a snapshot
-	failed *entry // that could not be read
+	has   uint64 // after reading: the fields that may have a value, by their rows in savedFields
+	fault error  // of an entry that cannot be written or read
+	index int    // while reading: of the next entry, as in a snapshot
 }
 
 // Scalars are the figures that each record holds completely.
@@ -168,7 +161,6 @@ var savedFields = [...]savedField{
 	{key: "out", in: inRecord, at: func(in *stateJSON) any { return rangesJSON(&in.out) }},
 	{key: "entries", in: inAll, at: func(in *stateJSON) any { return in.shown(&in.entries) }, set: (*stateJSON).compare},
 	{key: "counter", in: inRecord, at: func(in *stateJSON) any { return &in.counter }},
-	{key: "tokens", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.tokens) }},
 	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return strictjson.Optional(&in.rows, (*rowList).fields) }},
 	{key: "pins", in: inAll, at: func(in *stateJSON) any { return strictjson.Ints(&in.pins) }, set: func(in *stateJSON, from, to *picture) {
 		if !sameIDs(from.view.pins, to.view.pins) {
@@ -254,10 +246,11 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// decode reads the JSON of a form. An error is a *SnapshotError.
+// decode reads the JSON of a form. Entries, pins and ranges are in order then. An error is a
+// *SnapshotError.
 func decode(data []byte, as form) (*stateJSON, error) {
 	if err := checkVersion(data, as); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
+		return nil, asSnapshotError(err)
 	}
 	r := strictjson.NewReader(data)
 	in := new(stateJSON)
@@ -272,30 +265,25 @@ func decode(data []byte, as form) (*stateJSON, error) {
 		in.field(i).Read(r)
 		in.has |= 1 << i
 	})
-	in.setTokens(r)
 	r.End()
-	if r.Err() != nil {
-		fault := &SnapshotError{Index: -1, Err: r.Err()}
-		if e := in.failed; e != nil {
-			fault.Index, fault.ID = in.index, e.id
-		}
-		return nil, fault
-	}
-	in.index = 0
-	return in, nil
+	return in, asSnapshotError(cmp.Or(in.fault, r.Err(), in.checkOrder()))
 }
 
-// checkVersion returns an error unless the JSON of a form has the version that this package
-// reads. A record has its version in Record.Format.
-func checkVersion(data []byte, as form) error {
-	want := snapshotVersion
-	switch as {
-	case inRecord:
-		return nil
-	case inDecisions:
-		want = decisionsVersion
+// asSnapshotError returns err as a *SnapshotError, or nil if it is nil.
+func asSnapshotError(err error) error {
+	if _, ok := err.(*SnapshotError); ok || err == nil {
+		return err
 	}
-	version, r := 0, strictjson.NewReader(data)
+	return &SnapshotError{Index: -1, Err: err}
+}
+
+// checkVersion returns an error unless this package reads the version of the JSON of a form.
+func checkVersion(data []byte, as form) error {
+	if as == inRecord {
+		return nil
+	}
+	version, want, remedy := 0, versions[as], "use the release of convo that wrote it, or a later one"
+	r := strictjson.NewReader(data)
 	for key := range r.Object {
 		if string(key) == "version" {
 			version = r.Int()
@@ -307,30 +295,35 @@ func checkVersion(data []byte, as form) error {
 	case r.Err() != nil || version == want:
 		return r.Err()
 	case as == inDecisions && version > 0 && version < want:
-		return fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, want)
+		remedy = "make a History of the rows with Restore, and store its Decisions"
 	}
-	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
+	return fmt.Errorf("%w %d, want %d; %s", ErrVersion, version, want, remedy)
 }
 
-// setTokens gives the entries the tokens that were read.
-func (in *stateJSON) setTokens(r *strictjson.Reader) {
-	tokens, sum := in.tokens, int64(0)
-	in.tokens = nil
-	if in.counter == "" && tokens == nil {
-		return
-	}
-	if in.counter == "" || len(tokens) != len(in.entries) {
-		r.Fail(fmt.Errorf("%d tokens by counter %.40q for %d entries", len(tokens), in.counter, len(in.entries)))
-		return
-	}
-	for i, e := range in.entries {
-		e.tokens = tokens[i]
-		if e.tokens < 0 || e.tokens > maxTotal-sum {
-			r.Fail(fmt.Errorf("entry %d has %d tokens", e.id, e.tokens))
-			return
+// checkOrder returns an error unless entries, pins and ranges ascend from 1 to the last ID.
+func (in *stateJSON) checkOrder() error {
+	i := 0
+	for _, list := range [...][]*entry{orNil(in.system), in.entries, in.past} {
+		prev := ID(0)
+		for _, e := range list {
+			if e.id <= prev || e.id > in.last {
+				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("ID does not ascend from %d, or is above last, %d", prev, in.last)}
+			}
+			prev, i = e.id, i+1
 		}
-		sum += e.tokens
 	}
+	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out, orNil(in.back)}
+	for i, name := range [...]string{"pins", "unpin", "out", "taken_back"} {
+		if !ascend(lists[i], in.last) {
+			return fmt.Errorf("%s is %v, want ascending IDs from 1 to last, %d", name, lists[i], in.last)
+		}
+	}
+	for _, u := range in.undone {
+		if u.First < 1 || u.Last < u.First {
+			return fmt.Errorf("undone has %d to %d, want ranges of IDs", u.First, u.Last)
+		}
+	}
+	return nil
 }
 
 // MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
@@ -341,7 +334,7 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 // again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := difference(noPicture, &picture{view: s, scalars: s.scalars()})
-	out.version, out.learned = snapshotVersion, nil
+	out.version, out.learned = versions[inSnapshot], nil
 	if models := s.carried(); len(models) > 0 {
 		out.learned = &models
 	}
@@ -363,7 +356,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
 	}
 	in, err := decode(data, inSnapshot)
-	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version, has: in.has}) {
+	if err != nil || in.has == 1 { // it has only a version
 		return err
 	}
 	next, err := in.state(true)
@@ -478,34 +471,14 @@ func (s *Summary) fields() []strictjson.Field {
 			{Key: "format", Value: &n.Format},
 			{Key: "model", Value: &n.Model},
 			{Key: "items", Value: strictjson.Texts(&n.Items)},
-			{Key: "stood_for", Value: strictjson.Array(&n.stoodFor, appendCovered, readCovered)},
+			{Key: "stood_for", Value: strictjson.Objects(&n.stoodFor, (*coveredView).fields)},
 		}},
 	}
 }
 
-func appendCovered(dst []byte, c coveredView) []byte {
-	return fmt.Appendf(dst, `"%016x%016x%016x"`, uint64(c.front), uint64(c.heads), uint64(c.list))
-}
-
-func readCovered(r *strictjson.Reader) coveredView {
-	s := readHex(r, 3)
-	return coveredView{front: s[0], prefix: prefix{heads: s[1], list: fingerprint.List(s[2])}}
-}
-
-// readHex reads n sums, as 16 hexadecimal digits each.
-func readHex(r *strictjson.Reader, n int) []fingerprint.Sum {
-	text, sums := r.Text(), make([]fingerprint.Sum, n)
-	for i := range sums {
-		sum, err := uint64(0), error(nil)
-		if len(text) == 16*n {
-			sum, err = strconv.ParseUint(text[16*i:16*i+16], 16, 64)
-		}
-		if err != nil || len(text) != 16*n {
-			r.Fail(fmt.Errorf("a fingerprint is %.60q, want %d hexadecimal digits", text, 16*n))
-		}
-		sums[i] = fingerprint.Sum(sum)
-	}
-	return sums
+// fields returns the members of the JSON.
+func (c *coveredView) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "view", Value: someSums{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
 }
 
 // rangesJSON returns the value of a list of ranges.
@@ -564,11 +537,10 @@ func (f sentJSON) Read(r *strictjson.Reader) {
 func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
 	return strictjson.Array(list, in.appendEntry, func(r *strictjson.Reader) *entry {
 		e := readEntry(r)
-		if r.Err() != nil {
-			in.failed = e
-		} else {
-			in.index++
+		if err := r.Err(); err != nil {
+			in.fault = cmp.Or(in.fault, error(&SnapshotError{Index: in.index, ID: e.id, Err: err}))
 		}
+		in.index++
 		return e
 	})
 }
@@ -577,6 +549,9 @@ func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
 func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Int(append(dst, '{'), "id", e.id)
 	dst = strictjson.Int(dst, "turn", e.turn)
+	if in.counter != "" && !e.isSystem() {
+		dst = strictjson.Int(dst, "tokens", e.tokens)
+	}
 	dst = strictjson.Time(dst, "time", e.time())
 	dst = strictjson.Int(dst, "missing", e.missing())
 	dst = strictjson.Bool(dst, "final", e.final)
@@ -584,7 +559,7 @@ func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if made := e.made(); made != 0 {
-		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(made)))
+		dst = someSums{&made}.Append(strictjson.Key(dst, "made"))
 	}
 	return append(in.appendMessage(strictjson.Key(dst, "message"), &e.msg), '}')
 }
@@ -606,6 +581,8 @@ func readEntry(r *strictjson.Reader) *entry {
 			e.id = ID(r.Int64())
 		case "turn":
 			e.turn = r.Int()
+		case "tokens":
+			e.tokens = r.Int64()
 		case "time":
 			e.at = readTime(r)
 		case "missing":
@@ -619,7 +596,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			own.made = readHex(r, 1)[0]
+			someSums{&own.made}.Read(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
@@ -663,32 +640,22 @@ func (in *stateJSON) queued(list *[]*queued) strictjson.Value {
 	})
 }
 
-// metaOf returns the title and the application data.
-func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)} }
-
 // check returns an error if a value outside the entries is out of range.
 func (in *stateJSON) check() error {
-	if err := cmp.Or(in.metaOf().check(), in.checkFigures(), in.checkLeft(), in.tools.check(), in.summary.checkSaved(in.last)); err != nil {
+	title := meta{orNil(in.title), orNil(in.meta)}
+	if err := cmp.Or(title.check(), in.checkFigures(), in.checkLeft(), in.tools.check(), in.summary.checkSaved(in.last, mostBefore+2)); err != nil {
 		return err
 	}
 	switch {
 	case !isKey(in.key):
 		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
-	case !slices.IsSorted(in.pins) || len(slices.Compact(slices.Clone(in.pins))) < len(in.pins):
-		return errors.New("pins do not ascend")
-	case !ascend(orNil(in.back), in.last):
-		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
 	case in.summary != nil && in.summary.Text == "" && in.version > 0:
 		return errors.New("the summary has no text")
 	case in.cal != nil && in.seen == nil:
 		return errors.New("it is not said what the calibration in force was measured for")
 	}
-	all := orNil(in.learned)
-	if in.cal != nil {
-		all = append(slices.Clip(all), in.cal)
-	}
-	for _, c := range all {
-		if !c.valid() {
+	for _, c := range append(slices.Clip(orNil(in.learned)), in.cal) {
+		if c != nil && !c.valid() {
 			return fmt.Errorf("calibration of model %.40q is out of range", c.Model)
 		}
 	}
@@ -744,44 +711,31 @@ func (t *toolset) check() error {
 	return nil
 }
 
-// checkSaved returns an error if s, as it was read, is out of range. s may be nil.
-func (s *Summary) checkSaved(last ID) error {
-	if s == nil {
-		return nil
-	}
-	if n := s.Updates; n < 0 || n > maxUpdates {
-		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
-	}
+// checkSaved returns an error if s, as it was read, is out of range. Before it are less than
+// most summaries. s may be nil.
+func (s *Summary) checkSaved(last ID, most int) error {
 	switch {
-	case !ascend(s.Covers, last):
-		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
-	case !ascend(s.Read, last):
-		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s == nil:
+		return nil
+	case most == 0:
+		return fmt.Errorf("the summary has more than %d before it", mostBefore+1)
+	case s.Updates < 0 || s.Updates > maxUpdates:
+		return fmt.Errorf("the summary has %d updates, want 0 to %d", s.Updates, maxUpdates)
+	case !ascend(s.Covers, last) || !ascend(s.Read, last):
+		return fmt.Errorf("the summary covers %v and has read %v, want ascending ranges from 1 to last, %d", s.Covers, s.Read, last)
 	}
-	n := 0
-	for b := s.before; b != nil; b = b.before {
-		n++
-	}
-	if n > mostBefore+1 {
-		return fmt.Errorf("the summary has %d before it, want at most %d", n, mostBefore+1)
-	}
-	if err := s.before.checkSaved(last); err != nil {
-		return err
-	}
-	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time))
+	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.checkSaved(last, most-1))
 }
 
 // checkLeft returns an error if left cannot be an entry that is not in the view.
 func (in *stateJSON) checkLeft() error {
 	left := orNil(in.left)
 	_, isShown := index(in.entries, left.id)
-	switch {
-	case left == leftRow{} && in.version == 0:
-		return nil // there is none any more
-	case in.left != nil && (left.id < 1 || left.id > in.last || left.key == "" || len(left.key) > maxMessageKey || isShown):
-		return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
+	isNone := in.left == nil || left == leftRow{} && in.version == 0
+	if isNone || 0 < left.id && left.id <= in.last && left.key != "" && len(left.key) <= maxMessageKey && !isShown {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
 }
 
 // ascend reports whether the ranges ascend, from 1 to last.
@@ -798,27 +752,21 @@ func ascend(ranges []Range, last ID) bool {
 
 // finish checks the entries, and counts their tokens and calls if count is set.
 func (in *stateJSON) finish(s *state, count bool) error {
-	sys := orNil(in.system)
-	setHeads(in.entries)
+	sys, raw := orNil(in.system), int64(0)
+	all := slices.Concat(sys, in.entries)
+	setHeads(all)
 	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
-	for i, e := range slices.Concat(sys, in.entries) {
-		system := i < len(sys)
-		if i == len(sys) {
-			prev, said = &entry{}, &entry{}
-		}
-		if system {
-			e.head = e.id
-		}
-		e.note = !system && e.msg.Role == RoleSystem
-		if fault := in.faultOf(e, prev, said, system); fault != "" {
+	for i, e := range all {
+		e.note = i >= len(sys) && e.msg.Role == RoleSystem
+		if fault := in.faultOf(e, prev, said, i < len(sys)); fault != "" {
 			return &SnapshotError{Index: i, ID: e.id, Err: errors.New(fault)}
 		}
+		if raw = min(raw, maxTotal) + e.tokens; e.tokens < 0 || raw > maxTotal {
+			return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("it has %d tokens", e.tokens)}
+		}
 		if count {
-			e.tokens = s.id.message(&e.msg)
+			s.id.weigh(e)
 			e.calls = newCalls(&e.msg, s.id.counter)
-			if e.note {
-				e.tokens += s.id.noteTokens()
-			}
 		}
 		prev = e
 		if !e.note {
@@ -834,8 +782,6 @@ func (in *stateJSON) faultOf(e, prev, said *entry, system bool) string {
 	user := e.msg.Role == RoleUser
 	_, twice := index(orNil(in.system), e.id)
 	switch {
-	case e.id <= prev.id || e.id > in.last:
-		return fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
 	case !system && twice:
 		return fmt.Sprintf("two entries with ID %d", e.id)
 	case system && e.msg.Role != RoleSystem:
