@@ -189,7 +189,6 @@ func (in *stateJSON) rewind(last ID) {
 	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
 	in.back = &s.takenBack
-	in.has |= 1<<len(savedFields) - 1 // also those that were set here
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	for in.summary != nil && in.summary.before != nil && in.summary.newestRead() > last {

@@ -255,9 +255,6 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 		k.cal.at = r.seen.reported(s)
 		if r.seen.raw > 0 && k.cal.at.raw > 0 && !mended {
 			was, is = r.seen.raw, k.cal.at.raw
-			if r.counted == 0 { // an earlier version wrote the log
-				factor = float64(is) / float64(was)
-			}
 		}
 	}
 	if recounted = factor != 1 || was != is; !recounted {

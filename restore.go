@@ -66,11 +66,9 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.adoptCalibration(l.from, h.opts.prior(l.from.known().model))
-	if err := h.settleLoad(l); err != nil {
+	if err := h.finishLoad(l, true); err != nil {
 		return nil, err
 	}
-	h.charge(h.account)
-	h.warnDue(true)
 	return h, nil
 }
 
@@ -140,29 +138,6 @@ func (id *identity) placed(s Summary) *placedSummary {
 	return p
 }
 
-// read fills the view with the content of records, whose picture is p. It reports whether
-// the calibrations had to be converted.
-func (l *loader) read(r *reading, p *picture) (recounted bool, err error) {
-	if err := l.fill(); err != nil {
-		return false, err
-	}
-	if r.counted, err = l.counts(); err != nil {
-		return false, err
-	}
-	r.mended = l.mended
-	v := l.to
-	v.appendedEver = p.ever
-	if !p.edited.IsZero() {
-		v.editedAt = p.edited.UnixNano()
-	}
-	if n := len(v.list); n > 0 && v.list[n-1].at != noTime {
-		v.lastAppend = v.list[n-1].at
-	}
-	v.newVersion()
-	v.rewritten = v.version // the measured view is only known in part
-	return v.adoptKnowledge(r, l.opts.prior(r.state.model), p.toolsSet), nil
-}
-
 // counts returns the raw tokens of the snapshot by the counter of l, without ephemeral
 // messages.
 func (l *loader) counts() (n int64, err error) {
@@ -189,13 +164,25 @@ func (l *loader) isUnfinished() bool {
 	}
 }
 
-// settleLoad applies Options.OnLoad, and delivers the queue if possible. No lock is needed,
-// since h is not shared yet.
-func (h *History) settleLoad(l *loader) (err error) {
+// finishLoad does what is left to do for a History that was loaded. No lock is needed, since h
+// is not shared yet.
+func (h *History) finishLoad(l *loader, deliver bool) error {
+	if err := h.settleLoad(l, deliver); err != nil {
+		return err
+	}
+	h.charge(h.account)
+	h.warnDue(true)
+	return nil
+}
+
+// settleLoad applies Options.OnLoad. It delivers the queue, if possible, after a change and if
+// deliver is set.
+func (h *History) settleLoad(l *loader, deliver bool) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
+	isUnfinished := l.isUnfinished()
 	switch turn := newestTurn(h.list); {
-	case !l.isUnfinished():
+	case !isUnfinished:
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
 		h.recorder.add("", l.closeCalls())
 	default:
@@ -208,7 +195,9 @@ func (h *History) settleLoad(l *loader) (err error) {
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	h.deliverLocked()
+	if deliver || isUnfinished {
+		h.deliverLocked()
+	}
 	return nil
 }
 
@@ -265,7 +254,8 @@ type loader struct {
 	from *Snapshot
 	own  bool // from is not shared, and nothing is repaired: its entries are used without copying
 
-	counted bool // with own, entries that have token counts need not be counted
+	counted bool     // with own, entries that have token counts need not be counted
+	saved   *picture // what is in the log; nil: from comes from no log
 
 	next int       // index in from of the entry being checked
 	at   placement // of that entry

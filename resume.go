@@ -56,22 +56,14 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := r.compare(); err != nil {
 		return nil, err
 	}
-	log := new(reading)
-	if err := log.state.apply(r.in); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
-	}
+	log := &reading{state: *r.in}
 	p, err := log.picture(false)
 	if err != nil {
 		return nil, r.faultOf(err)
 	}
-	h, err := newHistory(&own, p.view.id)
-	if err != nil {
-		return nil, err
-	}
-	h.takeOver(p)
 	p.view.setOriginals(r.originals)
-	l := &loader{setup: &h.setup, to: &h.view, from: p.view, own: true}
-	if _, err := l.read(log, p); err != nil {
+	h, l, err := log.open(p, &own)
+	if err != nil {
 		return nil, r.faultOf(err)
 	}
 	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
@@ -82,7 +74,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 		return nil, err
 	}
 	l.to.setResumed(&r.rows.measuredFrame)
-	if err := h.finishLoad(l); err != nil {
+	if err := h.finishLoad(l, false); err != nil {
 		return nil, err
 	}
 	h.talk.note(h.newestMessage(), true)

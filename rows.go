@@ -482,7 +482,7 @@ func (r *rowList) isListed(run int) bool { return run < r.from }
 // fields returns the members of the JSON.
 func (r *rowList) fields() []strictjson.Field {
 	return []strictjson.Field{
-		{Key: "runs", Value: runsJSON{r}},
+		{Key: "runs", Value: strictjson.Objects(&r.runs, (*rowRun).fields)},
 		{Key: "from", Value: &r.from},
 		{Key: "system_seen", Value: &r.sysSeen},
 		{Key: "tools_seen", Value: &r.toolsSeen},
@@ -572,68 +572,14 @@ func (v someSums) Read(r *strictjson.Reader) {
 	}
 }
 
-// A runsJSON is the value of the runs: a list for each.
-type runsJSON struct{ *rowList }
-
-func (v runsJSON) IsZero() bool { return false }
-
-func (v runsJSON) Append(dst []byte) []byte {
-	dst = append(dst, '[')
-	last, turn := ID(0), 0
-	for i, run := range v.runs {
-		dst = strictjson.AppendString(append(strictjson.Next(dst), '['), run.keys[0])
-		dst = fmt.Appendf(dst, ",%d,%d", run.first-last, run.turn-turn)
-		last, turn = run.last(), run.turn
-		if !v.isListed(i) && run.n > 1 {
-			dst = fmt.Appendf(dst, ",%d", run.n)
-		}
-		for _, key := range run.keys[1:] {
-			dst = strictjson.AppendString(append(dst, ','), key)
-		}
-		dst = append(dst, ']')
+// fields returns the members of the JSON.
+func (x *rowRun) fields() []strictjson.Field {
+	return []strictjson.Field{
+		{Key: "first", Value: (*int64)(&x.first)},
+		{Key: "turn", Value: &x.turn},
+		{Key: "n", Value: &x.n},
+		{Key: "keys", Value: strictjson.Texts(&x.keys)},
 	}
-	return append(dst, ']')
-}
-
-func (v runsJSON) Read(r *strictjson.Reader) {
-	strictjson.Array(&v.runs, nil, readRowRun).Read(r)
-	v.setPlaces()
-}
-
-// setPlaces makes the first IDs and the turns of the runs, which were read as differences
-// from the run before, absolute.
-func (r *rowList) setPlaces() {
-	last, turn := ID(0), 0
-	for i := range r.runs {
-		run := &r.runs[i]
-		if run.first < 1 || run.first > maxID || int64(run.n) > maxID || run.turn < 0 || run.turn > maxTurn {
-			run.first = 0 // check finds it
-			return
-		}
-		run.first, run.turn = last+run.first, turn+run.turn
-		last, turn = run.last(), run.turn
-		if last > maxID || turn > maxTurn {
-			run.first = 0
-			return
-		}
-	}
-}
-
-func readRowRun(r *strictjson.Reader) (run rowRun) {
-	for i := range r.Array {
-		switch {
-		case i == 1:
-			run.first = ID(r.Int64())
-		case i == 2:
-			run.turn = r.Int()
-		case i == 3 && !r.IsText():
-			run.n = r.Int()
-		default:
-			run.keys = append(run.keys, r.Text())
-		}
-	}
-	run.n = max(run.n, len(run.keys))
-	return run
 }
 
 // nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
@@ -687,7 +633,7 @@ func (r *rowList) checkRuns() (keys map[string]bool, err error) {
 			want = min(run.n, 2)
 		}
 		switch {
-		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.first > maxID:
+		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.last() > maxID:
 			return nil, fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no sums", run.n, run.first)
 		case len(run.keys) != want:
 			return nil, fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
