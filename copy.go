@@ -29,11 +29,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
 			err = &wordedError{conflict.ofCopy(), err}
 		}
-		if ctx != nil {
-			err = withBothEnds(ctx, err)
-		}
 	}()
-	defer catch(&err, "Store")
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -41,7 +37,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		return err
 	}
 	var have Record // the newest one of toKey
-	for r, err := range to.Records(ctx, toKey, 0) {
+	for r, err := range records(ctx, to, toKey, 0) {
 		if err != nil {
 			return err
 		}
@@ -49,15 +45,12 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	}
 	have.Data = nil
 	var last Record // of the source
-	for r, err := range from.Records(ctx, fromKey, max(have.Seq, 1)) {
+	for r, err := range records(ctx, from, fromKey, max(have.Seq, 1)) {
 		if err != nil {
 			return err
 		}
 		switch {
 		case last.ID != "":
-			if r.Prev != last.ID || r.Seq != last.Seq+1 {
-				return &DamageError{Key: fromKey, Offset: -1, Seq: last.Seq, Err: fmt.Errorf("record %d does not follow record %d", r.Seq, last.Seq)}
-			}
 		case have.ID == "":
 			r.Prev = "" // the record that it named may have been pruned
 		case r.ID != have.ID && r.Prev != have.ID:
@@ -69,7 +62,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 			continue
 		}
 		r.Key = toKey
-		if err := to.Append(ctx, r); err != nil {
+		if err := appendTo(ctx, to, r); err != nil {
 			return err
 		}
 	}
@@ -158,11 +151,8 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if err := checkBoth(to, toKey, from, fromKey); err != nil {
 		return Salvaged{}, err
 	}
-	for rec, err := range records(ctx, to, toKey, 0) {
-		if err != nil {
-			return Salvaged{}, err
-		}
-		return Salvaged{}, &ConflictError{Key: toKey, Have: rec.Seq, Want: 1, ID: rec.ID}
+	if err := isFree(ctx, to, toKey); err != nil {
+		return Salvaged{}, err
 	}
 	s := salvage{ctx: ctx, to: to, key: toKey}
 	for rec, err := range records(ctx, from, fromKey, 1) {
@@ -224,7 +214,7 @@ func (s *salvage) add(rec *Record) error {
 		if err := s.keepPart(rec); err != nil || fault == nil {
 			return err
 		}
-		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
+		return damageIn(rec.Key, s.out.Newest, fault)
 	}
 	s.out.Whole++
 	s.was = s.read.state.scalars

@@ -59,6 +59,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows.pack()
 	rows.lastAppend = at.UTC()
 	if sent.known {
 		rows.sent = &sent

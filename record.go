@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -104,10 +103,6 @@ func (r *stateJSON) compare(was, is *picture) {
 		}
 		joined = !stays
 	}
-}
-
-func sameIDs(a, b []ID) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // added returns the IDs in to that are not in from. Both lists ascend.
@@ -223,7 +218,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 			r.counter = ""
 		}
 		from, _ := index(r.entries, list[0].id)
-		r.entries = append(r.entries[:from], merge(list, slices.Clone(r.entries[from:]))...)
+		r.entries = append(r.entries[:from], merge(list, r.entries[from:])...)
 	}
 	if len(next.pins)+len(next.unpin) > 0 {
 		r.pins = withPin(slices.Clip(withoutPin(r.pins, next.unpin...)), next.pins...)
@@ -298,5 +293,10 @@ func entriesIn(list []*entry, ranges []Range) []*entry {
 
 // isEmpty reports whether r changes nothing but the scalars.
 func (r *stateJSON) isEmpty() bool {
-	return reflect.DeepEqual(r, &stateJSON{scalars: r.scalars})
+	isEmpty := true
+	r.eachField(func(_ int, f *strictjson.Field) {
+		v, isChange := f.Value.(strictjson.Value)
+		isEmpty = isEmpty && (!isChange || v.IsZero())
+	})
+	return isEmpty
 }

@@ -204,10 +204,9 @@ func (h *History) settleLoad(l *loader, deliver bool) (err error) {
 // closeCalls answers the open calls of the new view, and returns the IDs of the results, none
 // of which was queued. They are no news: Status.LastAppend stays that of the snapshot.
 func (l *loader) closeCalls() (made map[ID]*queued) {
-	const reason = "no result"
 	was := l.to.lastAppend
 	made = make(map[ID]*queued)
-	for _, id := range l.to.closeCalls(l.setup, reason, l.ident.text(reason)) {
+	for _, id := range l.to.closeCalls(l.setup, noResult, l.ident.text(noResult)) {
 		made[id] = nil
 	}
 	l.to.lastAppend = was
@@ -310,7 +309,7 @@ func (l *loader) entry() error {
 		return l.results(e)
 	case e.note && len(l.list) == 0 && (l.from.imported || l.placed != nil):
 		e.note = false // the entries before it were removed or dropped
-	case e.note && !l.takesNote():
+	case e.note && l.calls.openCalls() > 0 && l.from.hasResultBehind(l.next):
 		return l.moveToFront(e)
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(); err != nil {
@@ -391,11 +390,6 @@ func (l *loader) repaired(m Message) Message {
 	return m
 }
 
-// takesNote reports whether a note may stay where it is.
-func (l *loader) takesNote() bool {
-	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.next)
-}
-
 // moveToFront adds a system message that comes between calls and their results.
 func (l *loader) moveToFront(e *entry) error {
 	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
@@ -442,18 +436,13 @@ func (l *loader) results(e *entry) error {
 // answerOpen adds an error result for each call that is open before l.old.
 func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
-	for j := range l.calls.list {
-		k := &l.calls.list[j]
-		if k.answered {
-			continue
-		}
+	results, answered := l.setup.answerOpen(l.calls, l.to.last, newest.turn, noResult, l.ident.text(noResult))
+	l.moving = true
+	for i, e := range results {
+		e.at = newest.at
+		l.to.last, l.list = e.id, append(l.list, e)
+		k := &l.calls.list[answered[i]]
 		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
-		l.moving = true
-		l.calls.answer(j)
-		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
-		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
-		e.tokens = l.ident.message(&e.msg)
-		l.list = append(l.list, e)
 		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}

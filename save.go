@@ -133,7 +133,7 @@ func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *rea
 			if r == nil || damage != nil {
 				continue
 			}
-			err = r.damageIn(key, r.add(&rec))
+			err = damageIn(key, r.newest.Seq, r.add(&rec))
 		}
 		if err != nil {
 			d, ok := errors.AsType[*DamageError](err)
@@ -183,13 +183,13 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 	return newest
 }
 
-// damageIn returns the error for an unreadable record after those of r, or nil if err is
-// nil.
-func (r *reading) damageIn(key string, err error) error {
+// damageIn returns the error for a record that cannot be read, after the one with the Seq, or
+// nil if err is nil.
+func damageIn(key string, seq uint64, err error) error {
 	if err == nil || errors.Is(err, ErrVersion) {
 		return err
 	}
-	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
+	return &DamageError{Key: key, Offset: -1, Seq: seq, Err: err}
 }
 
 // inRecord returns err, and names the newest record if the content of the log is at fault.
@@ -206,7 +206,7 @@ func (r *reading) start(ctx context.Context, s Store, count bool) (*picture, err
 	p, err := r.picture(count)
 	if err != nil {
 		key := r.newest.Key
-		return nil, &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
+		return nil, damageIn(key, newestWhole(ctx, s, key, r.newest.Seq), err)
 	}
 	return p, nil
 }
@@ -509,7 +509,7 @@ func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNe
 		} else if rec.Full && rec.Seq > b.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
 			in, err := decode(rec.Data, inRecord)
 			if err != nil {
-				return nil, false, new(reading).damageIn(b.key, err)
+				return nil, false, damageIn(b.key, 0, err)
 			}
 			found = draftIn(drafts, in.recent...)
 		}

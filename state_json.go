@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -163,7 +165,7 @@ var savedFields = [...]savedField{
 	{key: "counter", in: inRecord, at: func(in *stateJSON) any { return &in.counter }},
 	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return strictjson.Optional(&in.rows, (*rowList).fields) }},
 	{key: "pins", in: inAll, at: func(in *stateJSON) any { return strictjson.Ints(&in.pins) }, set: func(in *stateJSON, from, to *picture) {
-		if !sameIDs(from.view.pins, to.view.pins) {
+		if !slices.Equal(from.view.pins, to.view.pins) {
 			in.pins, in.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
 		}
 	}},
@@ -223,7 +225,7 @@ func changed[T comparable](from, to T) *T {
 	if from == to {
 		return nil
 	}
-	return &to
+	return new(to)
 }
 
 // encode returns the JSON.
@@ -235,15 +237,41 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 		}
 	}
 	data := append(make([]byte, 0, size), '{')
-	for i := range savedFields {
+	in.eachField(func(i int, f *strictjson.Field) {
 		if savedFields[i].in&as != 0 {
-			data = in.field(i).Append(data)
+			data = f.Append(data)
 		}
-	}
+	})
 	if in.fault != nil {
 		return nil, in.fault
 	}
 	return append(data, '}'), nil
+}
+
+// A fieldSet is a stateJSON with its fields, which take many allocations to make.
+type fieldSet struct {
+	in     stateJSON
+	fields [len(savedFields)]strictjson.Field
+}
+
+var fieldSets = sync.Pool{New: func() any {
+	s := new(fieldSet)
+	for i := range s.fields {
+		s.fields[i] = s.in.field(i)
+	}
+	return s
+}}
+
+// eachField calls do with the fields of a copy of in, by their rows in savedFields.
+func (in *stateJSON) eachField(do func(i int, f *strictjson.Field)) {
+	s := fieldSets.Get().(*fieldSet)
+	s.in = *in
+	for i := range s.fields {
+		do(i, &s.fields[i])
+	}
+	in.fault = s.in.fault
+	s.in = stateJSON{}
+	fieldSets.Put(s)
 }
 
 // decode reads the JSON of a form. Entries, pins and ranges are in order then. An error is a
@@ -282,7 +310,7 @@ func checkVersion(data []byte, as form) error {
 	if as == inRecord {
 		return nil
 	}
-	version, want, remedy := 0, versions[as], "use the release of convo that wrote it, or a later one"
+	version, want := 0, versions[as]
 	r := strictjson.NewReader(data)
 	for key := range r.Object {
 		if string(key) == "version" {
@@ -295,9 +323,9 @@ func checkVersion(data []byte, as form) error {
 	case r.Err() != nil || version == want:
 		return r.Err()
 	case as == inDecisions && version > 0 && version < want:
-		remedy = "make a History of the rows with Restore, and store its Decisions"
+		return fmt.Errorf("%w %d of Decisions, want %d; make a History of the rows with Restore, and store its Decisions", ErrVersion, version, want)
 	}
-	return fmt.Errorf("%w %d, want %d; %s", ErrVersion, version, want, remedy)
+	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
 }
 
 // checkOrder returns an error unless entries, pins and ranges ascend from 1 to the last ID.
@@ -306,16 +334,19 @@ func (in *stateJSON) checkOrder() error {
 	for _, list := range [...][]*entry{orNil(in.system), in.entries, in.past} {
 		prev := ID(0)
 		for _, e := range list {
-			if e.id <= prev || e.id > in.last {
+			switch {
+			case e.id <= prev || e.id > in.last:
 				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("ID does not ascend from %d, or is above last, %d", prev, in.last)}
+			case e.tokens != 0 && in.counter == "":
+				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("%d tokens, and no counter of them", e.tokens)}
 			}
 			prev, i = e.id, i+1
 		}
 	}
-	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out, orNil(in.back)}
-	for i, name := range [...]string{"pins", "unpin", "out", "taken_back"} {
-		if !ascend(lists[i], in.last) {
-			return fmt.Errorf("%s is %v, want ascending IDs from 1 to last, %d", name, lists[i], in.last)
+	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out}
+	for i, name := range [...]string{"pins", "unpin", "out"} {
+		if !ascend(lists[i], maxID) {
+			return fmt.Errorf("%s is %v, want ascending IDs", name, lists[i])
 		}
 	}
 	for _, u := range in.undone {
@@ -356,7 +387,7 @@ func (s *Snapshot) UnmarshalJSON(data []byte) error {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
 	}
 	in, err := decode(data, inSnapshot)
-	if err != nil || in.has == 1 { // it has only a version
+	if err != nil || in.key == "" && in.scalars == (scalars{}) && in.isEmpty() {
 		return err
 	}
 	next, err := in.state(true)
@@ -502,22 +533,17 @@ func (h *requestHeads) value() strictjson.Value {
 // value returns the value of the JSON.
 func (f *requestFigures) value() strictjson.Value { return sentJSON{f} }
 
-// A sentJSON is the value of figures: a list that ends before its last zeros.
+// A sentJSON is the value of figures: a list.
 type sentJSON struct{ *requestFigures }
 
 func (f sentJSON) IsZero() bool { return *f.requestFigures == requestFigures{} }
 
 func (f sentJSON) Append(dst []byte) []byte {
-	var list []int64
-	n := 0
-	for i, x := range f.numbers() {
-		list = append(list, *x)
-		if *x != 0 {
-			n = i + 1
-		}
+	dst = append(dst, '[')
+	for _, x := range f.numbers() {
+		dst = strconv.AppendInt(strictjson.Next(dst), *x, 10)
 	}
-	list = list[:n]
-	return strictjson.Ints(&list).Append(dst)
+	return append(dst, ']')
 }
 
 func (f sentJSON) Read(r *strictjson.Reader) {
@@ -647,6 +673,8 @@ func (in *stateJSON) check() error {
 		return err
 	}
 	switch {
+	case !ascend(orNil(in.back), in.last):
+		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
 	case !isKey(in.key):
 		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
 	case in.summary != nil && in.summary.Text == "" && in.version > 0:

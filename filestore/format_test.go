@@ -101,7 +101,7 @@ func (s readState) with(data object) readState {
 	}
 	for name, value := range data {
 		switch name {
-		case "out", "entries", "counter", "tokens", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
+		case "out", "entries", "counter", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
 		default:
 			next.fields[name] = value
 		}
