@@ -43,6 +43,7 @@ type Task struct {
 	Border      string // with what the messages begin that stay, in words; empty: it is not known
 	Reads       bool   // of some messages only the results leave
 	Pins        bool   // some older messages stay
+	Updates     bool   // there is a summary already
 	MaxTokens   int    // of the summary
 }
 
@@ -67,25 +68,25 @@ func (t Task) String() string {
 	return s + fmt.Sprintf("\n\nWrite at most %d tokens.", t.MaxTokens)
 }
 
+// updateTask asks the model to carry over the previous summary.
+const updateTask = "\n\nThere is already a summary of what came before. Write it anew: carry over all that is still true, the user's goal and rules word for word, correct what has changed, and add what is new, under the same headings."
+
+// After returns the text that asks for a summary of the messages before it, and of the summary
+// among them, if there is one.
+func (t Task) After() string {
+	s := t.String()
+	if t.Updates {
+		s += updateTask
+	}
+	return s + "\n\nSummarise the conversation above."
+}
+
 // A Prompt is what the prompts for one summary have in common.
 type Prompt struct {
 	Key    string // of the tags in it
 	Task   Task
 	System string // the system messages, rendered; empty: none
 	Pinned string // the pinned messages, rendered; empty: none
-}
-
-// updateTask asks the model to carry over the previous summary.
-const updateTask = "\n\nThere is already a summary of what came before. Write it anew: carry over all that is still true, the user's goal and rules word for word, correct what has changed, and add what is new, under the same headings."
-
-// After returns the text that asks for a summary of the messages before it. updates says that
-// a summary is among them.
-func (p *Prompt) After(updates bool) string {
-	s := p.Task.String()
-	if updates {
-		s += updateTask
-	}
-	return s + "\n\nSummarise the conversation above."
 }
 
 // Around returns the text that asks for a summary of a transcript: the material first, then
