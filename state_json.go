@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // versions are the versions of the JSON that this package writes and reads. A record has its
@@ -675,8 +676,8 @@ func (in *stateJSON) check() error {
 	switch {
 	case !ascend(orNil(in.back), in.last):
 		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
-	case !isKey(in.key):
-		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
+	case !tags.IsKey(in.key):
+		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
 	case in.summary != nil && in.summary.Text == "" && in.version > 0:
 		return errors.New("the summary has no text")
 	case in.cal != nil && in.seen == nil:
