@@ -241,17 +241,22 @@ func (s *salvage) fill(rec *Record) error {
 
 // keepPart writes the part that Archive shows of a record whose state is lost.
 func (s *salvage) keepPart(rec *Record) error {
-	part, err := partOf(rec, s.last.Upto)
-	if errors.Is(err, ErrVersion) {
-		return err
-	}
-	r := *rec
+	r, part := *rec, new(stateJSON)
 	r.ID = newRecordID()
-	if err == nil {
-		s.out.Partial = append(s.out.Partial, rec.Seq)
-	} else {
+	from, err := rec.decode()
+	switch {
+	case errors.Is(err, ErrVersion):
+		return err
+	case err != nil || rec.Upto < s.last.Upto:
 		s.out.Lost = append(s.out.Lost, rec.Seq)
-		part, r.Upto = new(stateJSON), s.last.Upto
+		r.Upto = s.last.Upto
+	default:
+		s.out.Partial = append(s.out.Partial, rec.Seq)
+		part.undone, part.summaries, part.notes = from.undone, from.summaries, from.notes
+		if sum := orNil(from.summary); sum.Text != "" {
+			part.summaries = append(slices.Clip(part.summaries), sum)
+		}
+		part.past = merge(from.past, merge(orNil(from.system), from.entries))
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
@@ -259,24 +264,6 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)
-}
-
-// partOf returns the part of a record that Archive shows, as a record that changes no
-// view. last is the newest ID before it.
-func partOf(rec *Record, last ID) (*stateJSON, error) {
-	from, err := rec.decode()
-	if err != nil {
-		return nil, err
-	}
-	part := &stateJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
-	if sum := from.summary; sum != nil && sum.Text != "" {
-		part.summaries = append(slices.Clip(part.summaries), *sum)
-	}
-	part.past = merge(from.past, merge(orNil(from.system), from.entries))
-	if rec.Upto < last {
-		err = fmt.Errorf("last is %d, want at least %d", rec.Upto, last)
-	}
-	return part, err
 }
 
 func (s *salvage) writeLost(r Record, part *stateJSON) error {
