@@ -197,6 +197,21 @@ func minus(ranges, others []Range) (left []Range) {
 // same ID, it takes the one in a.
 func merge(a, b []*entry) []*entry { return merged(b, a, func(e *entry) ID { return e.id }) }
 
+// merged merges two ascending lists. If both have an ID, it takes the element of b.
+func merged[T any](a, b []T, id func(T) ID) []T {
+	all := make([]T, 0, len(a)+len(b))
+	for _, x := range b {
+		for len(a) > 0 && id(a[0]) < id(x) {
+			all, a = append(all, a[0]), a[1:]
+		}
+		if len(a) > 0 && id(a[0]) == id(x) {
+			a = a[1:]
+		}
+		all = append(all, x)
+	}
+	return append(all, a...)
+}
+
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark. The
 // next Save writes it. It is never sent to a model and is not part of a snapshot. Note
 // returns [ErrNoStore] if h has no Store, and a [*ValueError] for a note that is empty or

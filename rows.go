@@ -429,7 +429,7 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 	for range 3 { // the marker is longer for a longer number
 		n = cut + len(cutMarker(n, ref))
 	}
-	if at := strings.Index(textOf(now.Parts), cutMarker(n, ref)); cut != 0 && n > 0 && at >= 0 {
+	if at := strings.Index(textOf(now.Parts), cutMarker(n, ref)); n > 0 && at >= 0 {
 		changes = append(changes, rowChange{head: at, left: n, ref: ref})
 	}
 	return changes
@@ -557,10 +557,10 @@ func (r *rowList) pack() {
 func (r *rowList) unpack() error {
 	rows, last, turn, keys := len(r.sums), int64(0), int64(0), r.keys
 	for p := range slices.Chunk(r.places, 3) {
-		n := len(keys) + 1
-		if len(p) == 3 {
-			n = int(min(p[2], int64(n)))
+		if len(p) < 3 {
+			return fmt.Errorf("places has %d numbers, want three for each run", len(r.places))
 		}
+		n := int(min(p[2], int64(rows)+1))
 		if !r.isListed(len(r.runs)) {
 			n = min(n, 2)
 		}

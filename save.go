@@ -183,15 +183,6 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 	return newest
 }
 
-// damageIn returns the error for a record that cannot be read, after the one with the Seq, or
-// nil if err is nil.
-func damageIn(key string, seq uint64, err error) error {
-	if err == nil || errors.Is(err, ErrVersion) {
-		return err
-	}
-	return &DamageError{Key: key, Offset: -1, Seq: seq, Err: err}
-}
-
 // inRecord returns err, and names the newest record if the content of the log is at fault.
 func (r *reading) inRecord(err error) error {
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
