@@ -736,4 +736,3 @@ func (v *view) putBack(d *departure) {
 	}
 	v.replace(v.sys, list, originals, max(d.was.touched, newestTurn(list)))
 }
-
