@@ -2,22 +2,6 @@ package convo
 
 import "fmt"
 
-// open returns a History with the state read, before Options.OnLoad takes effect. p is what
-// start has returned.
-func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
-	h, err := newHistory(opts, p.view.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	if p.chosen {
-		h.setLimitsLocked(p.limits, p.toolsSet)
-	}
-	h.meter.adoptNamed(p.named)
-	h.compactor.adopt(breaker{}, p.breaker, 0)
-	l, err := r.load(&h.setup, &h.view, p)
-	return h, l, err
-}
-
 // load fills an empty view with the state read. The loader has a picture of what is in the log,
 // with the entries of the view unless Repair has changed any.
 func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {

@@ -183,6 +183,22 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 	return newest
 }
 
+// open returns a History with the state read, before Options.OnLoad takes effect. p is what
+// start has returned.
+func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
+	h, err := newHistory(opts, p.view.id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.chosen {
+		h.setLimitsLocked(p.limits, p.toolsSet)
+	}
+	h.meter.adoptNamed(p.named)
+	h.compactor.adopt(breaker{}, p.breaker, 0)
+	l, err := r.load(&h.setup, &h.view, p)
+	return h, l, err
+}
+
 // inRecord returns err, and names the newest record if the content of the log is at fault.
 func (r *reading) inRecord(err error) error {
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
