@@ -18,7 +18,7 @@ import (
 
 // versions are the versions of the JSON that this package writes and reads. A record has its
 // version in Record.Format.
-var versions = [...]int{inSnapshot: 1, inDecisions: 2}
+var versions = [...]int{inSnapshot: 1, inDecisions: 3}
 
 // A stateJSON is what is saved of a History. The Data of a record holds the difference
 // from the state of the previous record, or in a full record from the state of an empty
