@@ -331,19 +331,20 @@ func checkVersion(data []byte, as form) error {
 	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
 }
 
-// checkOrder returns an error unless entries, pins and ranges ascend from 1 to the last ID.
+// checkOrder returns an error unless entries, pins and ranges ascend, and the tokens of entries
+// are within bounds.
 func (in *stateJSON) checkOrder() error {
-	i := 0
+	i, raw := 0, int64(0)
 	for _, list := range [...][]*entry{orNil(in.system), in.entries, in.past} {
 		prev := ID(0)
 		for _, e := range list {
 			switch {
 			case e.id <= prev || e.id > in.last:
 				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("ID does not ascend from %d, or is above last, %d", prev, in.last)}
-			case e.tokens != 0 && in.counter == "":
-				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("%d tokens, and no counter of them", e.tokens)}
+			case e.tokens < 0 || e.tokens > maxTotal-raw || e.tokens > 0 && in.counter == "":
+				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("it has %d tokens by counter %.40q", e.tokens, in.counter)}
 			}
-			prev, i = e.id, i+1
+			prev, i, raw = e.id, i+1, raw+e.tokens
 		}
 	}
 	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out}
@@ -774,7 +775,7 @@ func ascend(ranges []Range, last ID) bool {
 
 // finish checks the entries, and counts their tokens and calls if count is set.
 func (in *stateJSON) finish(s *state, count bool) error {
-	sys, raw := orNil(in.system), int64(0)
+	sys := orNil(in.system)
 	all := slices.Concat(sys, in.entries)
 	setHeads(all)
 	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
@@ -782,9 +783,6 @@ func (in *stateJSON) finish(s *state, count bool) error {
 		e.note = i >= len(sys) && e.msg.Role == RoleSystem
 		if fault := in.faultOf(e, prev, said, i < len(sys)); fault != "" {
 			return &SnapshotError{Index: i, ID: e.id, Err: errors.New(fault)}
-		}
-		if raw = min(raw, maxTotal) + e.tokens; e.tokens < 0 || raw > maxTotal {
-			return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("it has %d tokens", e.tokens)}
 		}
 		if count {
 			s.id.weigh(e)

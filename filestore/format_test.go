@@ -111,6 +111,7 @@ func (s readState) with(data object) readState {
 		maps.DeleteFunc(next.entries, func(id float64, _ any) bool { return r["first"].(float64) <= id && id <= r["last"].(float64) })
 	}
 	for _, e := range list("entries") {
+		delete(e.(object), "tokens") // no part of a snapshot
 		next.entries[e.(object)["id"].(float64)] = e
 	}
 	for _, id := range list("unpin") {
