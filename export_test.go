@@ -145,7 +145,8 @@ func BreakBudget(h *History) (mend func()) {
 func ViewOf(h *History) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.view
+	was := h.parts
+	v := &was.view
 	v.seen, v.snap, v.weight, v.weighed, v.prefix = 0, nil, 0, 0, keptPrefix{}
 	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
 	if v.calls != nil {
@@ -153,7 +154,7 @@ func ViewOf(h *History) any {
 		own.list = slices.Clone(own.list)
 		v.calls = &own
 	}
-	return v
+	return was
 }
 
 // IsHosts reports whether no person wrote a user message, as far as it shows it.

@@ -376,7 +376,7 @@ func fits(p convo.Part, role convo.Role) bool {
 	case convo.Opaque:
 		return role != convo.RoleTool && p.Format != "" && strictjson.Valid([]byte(p.JSON))
 	}
-	return false
+	return p != nil
 }
 
 // isBase64 reports whether s is standard base64 with padding.
