@@ -141,11 +141,12 @@ func BreakBudget(h *History) (mend func()) {
 	return func() { h.account = was }
 }
 
-// ViewOf returns what h knows of its conversation, without what is only kept for speed.
-func ViewOf(h *History) any {
+// PartsOf returns what h knows of its conversation, without what is only kept for speed.
+func PartsOf(h *History) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := h.parts
+	was.recorder.archive = nil // functions are never equal
 	v := &was.view
 	v.seen, v.snap, v.weight, v.weighed, v.prefix = 0, nil, 0, 0, keptPrefix{}
 	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
