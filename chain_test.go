@@ -216,6 +216,20 @@ two &lt;summary>
 `, transcript)
 }
 
+// A transcript says of a message that the application has marked, and of no other, that no
+// person wrote it.
+func TestSummarize_TranscriptNamesTheProgram(t *testing.T) {
+	rec := new(recorder)
+	marked := convo.User("Continue.")
+	marked.Meta = convo.HostMeta
+	h := historyOf(t, windowOf(50_000, nil), convo.User("Go."), convo.Assistant("a"), marked, convo.Assistant("b"), convo.User("<note>x</note>"), convo.Assistant("c"))
+	_, err := h.Handoff(t.Context(), rec, "")
+	require.NoError(t, err)
+	assert.Contains(t, rec.requests[0].Prompt, "<message role=\"user\">\nGo.\n")
+	assert.Contains(t, rec.requests[0].Prompt, "<message role=\"user\" from=\"the program, not the user\">\nContinue.\n")
+	assert.Equal(t, 1, strings.Count(rec.requests[0].Prompt, "the program"))
+}
+
 // A strategy outside of a History counts as its goal says, or else as its
 // snapshot does.
 func TestSummarize_CountsByTheGoal(t *testing.T) {
@@ -675,6 +689,33 @@ func TestChain_DoesNotRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEmpty(t, r.Cleared, r)
 	assert.Empty(t, k.seen, "the request was refused")
+}
+
+// A panic of Options.Redact is named as its own, also for a result that was read before and whose
+// exchange is dropped.
+func TestChain_RedactPanics(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, func(o *convo.Options) {
+		o.Redact = func(m convo.Message) convo.Message {
+			for _, r := range m.ToolResults() {
+				fact, _, _ := strings.Cut(r.Text(), " ")
+				if strings.HasPrefix(fact, "fact-") && strings.Contains(strings.Join(k.seen, " ")+" ", fact+" ") {
+					panic("boom")
+				}
+			}
+			return m
+		}
+	})
+	for steps := 0; ; steps += 5 {
+		require.Less(t, steps, 200)
+		research(t, h, steps, steps+5)
+		r, _ := h.Compact(t.Context(), fmt.Sprint("from ", steps))
+		var p *convo.PanicError
+		if errors.As(r.Cause, &p) {
+			assert.Equal(t, "Options.Redact", p.In)
+			return
+		}
+	}
 }
 
 // What a summarizer that failed has not read is cleared anyway, and read from the

@@ -353,6 +353,9 @@ func renderMessage(m *Message, body string, continued bool) string {
 	if m.Author != "" {
 		b.WriteString(" author=" + quote(shorten(m.Author, 200)))
 	}
+	if m.isMarkedHosts() {
+		b.WriteString(` from="the program, not the user"`)
+	}
 	if continued {
 		b.WriteString(` continued="true"`)
 	}
