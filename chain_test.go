@@ -8,10 +8,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -710,10 +712,12 @@ func TestChain_RedactPanics(t *testing.T) {
 		require.Less(t, steps, 200)
 		research(t, h, steps, steps+5)
 		r, _ := h.Compact(t.Context(), fmt.Sprint("from ", steps))
-		var p *convo.PanicError
-		if errors.As(r.Cause, &p) {
-			assert.Equal(t, "Options.Redact", p.In)
-			return
+		for _, l := range r.Links {
+			var p *convo.PanicError
+			if errors.As(l.Cause, &p) {
+				assert.Equal(t, "Options.Redact", p.In)
+				return
+			}
 		}
 	}
 }
@@ -962,4 +966,61 @@ func TestChain_ForgottenStays(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(data), `"covers"`)
 	require.NoError(t, new(convo.Snapshot).UnmarshalJSON(data))
+}
+
+// TestChain_SecondsThatPrepareWaits measures how long Prepare waits for a model: an agent makes
+// 500 steps of five seconds, and the model needs ten seconds for a summary. docs/strategies.md
+// has the figures.
+func TestChain_SecondsThatPrepareWaits(t *testing.T) {
+	const window, steps, step, summary = 20_000, 500, 5 * time.Second, 10 * time.Second
+	var rows strings.Builder
+	for _, tt := range []struct {
+		name       string
+		limits     convo.Limits
+		unread     bool
+		background bool
+	}{
+		{"`ClearToolResults{Unread: true}`", convo.Limits{Window: window}, true, false},
+		{"the chain", convo.Limits{Window: window}, false, false},
+		{"with soft at 0.7, without `Background`", convo.Ratios(window, 0.7, 0.85), false, false},
+		{"with `Background`", convo.Limits{Window: window}, false, true},
+		{"with `Background`, soft at 0.7 and high at 0.85", convo.Ratios(window, 0.7, 0.85), false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := new(factKeeper)
+			slow := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+				time.Sleep(summary)
+				sum, err := k.Summarize(ctx, req)
+				sum.Text = sum.Text[max(len(sum.Text)-800, 0):]
+				return sum, err
+			})
+			h := readingHistory(t, k, func(o *convo.Options) {
+				o.Limits = tt.limits
+				o.Strategy = convo.Chain(convo.ClearToolResults{Unread: tt.unread}, convo.Summarize{With: slow, Window: -1}, convo.Truncate{})
+			})
+			waits, all, longest := 0, time.Duration(0), time.Duration(0)
+			for i := range steps {
+				begin := time.Now()
+				_, _, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				if d := time.Since(begin); d > 0 {
+					waits, all, longest = waits+1, all+d, max(longest, d)
+				}
+				time.Sleep(step)
+				research(t, h, i, i+1)
+				if tt.background {
+					h.CompactInBackground(t.Context())
+				}
+			}
+			require.NoError(t, h.Close())
+			_, err := h.Wait(context.Background())
+			require.NoError(t, err)
+			fmt.Fprintf(&rows, "| %s | %d | %d | %.0f s | %.0f s |\n", tt.name, len(k.seen), waits, all.Seconds(), longest.Seconds())
+		})
+	}
+	page, err := os.ReadFile("docs/strategies.md")
+	require.NoError(t, err)
+	if !strings.Contains(string(page), rows.String()) {
+		t.Errorf("docs/strategies.md lacks the rows\n%s", &rows)
+	}
 }
