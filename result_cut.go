@@ -77,7 +77,7 @@ func (id *identity) renumber(e *entry, was ID) {
 	old, now := " "+id.recallOf(was)+"]", " "+id.recallOf(e.id)+"]"
 	for i, p := range e.msg.Parts {
 		r, ok := p.(ToolResult)
-		if !ok || !strings.Contains(textOf(r.Parts), old) {
+		if !ok {
 			continue
 		}
 		r.Parts = slices.Clone(r.Parts)
