@@ -275,11 +275,11 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 		case n < len(h.list) || h.hasDropped(id-1):
 			h.recorder.wentBack(h.rewind(n, id-1, nil))
 		}
+		if cut, err = h.appendLocked(batch); err != nil {
+			return err
+		}
 		if len(batch) > 0 {
-			if err := h.appendLocked(batch); err != nil {
-				return err
-			}
-			last, cut = h.last, h.reportCutsLocked(batch)
+			last = h.last
 		}
 		h.deliverLocked()
 		return nil
@@ -653,10 +653,7 @@ func (v *view) undo(d *departure, hold bool) bool {
 	v.putBack(d)
 	v.unbind(d)
 	if s := d.was.summary; !v.tookBackSince(d, s.newestKept()) {
-		for s != nil && s.before != nil && v.tookBackSince(d, s.sum.newestRead()) {
-			s = s.before
-		}
-		v.summary = s.unread(nil)
+		v.summary = s.back(func(s *placedSummary) bool { return v.tookBackSince(d, s.sum.newestRead()) })
 	}
 	v.edits, v.touched = d.was.edits, d.was.touched
 	v.appended = min(v.appended+d.was.appended, maxTotal)
