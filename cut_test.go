@@ -65,7 +65,7 @@ func TestCut_DropsAny(t *testing.T) {
 			mustAppend(t, h, convo.Assistant(text(90)))
 		}
 		if n := h.Len(); n > 0 && rnd.IntN(3) == 0 {
-			require.NoError(t, h.Pin(h.Snapshot().All()[rnd.IntN(n)].ID))
+			require.NoError(t, h.Pin(convo.ID(1+rnd.IntN(n))))
 		}
 		g := convo.Goal{Target: rnd.IntN(500), Limit: max(rnd.IntN(800)-300, 0)}
 		says, drops := convo.DropsAny(h.Snapshot(), g, int64(max(rnd.IntN(200)-100, 0)))
