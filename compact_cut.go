@@ -59,16 +59,19 @@ func (a *attempt) cutFloor() error {
 
 // beside returns what should stay beside the floor if it can, as an upper bound: the user's
 // words that are dropped last, and a summary of the default length with its names. If an
-// edit finds less room, it drops these.
+// edit finds less room, it drops these. It returns 0 if there is room for them.
 func (a *attempt) beside() int64 {
 	if a.limit == noMark {
 		return 0
 	}
 	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
-	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	// By default a summary has an eighth of the target, its names a quarter of that, and the
 	// tags around it no more than another eighth.
 	summary := max(a.at.summary.tokens(), r.share/8*11/8, min(leastRoom, a.limit/16))
+	if a.scale.Worst(a.floor.total()+r.share/wordsShare+summary) <= a.limit {
+		return 0 // it fits, whatever the user has said
+	}
+	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	return a.scale.Worst(a.floor.total()+words+summary) - a.scale.Kept().Upper()
 }
 

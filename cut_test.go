@@ -52,6 +52,32 @@ func TestDefault_UsersWordsOfAChat(t *testing.T) {
 	assert.Greater(t, facts(nil), 2*facts(trim))
 }
 
+// Whether a cut drops anything is known without it if more has to leave than the user's words.
+func TestCut_DropsAny(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 2))
+	text := func(most int) string { return strings.Repeat("x", 1+rnd.IntN(most)) }
+	answers := make(map[bool]int)
+	for range 3000 {
+		h := historyOf(t, &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads})
+		for range rnd.IntN(8) {
+			mustAppend(t, h, convo.User(text(60)))
+			if rnd.IntN(3) == 0 {
+				call := convo.ToolCall{ID: "c", Name: "f", Arguments: "{}"}
+				mustAppend(t, h, convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Reasoning{Text: text(9), Signature: "s"}, call}}, convo.Result(call, text(90)))
+			}
+			mustAppend(t, h, convo.Assistant(text(90)))
+		}
+		if n := h.Len(); n > 0 && rnd.IntN(3) == 0 {
+			require.NoError(t, h.Pin(convo.ID(1+rnd.IntN(n))))
+		}
+		g := convo.Goal{Target: rnd.IntN(500), Limit: max(rnd.IntN(800)-300, 0)}
+		says, drops := convo.DropsAny(h.Snapshot(), g, int64(max(rnd.IntN(200)-100, 0)))
+		require.Equal(t, drops, says, "%+v: %v", g, h.Snapshot())
+		answers[drops]++
+	}
+	assert.Greater(t, min(answers[false], answers[true]), 300, "%v", answers)
+}
+
 // What the user said leaves last: the first message, and then the newest before the tail, up
 // to a third of the target. A document leaves in its place.
 func TestTruncate_UsersWords(t *testing.T) {
@@ -64,6 +90,7 @@ func TestTruncate_UsersWords(t *testing.T) {
 	}{
 		{"all fit", []int{10, 10, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
 		{"the first and the newest", append([]int{30}, slices.Repeat([]int{20}, 13)...), convo.Goal{Target: 800}, "1 7 9 11 13 15 17 19 21 23 25 27 29"},
+		{"a shorter one before those that do not fit", append([]int{30, 10}, slices.Repeat([]int{20}, 13)...), convo.Goal{Target: 800}, "1 3 9 11 13 15 17 19 21 23 25 27 29 31"},
 		{"a document", []int{10, 26, 10}, convo.Goal{Target: 800}, "1 5 7"},
 		{"no document", []int{10, 25, 10}, convo.Goal{Target: 800}, "1 3 5 7"},
 		{"the first may be longer", []int{50, 10}, convo.Goal{Target: 800}, "1 3 5"},

@@ -527,13 +527,17 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // splitDropped moves the entries that the summary stands for from dropped to
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
-	r := &done.report
-	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool {
-		_, covered := slices.BinarySearch(ed.covered, id)
-		if covered {
+	r, covered := &done.report, ed.covered
+	r.Summarised = slices.Grow(r.Summarised, min(len(r.Dropped), len(covered)))
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool { // both ascend
+		for len(covered) > 0 && covered[0] < id {
+			covered = covered[1:]
+		}
+		isCovered := len(covered) > 0 && covered[0] == id
+		if isCovered {
 			r.Summarised = append(r.Summarised, id)
 		}
-		return covered
+		return isCovered
 	})
 }
 

@@ -189,8 +189,7 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
-	now := cutTo(s, r, z.maxTail(keeps), keep)
-	if len(now.drop) == 0 && !keeps {
+	if !keeps && !dropsAny(s, r, z.maxTail(false)) {
 		return nil // everything left may stay, so a summary would only use room
 	}
 	r.target, r.most = min(target, fits), fits
@@ -271,14 +270,17 @@ func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
 // view.
 func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared []source) {
 	w.words = p.words
-	for _, id := range p.drop {
+	w.sources = make([]source, 0, len(p.drop)+2*len(cleared))
+	msgs := make([]Message, len(p.drop))
+	for i, id := range p.drop {
 		e := w.s.find(id)
 		if w.s.summary.hasRead(id) && !e.final {
 			w.sources = append(w.sources, sourceOf(e))
 			continue
 		}
 		read := g.original(ctx, w.s, id)
-		w.sources = append(w.sources, source{id, &read.Message, int64(read.Tokens)})
+		msgs[i] = read.Message
+		w.sources = append(w.sources, source{id, &msgs[i], int64(read.Tokens)})
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	for _, src := range cleared {
