@@ -31,45 +31,45 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 			return err
 		}
 		b, _ = h.openLog()
-		return h.prune(ctx, b, b.seq)
+		return h.prune(ctx, b, b.seq, b.before)
 	}
-	keep, err := b.neededAt(ctx, before)
+	keep, freed, err := b.neededAt(ctx, before)
 	if err != nil || keep == 0 {
 		return err
 	}
-	return h.prune(ctx, b, keep)
+	return h.prune(ctx, b, keep, freed)
 }
 
 // neededAt returns the Seq of the oldest record that Open needs or that was saved at a time
-// or later, or 0 if these are all of them.
-func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, err error) {
-	first := true
+// or later, or 0 if these are all of them. The records before it have freed bytes.
+func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, freed int64, err error) {
+	sum := int64(0)
 	for rec, err := range records(ctx, b.store, b.key, 1) {
 		if _, damaged := errors.AsType[*DamageError](err); damaged {
 			continue
 		}
 		switch {
 		case err != nil:
-			return 0, err
-		case rec.Full && !first:
-			keep = rec.Seq
+			return 0, 0, err
+		case rec.Full && sum > 0:
+			keep, freed = rec.Seq, sum
 		}
-		first = false
+		sum += int64(len(rec.Data)) + aroundData
 		if !rec.Updated.Before(at) {
 			break
 		}
 	}
-	return keep, nil
+	return keep, freed, nil
 }
 
-// prune removes the records of h that are older than before.
-func (h *History) prune(ctx context.Context, b logbook, before uint64) error {
+// prune removes the records of h that are older than before, which have freed bytes.
+func (h *History) prune(ctx context.Context, b logbook, before uint64, freed int64) error {
 	p, err := prunerOf(b.store)
 	if err == nil {
 		err = prune(ctx, p, b.key, before)
 	}
 	if err == nil {
-		h.wrote(outcome{pruned: before})
+		h.wrote(outcome{pruned: before, freed: freed})
 	}
 	return err
 }

@@ -24,7 +24,7 @@ import (
 // [*DamageError] for a damaged log, and the errors of Restore and of s. They match
 // [ErrVersion] if a later version wrote the log.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
-	if err := checkStore(s, key, opts != nil && opts.NoArchive); err != nil {
+	if err := checkStore(s, key, opts != nil && opts.PruneAbove > 0); err != nil {
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, 0)
@@ -98,13 +98,13 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	return p.loaded(), nil
 }
 
-// checkStore returns a *ValueError unless s is a Store and key is valid. With noArchive,
+// checkStore returns a *ValueError unless s is a Store and key is valid. If prunes is set,
 // s must be a Pruner.
-func checkStore(s Store, key string, noArchive bool) error {
+func checkStore(s Store, key string, prunes bool) error {
 	if s == nil {
 		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a filestore.Store"}
 	}
-	if err := CheckKey(key); err != nil || !noArchive {
+	if err := CheckKey(key); err != nil || !prunes {
 		return err
 	}
 	_, err := prunerOf(s)
@@ -241,7 +241,7 @@ func (b logbook) asRead(r *reading, p *picture, loaded ID) logbook {
 	b.name, b.id, b.seq, b.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
 	b.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
 	b.saved, b.loaded = p, loaded
-	b.read, b.retry, b.count, b.excess = r.size, 0, r.count, false
+	b.before, b.read, b.retry, b.count = r.state.before, r.size, 0, r.count
 	b.torn = r.newest.Torn
 	if raw := p.view.raw(); raw > 0 {
 		b.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
@@ -261,7 +261,7 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	if err := checkStore(s, key, h.opts.NoArchive); err != nil {
+	if err := checkStore(s, key, h.opts.PruneAbove > 0); err != nil {
 		return err
 	}
 	ctx, err := h.takeLog(ctx)
@@ -376,8 +376,8 @@ func (s *slots) takeLog(ctx context.Context) (context.Context, error) {
 	return s.saving.mark(ctx), s.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
-// write writes a record of the changes or, if full is set, of the whole state. Without an
-// archive, it removes the records before the newest full record.
+// write writes a record of the changes or, if full is set, of the whole state. If the log
+// is longer than Options.PruneAbove, it removes the records before the newest full record.
 func (h *History) write(ctx context.Context, full bool) error {
 	for isOlder := true; isOlder; {
 		var b logbook
@@ -390,9 +390,8 @@ func (h *History) write(ctx context.Context, full bool) error {
 		}
 		isOlder = o.isOlder
 	}
-	if b, _ := h.openLog(); h.opts.NoArchive && b.excess {
-		if err := h.prune(ctx, b, b.seq-uint64(b.count)+1); err != nil {
-			h.wrote(outcome{excess: true})
+	if b, _ := h.openLog(); b.before > 0 && b.exceeds(h.opts.PruneAbove) {
+		if err := h.prune(ctx, b, b.first(), b.before); err != nil {
 			h.warn("convo: old records not removed", "key", b.key, "cause", err)
 		}
 	}
@@ -480,6 +479,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	patch := difference(b.saved, d.picture)
 	patch.keep(d)
 	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
+	patch.before = b.before
 	data, err = patch.encode(inRecord)
 	if err != nil || !changed {
 		return data, changed, err
@@ -503,7 +503,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
 	r.keep(d)
-	r.log, r.recent = d.name, b.recent
+	r.log, r.recent, r.before = d.name, b.recent, b.size()
 	data, err := r.encode(inRecord)
 	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
 		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)
