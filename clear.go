@@ -358,3 +358,119 @@ func clearMedia(parts []Part, picked map[int]bool) []Part {
 func (m Media) marker() string {
 	return fmt.Sprintf("[%s cleared: %s]", m.label(), m.place())
 }
+
+// ClearThinking is a [CompactionStrategy] that takes the reasoning out of older answers.
+// Their texts and calls stay. It calls no model, and declines where reasoning is not sent
+// back and so does not count; see Overheads.Reasoning.
+//
+// It begins with the oldest answer and leaves none out, because a provider that signs
+// reasoning accepts that the first blocks are missing, and no others. So signed reasoning
+// of the turns that it keeps stays bound; see [Snapshot.Bound]. It stops before an answer
+// with signed reasoning that is pinned. The provider's cache ends at the first answer
+// that it changes.
+type ClearThinking struct {
+	KeepTurns int // the number of newest turns whose reasoning stays; less than 1 means 1
+}
+
+// Name returns "clear-thinking".
+func (ClearThinking) Name() string { return "clear-thinking" }
+
+// Compact returns an edit that takes out the reasoning of all turns but the newest ones. It
+// returns [ErrNoGain] if that would free less than Goal.MinFree.
+func (c ClearThinking) Compact(_ context.Context, s *Snapshot, g Goal) (e Edit, err error) {
+	defer catch(&err, "Options.Tokenizer")
+	id, floor, freed := s.identity(), s.floor(), int64(0)
+	for i, entry := range s.list[:newest(s.list, 0, max(c.KeepTurns, 1))] {
+		m := &entry.msg
+		if m.Role != RoleAssistant || !slices.ContainsFunc(m.Parts, isA[Reasoning]) {
+			continue
+		}
+		parts := withoutReasoning(m.Parts)
+		if floor.has(i) || len(parts) == 0 {
+			if m.isSigned() {
+				break
+			}
+			continue
+		}
+		bare := *m
+		bare.Parts = parts
+		tokens, _ := id.entry(entry, &bare)
+		freed += entry.tokens - tokens
+		e.Rewrite = append(e.Rewrite, Rewrite{ID: entry.id, Parts: parts})
+	}
+	if freed < int64(max(g.MinFree, 1)) {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
+// hotReads are results that the model has shown to need.
+type hotReads struct {
+	results map[Clear]bool // those that are not cleared
+	heads   map[ID]bool    // of their exchanges, and of those with the cleared results before them
+	away    int64          // raw tokens of the others, which are cleared
+}
+
+// leases is for how many times as many messages a result is spared as lay between its call
+// and the one before.
+const leases = 16
+
+// hot returns the results that the model has shown to need: those of calls that were made
+// again after their results had been cleared, and not much later. It also returns the heads
+// of their exchanges, and of those with the cleared results, which show it to the next
+// compaction. The calls of a tool do not count if they are often made again although their
+// results can be seen.
+func (c ClearToolResults) hot(s *Snapshot, g *Goal) (h hotReads) {
+	if len(g.before.dropped) == 0 && !s.hasCleared() {
+		return h
+	}
+	same := c.Same
+	if same == nil {
+		same = SameCall
+	}
+	found := readsOf(s, same, &g.before, leastReread(max(g.Limit, g.Low)))
+	tallies := g.before.with(found).tallies
+	reach := 2 * int64(max(g.Limit, g.Low, g.Target)) // a result that lies farther back could not have stayed
+	h.results, h.heads = make(map[Clear]bool), make(map[ID]bool)
+	for _, r := range found.newest {
+		lent := leases * int64(r.id-r.gone)
+		if r.gone == 0 || r.apart > reach || int64(s.last-r.id) > lent || tallies[r.tool].isCareless() {
+			continue
+		}
+		if r.isClear {
+			h.away += r.size
+			continue
+		}
+		h.results[Clear{ID: r.id, CallID: r.callID}] = true
+		for _, id := range []ID{r.id, r.gone} {
+			if e := s.find(id); e != nil {
+				h.heads[e.head] = true
+			}
+		}
+	}
+	return h
+}
+
+// spare returns what stays if the exchanges with the given heads do. It returns nil if the
+// compaction would then free less than Goal.MinFree, or leave less than a twentieth of the
+// limit below the mark that it began at.
+func (g *Goal) spare(s *Snapshot, h hotReads) *spare {
+	if g.Limit <= 0 || !g.maySpare || g.Reason != ReasonHigh && !g.hasTime() {
+		return nil
+	}
+	mark := g.Status.High
+	if g.Reason == ReasonSoft {
+		mark = g.Status.Soft
+	}
+	p := &spare{heads: h.heads, most: int64(g.Limit)}
+	if mark > 0 && mark < g.Status.Limit {
+		p.most = portion(p.most, int64(mark), int64(g.Status.Limit)) // in raw tokens
+	}
+	p.most = min(p.most-int64(g.Limit)/20, s.raw()-int64(max(g.allFree, 1)))
+	kept := s.floorWeight().total() + p.tokens(&s.state)
+	_, words := g.room(s).wordsOf(&s.state, kept, 0, len(s.list))
+	if kept+h.away+words+max(s.summary.tokens(), int64(maxSummary(g.Low))) > p.most {
+		return nil
+	}
+	return p
+}

@@ -2,6 +2,9 @@ package convo
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -258,4 +261,101 @@ func (s *state) pause(ttl time.Duration) time.Duration {
 		return 0
 	}
 	return 0
+}
+
+// A breaker keeps automatic compactions from calling code that has failed until
+// MinFree/2 new tokens have been appended. This number doubles with each
+// further failure in a row, up to High - Low. Compactions that the caller
+// requested are not affected.
+type breaker struct {
+	failures int   // in a row
+	appended int64 // tokens ever appended at the last failure
+	excused  bool  // one failure caused by a rollback was forgiven
+	cause    error // the last failure
+}
+
+// A breakerError is ErrBreaker with the last failure.
+type breakerError struct{ cause error }
+
+func (e *breakerError) Error() string {
+	return fmt.Sprintf("convo: summarizer is backing off after failures, the last of which was: %s; History.Compact calls it anyway", withoutPrefix(e.cause))
+}
+
+func (e *breakerError) Is(target error) bool { return target == ErrBreaker }
+
+func (e *breakerError) Unwrap() error { return e.cause }
+
+// errEarlier is the cause of the failures of a breaker that was stored.
+var errEarlier = errors.New("convo: a failure before the History was opened")
+
+// trip counts a failure.
+func (b *breaker) trip(now *moment, cause error) {
+	b.cause = cause
+	b.failures = min(b.failures+1, math.MaxInt32)
+	b.appended = now.appendedEver
+}
+
+// isOpen reports whether calls are stopped.
+func (b *breaker) isOpen(now *moment) bool {
+	if b.failures == 0 {
+		return false
+	}
+	set := &now.marks.set
+	wait := max(int64(set.MinFree)/2, 1)
+	most := max(int64(set.High-set.Low), wait)
+	for range min(b.failures-1, 62) {
+		wait = min(wait*2, most)
+	}
+	return now.since(b.appended) < wait
+}
+
+// saved returns the part of b that a record holds.
+func (b *breaker) saved() breaker {
+	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
+}
+
+// A Trigger is an optional interface of a [CompactionStrategy]. It can start a compaction
+// before the request is too large, for example by the number of entries or turns, or by
+// time. [When] adds one to any strategy.
+//
+// When a compaction started by a Trigger is declined, the strategy is not called again
+// until something has changed: a message was appended, an edit made, usage recorded,
+// something pinned or set. Only the first of these declines is logged and passed to
+// OnCompaction, and the next one only after an edit or a change of limits.
+type Trigger interface {
+	// Due reports whether to compact. Every check that finds the request small enough calls it
+	// on the goroutine of the caller, without holding a lock. Calls may be concurrent. Due must
+	// be quick and must not block. It may read the messages with [History.Snapshot], and must
+	// not start a compaction: see [Options].
+	Due(Status) bool
+}
+
+// A counting Trigger depends on the numbers of entries, turns and media alone. So a check
+// asks it with the lock held, and makes no Status.
+type counting interface{ isReached(s *state) bool }
+
+// Triggers are those of a strategy.
+type triggers struct {
+	asked    Trigger    // nil: there is none, or all are in counting
+	counting []counting // if all are of this kind
+	byMedia  bool       // there is none, or the number of media is all that they look at
+}
+
+// isReached reports whether a counting Trigger is due.
+func (t *triggers) isReached(s *state) bool {
+	for _, c := range t.counting {
+		if c.isReached(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDue calls t.Due and turns a panic into an error. A nil t is never due.
+func isDue(t Trigger, s Status) (due bool, err error) {
+	if t == nil {
+		return false, nil
+	}
+	defer catch(&err, "Trigger")
+	return t.Due(s), nil
 }
