@@ -136,12 +136,12 @@ type Options struct {
 	// in a round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
-	// PruneAbove bounds the log. If it has more bytes after a Save, those of Record.Data and 300
-	// for each record, Save removes all records before the newest full one, which Archive and
-	// Load then no longer return. What Open reads stays; with 1, nothing else does. SaveFull
-	// shortens that at once. If removing fails, Save succeeds, Logger gets a line, and the next
-	// Save tries again. For a Store that is no [Pruner], the error of Open and Attach matches
-	// [errors.ErrUnsupported]. 0: Save removes nothing.
+	// PruneAbove bounds the log in bytes: those of Record.Data, and 300 for each record. While it
+	// is longer, Save removes all records before the newest full one, which Archive and Load then
+	// no longer return. What Open reads stays, at most about three times a full record; SaveFull
+	// shortens it. 0: nothing is removed. If removing fails, Save succeeds, Logger gets a line,
+	// and the next Save tries again. For a Store that is no [Pruner], the error of Open and
+	// Attach matches [errors.ErrUnsupported].
 	PruneAbove int64
 
 	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the

@@ -742,6 +742,21 @@ func TestSave_PruneAboveTriesAgain(t *testing.T) {
 	assert.True(t, log[0].Full)
 	assert.False(t, log[1].Full)
 
+	// Another History also tries again, if the process ends between the two.
+	s.fails = true
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 3)
+	s.fails = false
+	h = open(t, s, "k", opts)
+	save(t, h)
+	assert.Len(t, s.log("k"), 3, "nothing is new")
+	mustAppend(t, h, convo.Assistant("four"))
+	save(t, h)
+	log = s.log("k")
+	require.Len(t, log, 2)
+	assert.True(t, log[0].Full)
+	assert.False(t, log[1].Full)
+
 	_, err := convo.Open(t.Context(), struct{ convo.Store }{s}, "k", opts)
 	assert.ErrorIs(t, err, errors.ErrUnsupported)
 	g := historyOf(t, opts)
