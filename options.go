@@ -136,12 +136,11 @@ type Options struct {
 	// in a round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
-	// PruneAbove bounds the log in bytes: those of Record.Data, and 300 for each record. While it
-	// is longer, Save removes all records before the newest full one, which Archive and Load then
-	// no longer return. What Open reads stays, at most about three times a full record; SaveFull
-	// shortens it. 0: nothing is removed. If removing fails, Save succeeds, Logger gets a line,
-	// and the next Save tries again. For a Store that is no [Pruner], the error of Open and
-	// Attach matches [errors.ErrUnsupported].
+	// PruneAbove bounds the log in bytes: Record.Data, and 300 for each record; 0: no bound. Save
+	// removes from a longer log all records before the newest full one, which Archive and Load then
+	// no longer return. What Open reads stays, about three times a full record; SaveFull shortens
+	// it. If removing fails, Save succeeds, Logger gets a line, and the next Save tries again. For
+	// a Store that is no [Pruner], the error of Open and Attach matches [errors.ErrUnsupported].
 	PruneAbove int64
 
 	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the

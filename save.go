@@ -376,9 +376,11 @@ func (s *slots) takeLog(ctx context.Context) (context.Context, error) {
 	return s.saving.mark(ctx), s.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
-// write writes a record of the changes or, if full is set, of the whole state. If the log
-// is longer than Options.PruneAbove, it removes the records before the newest full record.
+// write writes a record of the changes or, if full is set, of the whole state. It prunes the
+// log before that, so that the record has the right logbook.before although another History
+// has pruned the log after its last record, and after it.
 func (h *History) write(ctx context.Context, full bool) error {
+	pruned := h.pruneAbove(ctx)
 	for isOlder := true; isOlder; {
 		var b logbook
 		var d *draft
@@ -390,12 +392,24 @@ func (h *History) write(ctx context.Context, full bool) error {
 		}
 		isOlder = o.isOlder
 	}
-	if b, _ := h.openLog(); b.before > 0 && b.exceeds(h.opts.PruneAbove) {
-		if err := h.prune(ctx, b, b.first(), b.before); err != nil {
-			h.warn("convo: old records not removed", "key", b.key, "cause", err)
-		}
+	if pruned {
+		h.pruneAbove(ctx)
 	}
 	return nil
+}
+
+// pruneAbove removes the records before the newest full one if the log is longer than
+// Options.PruneAbove. It reports whether that succeeded, if it was due.
+func (h *History) pruneAbove(ctx context.Context) bool {
+	b, _ := h.openLog()
+	if b.before == 0 || !b.exceeds(h.opts.PruneAbove) {
+		return true
+	}
+	err := h.prune(ctx, b, b.first(), b.before)
+	if err != nil {
+		h.warn("convo: old records not removed", "key", b.key, "cause", err)
+	}
+	return err == nil
 }
 
 func (h *History) wrote(o outcome) {
