@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -455,7 +456,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		return 0, ErrClosed
 	}
 	reason = cmp.Or(text.Valid(reason), "no result")
-	tokens, err := h.countText(maskText(h.ident.key, reason)) // as it is shown
+	tokens, err := h.countText(tags.MaskPart(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err
 	}

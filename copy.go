@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // Copy copies the log of a conversation, its archive included, from one [Store] to
@@ -263,7 +265,7 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
-		part.key, part.log = newKey(), newRecordID()
+		part.key, part.log = tags.NewKey(), newRecordID()
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)

@@ -9,9 +9,6 @@ import (
 // Drafts returns how many records of h may have been stored or not.
 func Drafts(h *History) int { return len(h.recorder.drafts) }
 
-// CutMiddle makes cutMiddle available to tests.
-var CutMiddle = cutMiddle
-
 // CutRef makes cutRef available to tests.
 var CutRef = cutRef
 

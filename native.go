@@ -158,13 +158,13 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 		w.previous = w.s.summary.sum.Text
 	}
 	req := SummaryRequest{
-		Previous: w.previous, Messages: (&chunk{sources: w.sources}).messages(), System: w.system, Pinned: w.pinned,
+		Previous: w.previous, Messages: messagesOf(w.sources), System: w.system, Pinned: w.pinned,
 		Focus: w.focus, MaxTokens: w.maxTokens, Sent: sent, Count: w.count,
 	}
 	if w.focus != "" {
 		own := *w
 		own.pinned = nil // these messages are part of what is compacted
-		req.Instruction = newPrompter(&own).instruction()
+		req.Instruction = own.task().After()
 	}
 	bounded, cancel := w.bound(ctx)
 	defer cancel()

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -377,7 +379,7 @@ func (s *Snapshot) Mask(text string) string {
 	if s == nil || s.key() == "" {
 		return text
 	}
-	return maskKey(s.key(), text)
+	return tags.Mask(s.key(), text)
 }
 
 // AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message, for
@@ -388,7 +390,7 @@ func (s *Snapshot) AsUser(m Message) Message {
 	if m.Role != RoleSystem {
 		return m
 	}
-	open, end := noteTags(s.key())
+	open, end := tags.Note(s.key())
 	m.Role = RoleUser
 	m.Parts = slices.Concat([]Part{Text(open)}, m.Parts, []Part{Text(end)})
 	return m
@@ -409,7 +411,7 @@ func (v *viewer) show(m *Message) Message {
 		shown.Parts, _ = maskParts(v.key, m.Parts)
 	}
 	if m.isTagged() && (v.named == nil || !v.named(m.Role, m.Author)) {
-		open, end := authorTags(v.key, quotedName(v.key, m.Author))
+		open, end := tags.Author(v.key, tags.Name(v.key, m.Author))
 		v.tagged = append(append(append(v.tagged[:0], Text(open)), shown.Parts...), Text(end))
 		shown.Parts = v.tagged
 	}
