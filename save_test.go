@@ -750,6 +750,7 @@ func TestSave_PruneAboveTriesAgain(t *testing.T) {
 	h = open(t, s, "k", opts)
 	save(t, h)
 	assert.Len(t, s.log("k"), 3, "nothing is new")
+	assert.Equal(t, 2, strings.Count(out.String(), "old records not removed"), "each Save tried once")
 	mustAppend(t, h, convo.Assistant("four"))
 	save(t, h)
 	log = s.log("k")
