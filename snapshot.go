@@ -570,31 +570,18 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 		own = &b.System
 	}
 	rest := e.tokens
-	if !e.isPlain() {
-		var parts Breakdown
-		if parts.addParts(&e.msg, counter) == nil {
-			if counter.over.Reasoning == ReplayTools && !e.tools {
-				parts.Reasoning = 0 // it is not sent
-			}
-			for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
-				n := min(int64(*p.from), rest)
-				*p.to += int(n)
-				rest -= n
-			}
+	var parts Breakdown
+	if parts.addParts(&e.msg, counter) == nil {
+		if counter.over.Reasoning == ReplayTools && !e.tools {
+			parts.Reasoning = 0 // it is not sent
+		}
+		for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
+			n := min(int64(*p.from), rest)
+			*p.to += int(n)
+			rest -= n
 		}
 	}
 	*own += clampInt(rest)
-}
-
-// isPlain reports whether all parts of an entry are counted by its role.
-func (e *entry) isPlain() bool {
-	for p := range e.msg.allParts {
-		switch p.(type) {
-		case Reasoning, ToolCall, Media:
-			return false
-		}
-	}
-	return true
 }
 
 // addParts adds the reasoning, calls and media of m. The only error is a panic of the
@@ -602,18 +589,14 @@ func (e *entry) isPlain() bool {
 func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	for p := range m.allParts {
-		var to *int
 		switch p.(type) {
 		case Reasoning:
-			to = &b.Reasoning
+			b.Reasoning += clampInt(p.tokens(counter))
 		case ToolCall:
-			to = &b.Calls
+			b.Calls += clampInt(p.tokens(counter))
 		case Media:
-			to = &b.Media
-		default:
-			continue
+			b.Media += clampInt(p.tokens(counter))
 		}
-		*to += clampInt(p.tokens(counter))
 	}
 	return nil
 }
