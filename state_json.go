@@ -394,7 +394,7 @@ func (m *meterFigures) limitFields() []strictjson.Field {
 }
 
 // fields returns the members of the JSON.
-func (b *bound) fields() []strictjson.Field {
+func (b *namedLimit) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "limit", Value: &b.limit}, {Key: "of", Value: &b.of}}
 }
 

@@ -365,7 +365,7 @@ func endsText(p convo.Part) bool {
 	case convo.Text:
 		return true
 	case convo.Opaque:
-		return isAttachment(p)
+		return isCitations(p)
 	}
 	return false
 }

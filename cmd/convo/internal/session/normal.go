@@ -376,5 +376,5 @@ func fits(p convo.Part, role convo.Role) bool {
 	case convo.Opaque:
 		return role != convo.RoleTool && p.Format != "" && strictjson.Valid([]byte(p.JSON))
 	}
-	return false
+	return p != nil
 }
