@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -307,7 +308,7 @@ func TestNew_WithoutAWindow(t *testing.T) {
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	assert.True(t, r.Fits)
 	require.ErrorIs(t, r.Cause, convo.ErrNoWindow)
-	assert.Contains(t, r.String(), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+	assert.Contains(t, fmt.Sprint(r), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
 	_, r, err = h.Prepare(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.Cause, "only the first report")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/wire"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -184,7 +185,7 @@ func ExampleCompactTool() {
 	}
 	h.Append(convo.System("You are a travel agent."), convo.User("Find a train to Rome, then book it."))
 	for i := range 8 {
-		read := convo.ToolCall{ID: convo.NewCallID(), Name: "timetable", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
+		read := convo.ToolCall{ID: callid.New(), Name: "timetable", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
 		h.Append(convo.Assistant("", read), convo.Result(read, strings.Repeat("09:10 Rome, 10:10 Bari. ", 30)))
 	}
 

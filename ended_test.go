@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // errLeft is the cause with which the tests end a ctx.
@@ -181,7 +182,7 @@ func TestErrors_EndedContext(t *testing.T) {
 			},
 			"Copy": func(ctx context.Context, end func()) error {
 				s, _ := stored(end)
-				return convo.Copy(ctx, new(convotest.MemStore), "copy", s, "chat")
+				return logs.Copy(ctx, new(convotest.MemStore), "copy", s, "chat")
 			},
 			"Archive": func(ctx context.Context, end func()) (last error) {
 				_, h := stored(end)

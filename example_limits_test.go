@@ -15,7 +15,7 @@ func ExampleLimits() {
 	for _, limits := range []convo.Limits{
 		{Window: 200_000},
 		convo.Ratios(200_000, 0, 0),
-		convo.Threshold(1_000_000, 0, 0),
+		{Window: 1_000_000, High: 200_000}, // long requests cost more
 	} {
 		h, err := convo.New(&convo.Options{Limits: limits})
 		if err != nil {

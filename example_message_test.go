@@ -119,10 +119,9 @@ func ExampleRelaxed() {
 	// 4 user: Stop, something else.
 }
 
-// A role table of your own: like Strict, but an assistant message may come first.
+// A role table of your own: strict, but an assistant message may come first.
 func ExampleRolePolicy() {
-	roles := convo.Strict()
-	roles.AssistantAfter = append(roles.AssistantAfter, convo.RoleNone)
+	roles := convo.RolePolicy{AssistantAfter: []convo.Role{convo.RoleNone, convo.RoleUser, convo.RoleTool}}
 	h, _ := convo.New(&convo.Options{Roles: roles})
 	_, err := h.Append(convo.Assistant("Welcome!"), convo.User("Hi"))
 	fmt.Println(err)

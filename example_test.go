@@ -242,34 +242,6 @@ func ExampleLoad() {
 	// 2 assistant: Two.
 }
 
-// A copy goes on in another way than the conversation that it was made of. Rollback to
-// what Load returns of the copy begins it at an earlier state.
-func ExampleCopy() {
-	ctx := context.Background()
-	store := new(convotest.MemStore)
-	h, _ := convo.Open(ctx, store, "42", nil)
-	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
-	h.Save(ctx)
-
-	fmt.Println(convo.Copy(ctx, store, "42 by train", store, "42"))
-	fork, _ := convo.Open(ctx, store, "42 by train", nil)
-	fork.Append(convo.User("And trains?"), convo.Assistant("One, at night."))
-	fmt.Println(fork.Save(ctx))
-	h.Append(convo.User("Book the first."), convo.Assistant("Done."))
-	fmt.Println(h.Save(ctx))
-	for _, h := range []*convo.History{h, fork} {
-		key, seq := h.Saved()
-		newest, _ := h.Snapshot().At(2)
-		fmt.Println(key, seq, newest)
-	}
-	// Output:
-	// <nil>
-	// <nil>
-	// <nil>
-	// 42 2 3 user: Book the first.
-	// 42 by train 2 3 user: And trains?
-}
-
 // What was said must not stay: it is taken out of the view, and then out of the store.
 func ExampleHistory_Prune() {
 	ctx := context.Background()

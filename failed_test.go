@@ -281,12 +281,8 @@ func TestSnapshot_OpenCallsAndQueued(t *testing.T) {
 	assert.Empty(t, new(convo.Snapshot).Queued())
 }
 
-func TestPrint_UsageAndBudget(t *testing.T) {
+func TestPrint_Usage(t *testing.T) {
 	u := convo.Usage{Input: 12_400, CacheRead: 11_000, Extra: 7, Output: 310, Reasoning: 200}
 	assert.Equal(t, "12,400 read (11,000 from the cache, 7 beyond the request), 310 written (200 reasoning)", fmt.Sprint(u))
 	assert.Equal(t, "0 read, 0 written", fmt.Sprint(convo.Usage{}))
-	b := convo.NewBudget(100_000)
-	_, err := b.Reserve(41_200)
-	require.NoError(t, err)
-	assert.Equal(t, "41,200 of 100,000 tokens used", fmt.Sprint(b))
 }
