@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -54,28 +55,22 @@ func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
 	if err := h.cutLong(batch); err != nil {
 		return 0, err
 	}
-	last, cut, err := h.appendBatch(batch)
+	var last ID
+	var cut *Report
+	err = h.ifOpen(func() (err error) {
+		if len(batch) == 0 {
+			return nil
+		}
+		if cut, err = h.appendLocked(batch); err == nil {
+			last = h.last
+			h.deliverLocked()
+		}
+		return err
+	})
 	if cut != nil {
 		h.deliver(*cut)
 	}
 	return last, err
-}
-
-// appendBatch appends a batch, and delivers the queue. It returns a report of the results that
-// were cut, or nil.
-func (h *History) appendBatch(batch []pendingEntry) (last ID, cut *Report, err error) {
-	err = h.ifOpen(func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		if err := h.appendLocked(batch); err != nil {
-			return err
-		}
-		last, cut = h.last, h.reportCutsLocked(batch)
-		h.deliverLocked()
-		return nil
-	})
-	return last, cut, err
 }
 
 // A pendingEntry is an entry that has not been appended yet.
@@ -150,18 +145,34 @@ func (o *original) paired(e *entry) {
 	o.readTokens = o.tokens
 }
 
-// appendLocked appends a batch, or returns an error and changes nothing.
-func (h *History) appendLocked(batch []pendingEntry) error {
-	if err := h.view.extend(&h.setup, batch, h.talk.hasFailed(h.newestMessage())); err != nil {
-		return err
+// appendLocked appends a batch, or returns an error and changes nothing. It returns a report about
+// the results that were cut, or nil if there are none.
+func (h *History) appendLocked(batch []pendingEntry) (cut *Report, err error) {
+	if len(batch) == 0 {
+		return nil, nil
 	}
-	for _, a := range batch {
-		if a.original != nil {
-			h.recorder.left(nil, departed{was: a.entry, original: a.original})
-		}
+	if err := h.view.extend(&h.setup, batch, h.talk.hasFailed(h.newestMessage())); err != nil {
+		return nil, err
 	}
 	h.talk.note(h.newestMessage(), false)
-	return nil
+	missing := int64(0)
+	for _, a := range batch {
+		if a.original == nil {
+			continue
+		}
+		h.recorder.left(nil, departed{was: a.entry, original: a.original})
+		if cut == nil {
+			cut = &Report{Outcome: OutcomeApplied, Reason: ReasonAppend, left: &departure{was: state{pins: h.state.clipped().pins}}}
+		}
+		cut.Shortened = append(cut.Shortened, a.id)
+		cut.left.gone = append(cut.left.gone, departed{a.entry, a.entry, a.original})
+		missing += a.missing()
+	}
+	if cut != nil {
+		h.measureBeforeLocked(cut)
+		cut.TokensBefore = clampInt(h.scale().Weigh(h.raw() + missing))
+	}
+	return cut, nil
 }
 
 // check returns an error if a batch cannot be appended. Otherwise it pairs the results of
@@ -455,7 +466,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		return 0, ErrClosed
 	}
 	reason = cmp.Or(text.Valid(reason), "no result")
-	tokens, err := h.countText(maskText(h.ident.key, reason)) // as it is shown
+	tokens, err := h.countText(tags.MaskPart(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err
 	}

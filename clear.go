@@ -58,11 +58,7 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 		x.done[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
 	var toolExchanges []listExchange // those with tool calls
-	for w := walk(&s.state); ; {
-		a, ok := w.next()
-		if !ok {
-			break
-		}
+	for a := range walk(&s.state) {
 		if hasCalls(&s.list[a.from].msg) {
 			toolExchanges = append(toolExchanges, a)
 		}

@@ -1,5 +1,10 @@
 package convo
 
+import (
+	"iter"
+	"slices"
+)
+
 // A cut is a place in the list of entries, with the exchanges to drop there. These are all those
 // before the place, except the floor, the user messages of the turn that contains the
 // place, and the user messages in words.
@@ -106,9 +111,8 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	before := min(keep, s.tailStart(r.tailBeside(kept+max(budget, 0), maxTail)))
 	words = make(userWords, len(s.list)) // at first, all candidates
 	first, isFirst := len(s.list), true
-	for w := walk(s); ; {
-		a, ok := w.next()
-		if !ok || a.from >= before {
+	for a := range walk(s) {
+		if a.from >= before {
 			break
 		}
 		if !a.user || s.list[a.from].note || s.list[a.from].msg.isHosts() {
@@ -169,35 +173,26 @@ type listExchange struct {
 	dropLast bool // every strategy should drop it only as a last resort; see sealedFirst
 }
 
-// A walker visits the exchanges of a list, oldest first.
-type walker struct {
-	list   []*entry
-	floor  *floor
-	sealed *entry // first entry of the exchange with dropLast; nil: none
-	at     int    // start of the next exchange
-	turn   int    // of the previous exchange
-	inHead bool   // the turn has had only user messages so far
-}
-
-func walk(s *state) *walker {
-	return &walker{list: s.list, floor: s.floor(), sealed: sealedFirst(s.list), turn: -1}
-}
-
-// next returns the next exchange. At the end of the list, ok is false.
-func (w *walker) next() (a listExchange, ok bool) {
-	if w.at == len(w.list) {
-		return a, false
+// walk yields the exchanges of the list, oldest first.
+func walk(s *state) iter.Seq[listExchange] {
+	return func(yield func(listExchange) bool) {
+		floor, sealed := s.floor(), sealedFirst(s.list)
+		turn, inHead := -1, false // of the exchange before; the turn has had only user messages so far
+		for at := 0; at < len(s.list); {
+			e := s.list[at]
+			inHead = (inHead || e.turn != turn) && (e.msg.Role == RoleUser || e.note)
+			turn = e.turn
+			a := listExchange{from: at, turn: turn, floor: floor.has(at), user: inHead, dropLast: e == sealed}
+			for at < len(s.list) && s.list[at].head == e.head {
+				a.tokens += s.list[at].tokens
+				at++
+			}
+			a.to = at
+			if !yield(a) {
+				return
+			}
+		}
 	}
-	e := w.list[w.at]
-	w.inHead = (w.inHead || e.turn != w.turn) && (e.msg.Role == RoleUser || e.note)
-	w.turn = e.turn
-	a = listExchange{from: w.at, turn: e.turn, floor: w.floor.has(w.at), user: w.inHead, dropLast: e == w.sealed}
-	for w.at < len(w.list) && w.list[w.at].head == e.head {
-		a.tokens += w.list[w.at].tokens
-		w.at++
-	}
-	a.to = w.at
-	return a, true
 }
 
 // newest returns the start of the newest exchanges of a list that hold at least the given
@@ -231,16 +226,13 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 	// subtracted after the end of the turn, because a cut inside the turn keeps them.
 	left := c.remaining - kept
 	place, held := 0, int64(0)
-	w := walk(&s.state)
-	for left > budget {
-		turn := w.turn
-		a, ok := w.next()
-		if !ok || a.turn != turn {
-			left -= held
-			held = 0
-			if !ok || left <= budget {
-				break
-			}
+	turn := -1
+	for a := range walk(&s.state) {
+		if a.turn != turn {
+			left, held, turn = left-held, 0, a.turn
+		}
+		if left <= budget {
+			break
 		}
 		switch {
 		case a.floor || a.dropLast || c.stays(a.from):
@@ -251,7 +243,7 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 		}
 		place = a.to
 	}
-	c.collect(min(c.moveToTurn(place, budget/4), keep), left > budget)
+	c.collect(min(c.moveToTurn(place, budget/4), keep), left-held > budget)
 	return c
 }
 
@@ -294,8 +286,10 @@ func (c *cut) collect(place int, tooLittle bool) {
 	list := c.s.list
 	inside := c.s.isInside(place)
 	c.drop = make([]ID, 0, place)
-	for w := walk(&c.s.state); w.at < place; {
-		a, _ := w.next()
+	for a := range walk(&c.s.state) {
+		if a.from >= place {
+			break
+		}
 		if a.floor || c.stays(a.from) || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
 			continue
 		}
@@ -317,27 +311,14 @@ func sealedFirst(list []*entry) *entry {
 		if e.msg.Role != RoleAssistant {
 			continue
 		}
-		reasons, sealed := reasoningOf(&e.msg)
 		switch {
-		case first != nil && reasons:
-			return nil
-		case first == nil && !sealed:
-			return nil
-		case first == nil:
+		case first == nil && e.msg.isSigned():
 			first = e
+		case first == nil, slices.ContainsFunc(e.msg.Parts, isA[Reasoning]):
+			return nil
 		}
 	}
 	return first
-}
-
-// reasoningOf reports whether a message holds reasoning, and whether any of it is sealed,
-// that is, signed by its provider or encrypted.
-func reasoningOf(m *Message) (reasons, sealed bool) {
-	for r := range eachOf[Reasoning](m.Parts) {
-		reasons = true
-		sealed = sealed || r.Signature != "" || r.Encrypted != ""
-	}
-	return reasons, sealed
 }
 
 // tokens returns the raw tokens of what stays besides the floor.
@@ -345,13 +326,10 @@ func (p *spare) tokens(s *state) (n int64) {
 	if p == nil {
 		return 0
 	}
-	for w := walk(s); ; {
-		a, ok := w.next()
-		if !ok {
-			return n
-		}
+	for a := range walk(s) {
 		if !a.floor && p.has(s.list[a.from]) {
 			n += a.tokens
 		}
 	}
+	return n
 }

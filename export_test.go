@@ -19,9 +19,6 @@ type (
 // ErrNoWindow is the Cause of the first report of a History without a window.
 var ErrNoWindow = errNoWindow
 
-// CutMiddle makes cutMiddle available to tests.
-var CutMiddle = cutMiddle
-
 // CutRef makes cutRef available to tests.
 var CutRef = cutRef
 
@@ -151,11 +148,13 @@ func BreakBudget(h *History) (mend func()) {
 	return func() { h.account = was }
 }
 
-// ViewOf returns what h knows of its conversation, without what is only kept for speed.
-func ViewOf(h *History) any {
+// PartsOf returns what h knows of its conversation, without what is only kept for speed.
+func PartsOf(h *History) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v := h.view
+	was := h.parts
+	was.recorder.archive = nil // functions are never equal
+	v := &was.view
 	v.seen, v.snap, v.weight, v.weighed, v.prefix = 0, nil, 0, 0, keptPrefix{}
 	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
 	if v.calls != nil {
@@ -163,7 +162,7 @@ func ViewOf(h *History) any {
 		own.list = slices.Clone(own.list)
 		v.calls = &own
 	}
-	return v
+	return was
 }
 
 // IsHosts reports whether no person wrote a user message, as far as it shows it.

@@ -235,7 +235,7 @@ func (n *notes) readSource(s *source, role Role, from names.Source) {
 func (n *notes) readResult(s *source, t string, at int64, from names.Source) {
 	part := len(t)
 	if most := max(n.whole, leastRead); part > most {
-		part = borderBefore(t, most)
+		part = text.BorderBefore(t, most)
 		n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
 	}
 	n.whole = max(n.whole-part, 0)

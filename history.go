@@ -54,7 +54,12 @@ type History struct {
 
 	reread atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
 
-	mu sync.Mutex // protects the fields below
+	mu sync.Mutex // protects the parts
+	parts
+}
+
+// parts are what a History is made of. Each is a value: a copy of them does not change.
+type parts struct {
 	view
 	meter     meter
 	compactor compactor
@@ -100,11 +105,9 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	if o.Strategy == nil {
 		o.Strategy = Chain(ClearMedia{}, ClearToolResults{}, extracting{name: Summarize{}.Name()}, Truncate{})
 	}
-	h = &History{
-		setup:     setup{opts: o, reads: readsUnread(o.Strategy)},
-		meter:     newMeter(limits),
-		compactor: newCompactor(triggersOf(o.Strategy), o.CacheTTL),
-	}
+	h = &History{setup: setup{opts: o, reads: readsUnread(o.Strategy)}}
+	h.meter = newMeter(limits)
+	h.compactor = newCompactor(triggersOf(o.Strategy), o.CacheTTL)
 	h.slots.init()
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
@@ -138,15 +141,15 @@ func (h *History) locked(f func()) {
 }
 
 // change calls f with the lock held, and charges Options.Budget the size of the next request
-// after it. If either panics, the view and the record of it stay as they were.
+// after it. If either panics, all parts stay as they were.
 func (h *History) change(f func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	was, log := h.view, h.recorder
+	was := h.parts
 	defer func() {
 		if p := recover(); p != nil {
-			h.restore(&was)
-			h.recorder = log
+			h.restore(&was.view)
+			h.parts = was
 			panic(p)
 		}
 		h.settle()

@@ -864,12 +864,12 @@ func TestHistory_PanicsInParts(t *testing.T) {
 			if shared {
 				h.Snapshot()
 			}
-			before, mend := convo.ViewOf(h), convo.BreakBudget(h)
+			before, mend := convo.PartsOf(h), convo.BreakBudget(h)
 			assert.Panics(t, func() { _ = change(h) }, name)
 			mend()
-			assert.True(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			assert.True(t, reflect.DeepEqual(before, convo.PartsOf(h)), name)
 			require.NoError(t, change(h), name)
-			assert.False(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			assert.False(t, reflect.DeepEqual(before, convo.PartsOf(h)), name)
 			checkPairs(t, h.Snapshot())
 		}
 	}

@@ -1,12 +1,11 @@
 package convo
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // An identity is the key of a conversation and the counter of its messages.
@@ -23,37 +22,9 @@ func newIdentity(c *counter, from *identity, tagKey string) *identity {
 	case from != nil:
 		return &identity{counter: c, key: from.key, hint: from.hint}
 	case tagKey != "":
-		return &identity{counter: c, key: keyFrom([]byte(tagKey))}
+		return &identity{counter: c, key: tags.KeyFrom([]byte(tagKey))}
 	}
-	return &identity{counter: c, key: newKey()}
-}
-
-// typicalKey is counted in place of the key, so that histories with the same
-// content have the same number of tokens.
-const typicalKey = "qmzvkrtx"
-
-// newKey returns a random key.
-func newKey() string {
-	var random [16]byte
-	rand.Read(random[:])
-	return keyFrom(random[:])
-}
-
-// keyFrom returns a key that is made from secret. Its first letter is rare in texts,
-// so that a keyFinder has little to compare.
-func keyFrom(secret []byte) string {
-	hash := sha256.Sum256(secret)
-	key := hash[:keyLen]
-	for i := range key {
-		key[i] = 'a' + key[i]%26
-	}
-	key[0], key[1] = keyBegin, "jqxz"[hash[keyLen]%4]
-	return string(key)
-}
-
-// isKey reports whether s is a key.
-func isKey(s string) bool {
-	return len(s) == keyLen && s[0] == keyBegin && strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+	return &identity{counter: c, key: tags.NewKey()}
 }
 
 // message returns the raw tokens of m as the model sees it, including the tags
@@ -61,7 +32,7 @@ func isKey(s string) bool {
 func (id *identity) message(m *Message) int64 {
 	n := int64(id.over.Message)
 	if m.isTagged() {
-		open, end := authorTags(typicalKey, quotedName(id.key, m.Author))
+		open, end := tags.Author(tags.Typical, tags.Name(id.key, m.Author))
 		n += id.text(open) + id.text(end)
 	}
 	if m.Role == RoleSystem {
@@ -71,10 +42,34 @@ func (id *identity) message(m *Message) int64 {
 	return n + id.parts(parts)
 }
 
+// maskParts returns the parts of a message or of a result as the model sees them, and
+// reports whether any part differs; if none does, it returns the same slice. Arguments,
+// names, IDs, opaque blocks, the data of media, and reasoning that its provider can
+// recognise are not changed, but that reasoning loses its signature after a part that
+// differs.
+func maskParts(key string, parts []Part) ([]Part, bool) {
+	var own []Part
+	for i, p := range parts {
+		if r, ok := p.(Reasoning); ok && own != nil && !r.isPlain() {
+			p, own[i] = Reasoning{Text: r.Text}, Reasoning{Text: r.Text} // it was made after other text
+		}
+		if q := known(p).mask(key); q != nil {
+			if own == nil {
+				own = slices.Clone(parts)
+			}
+			own[i] = q
+		}
+	}
+	if own == nil {
+		return parts, false
+	}
+	return own, true
+}
+
 // noteTokens returns the raw tokens of the tags of a note that is sent as a user
 // message; see Snapshot.AsUser. It runs the caller's code, so no lock may be held.
 func (id *identity) noteTokens() int64 {
-	open, end := noteTags(typicalKey)
+	open, end := tags.Note(tags.Typical)
 	return id.text(open) + id.text(end)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -91,13 +92,13 @@ func (t Text) rowSum(s fingerprint.Sum) fingerprint.Sum {
 func (t Text) jsonSize() int             { return len(t) + len(t)/16 }
 func (t Text) print(bool) string         { return abbreviate(string(t)) }
 func (t Text) printSize() string         { return "text " + grouped(len(t)) }
-func (t Text) render(b *strings.Builder) { b.WriteString(escapeTags(string(t)) + "\n") }
+func (t Text) render(b *strings.Builder) { b.WriteString(tags.Escape(string(t)) + "\n") }
 func (t Text) body() string              { return string(t) }
 func (t Text) appendJSON(dst []byte) ([]byte, error) {
 	return strictjson.AppendString(strictjson.Key(dst, "text"), string(t)), nil
 }
 
-func (t Text) mask(key string) Part { return ifChanged(Text(maskText(key, string(t))), t) }
+func (t Text) mask(key string) Part { return ifChanged(Text(tags.MaskPart(key, string(t))), t) }
 
 // Format prints the text, and with %+v and %#v only its beginning.
 func (t Text) Format(f fmt.State, verb rune) {
@@ -155,12 +156,12 @@ func (r Reasoning) mask(key string) Part {
 	if !r.isPlain() {
 		return nil
 	}
-	return ifChanged(Reasoning{Text: maskText(key, r.Text)}, r)
+	return ifChanged(Reasoning{Text: tags.MaskPart(key, r.Text)}, r)
 }
 
 func (r Reasoning) render(b *strings.Builder) {
 	if r.Text != "" {
-		b.WriteString("<reasoning>" + escapeTags(r.Text) + "</reasoning>\n")
+		b.WriteString("<reasoning>" + tags.Escape(r.Text) + "</reasoning>\n")
 	}
 }
 
@@ -221,7 +222,7 @@ func (c ToolCall) printSize() string {
 func (c ToolCall) mask(string) Part { return nil }
 
 func (c ToolCall) render(b *strings.Builder) {
-	b.WriteString("<call tool=" + quote(c.Name) + ">" + escapeTags(c.Arguments) + "</call>\n")
+	b.WriteString("<call tool=" + tags.Quote(c.Name) + ">" + tags.Escape(c.Arguments) + "</call>\n")
 }
 
 func (c ToolCall) body() string { return "" }
@@ -315,7 +316,7 @@ func (r ToolResult) mask(key string) Part {
 }
 
 func (r ToolResult) render(b *strings.Builder) {
-	b.WriteString("<result tool=" + quote(r.Name))
+	b.WriteString("<result tool=" + tags.Quote(r.Name))
 	if r.IsError {
 		b.WriteString(` error="true"`)
 	}
@@ -323,7 +324,7 @@ func (r ToolResult) render(b *strings.Builder) {
 	parts := r.flat()
 	for i, p := range parts {
 		if t, ok := p.(Text); ok && i == len(parts)-1 {
-			b.WriteString(escapeTags(string(t)))
+			b.WriteString(tags.Escape(string(t)))
 		} else {
 			known(p).render(b)
 		}
@@ -352,7 +353,7 @@ func (m Media) check(bool) (_ Part, reason string) {
 		return nil, "media with neither Data nor URL; set one of them"
 	case m.Data != "" && m.MIME == "":
 		return nil, "media with Data but no MIME type; set MIME, such as to image/png"
-	case !isBase64(m.Data):
+	case !text.IsBase64(m.Data):
 		return nil, "media Data is not standard base64 with padding; see NewMedia"
 	}
 	return ifChanged(m, was), ""
@@ -393,31 +394,15 @@ func (m Media) printSize() string {
 // mask masks the type and the address, which a format without media writes as text.
 func (m Media) mask(key string) Part {
 	was := m
-	m.MIME, m.URL = maskKey(key, m.MIME), maskKey(key, m.URL)
+	m.MIME, m.URL = tags.Mask(key, m.MIME), tags.Mask(key, m.URL)
 	return ifChanged(m, was)
 }
 
 func (m Media) render(b *strings.Builder) {
-	b.WriteString("<media type=" + quote(m.label()) + " source=" + quote(m.place()) + "/>\n")
+	b.WriteString("<media type=" + tags.Quote(m.label()) + " source=" + tags.Quote(m.place()) + "/>\n")
 }
 
 func (m Media) body() string { return "" }
-
-// isBase64 reports whether s is standard base64 with padding. It does not decode
-// s.
-func isBase64(s string) bool {
-	body := strings.TrimRight(s, "=")
-	if len(s)%4 != 0 || len(s)-len(body) > 2 {
-		return false
-	}
-	for i := range len(body) {
-		c := body[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
-			return false
-		}
-	}
-	return true
-}
 
 func (o Opaque) kind() *kind { return opaqueKind }
 
@@ -466,7 +451,7 @@ func (o Opaque) printSize() string { return "opaque " + grouped(len(o.JSON)) }
 func (o Opaque) mask(string) Part { return nil }
 
 func (o Opaque) render(b *strings.Builder) {
-	b.WriteString("<block format=" + quote(o.Format) + ">" + escapeTags(o.JSON) + "</block>\n")
+	b.WriteString("<block format=" + tags.Quote(o.Format) + ">" + tags.Escape(o.JSON) + "</block>\n")
 }
 
 func (o Opaque) body() string { return o.JSON }

@@ -42,12 +42,12 @@ type warnings struct{ low, rising, assumed bool }
 type meterFigures struct {
 	chosen bool   // SetLimits or SetModel has set limits
 	limits Limits // those in force, if chosen is set
-	named  bound
+	named  namedLimit
 }
 
-// A bound is a limit that Recover found in an error, in tokens of the whole request, with
+// A namedLimit is a limit that Recover found in an error, in tokens of the whole request, with
 // the limit that was set at the time.
-type bound struct{ limit, of int }
+type namedLimit struct{ limit, of int }
 
 // newMeter returns a meter for limits that have their defaults.
 func newMeter(l Limits) meter {
@@ -86,13 +86,13 @@ func (m *meter) saved() meterFigures {
 		f.limits = m.now.set
 	}
 	if m.named > 0 {
-		f.named = bound{m.named, clampInt(m.now.set.most())}
+		f.named = namedLimit{m.named, clampInt(m.now.set.most())}
 	}
 	return f
 }
 
 // adoptNamed adopts a saved bound, unless the limits have changed since it was found.
-func (m *meter) adoptNamed(b bound) {
+func (m *meter) adoptNamed(b namedLimit) {
 	if b.limit > 0 && b.of == clampInt(m.now.set.most()) {
 		m.named = b.limit
 		m.update()

@@ -207,25 +207,25 @@ func TestMeter_Saved(t *testing.T) {
 	assert.Equal(t, meterFigures{}, m.saved(), "the limits of Options are not saved")
 	require.Equal(t, 8000, m.setNamed(overflow.Figures{Limit: 8000, Prompt: 9000}, 9000))
 	m.reserve(100)
-	named := bound{limit: 8000, of: 10_000}
+	named := namedLimit{limit: 8000, of: 10_000}
 	assert.Equal(t, meterFigures{named: named}, m.saved())
 
 	for _, c := range []struct {
 		limits Limits
-		bound  bound
+		named  namedLimit
 		limit  int64
 	}{
 		{Limits{Window: 10_000, Reserve: -1}, named, 8000},
-		{Limits{Window: 10_000, Reserve: -1}, bound{}, 10_000},
+		{Limits{Window: 10_000, Reserve: -1}, namedLimit{}, 10_000},
 		{Limits{Window: 20_000, Reserve: -1}, named, 20_000},
 		{Limits{Window: 20_000, Reserve: 10_000}, named, 8000},
 		{Limits{Window: 9000, Reserve: -1}, named, 9000},
 	} {
 		again := meterOf(t, c.limits)
-		again.adoptNamed(c.bound)
+		again.adoptNamed(c.named)
 		assert.Equal(t, c.limit, again.marks().limit, "%+v", c)
 		if c.limit == 8000 {
-			assert.Equal(t, c.bound.limit, again.saved().named.limit)
+			assert.Equal(t, c.named.limit, again.saved().named.limit)
 		} else {
 			assert.Zero(t, again.saved().named)
 		}

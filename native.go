@@ -106,13 +106,15 @@ func (n NativeSummary) place(s *Snapshot, g *Goal, tokens int64) (place int) {
 	if s.raw() <= target {
 		return 0
 	}
-	left := s.raw() - s.summary.tokens() + tokens + s.summaryOverhead()
+	left := s.raw() - s.summary.tokens() + tokens + int64(s.SummaryTokens(""))
 	most := s.raw() - int64(max(g.MinFree, 1))
 	floor := s.floor()
 	asked := false // the exchange before is one of the user messages of a turn, or a note after them
 	var pinned bool
-	for w := walk(&s.state); w.at < kept; {
-		a, _ := w.next()
+	for a := range walk(&s.state) {
+		if a.from >= kept {
+			break
+		}
 		first := s.list[a.from]
 		if asked && first.msg.Role == RoleAssistant && left <= most && !(pinned && s.sealedFrom(a.from) > (s.raw()-left)/4) {
 			place = a.from
@@ -132,9 +134,6 @@ func (n NativeSummary) place(s *Snapshot, g *Goal, tokens int64) (place int) {
 	}
 	return place
 }
-
-// summaryOverhead returns the raw tokens of the tags of a summary.
-func (s *Snapshot) summaryOverhead() int64 { return int64(s.SummaryTokens("")) }
 
 // sealedFrom returns the raw tokens of the signed reasoning in bound entries from an index
 // of the list on.
@@ -158,13 +157,13 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 		w.previous = w.s.summary.sum.Text
 	}
 	req := SummaryRequest{
-		Previous: w.previous, Messages: (&chunk{sources: w.sources}).messages(), System: w.system, Pinned: w.pinned,
+		Previous: w.previous, Messages: messagesOf(w.sources), System: w.system, Pinned: w.pinned,
 		Focus: w.focus, MaxTokens: w.maxTokens, Sent: sent, Count: w.count,
 	}
 	if w.focus != "" {
 		own := *w
 		own.pinned = nil // these messages are part of what is compacted
-		req.Instruction = newPrompter(&own).instruction()
+		req.Instruction = own.task().After()
 	}
 	bounded, cancel := w.bound(ctx)
 	defer cancel()

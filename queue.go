@@ -104,7 +104,7 @@ func (h *History) deliverLocked() int {
 	for i, q := range list {
 		batch[i] = pendingEntry{entry: &entry{msg: q.msg, tokens: q.tokens}, pin: q.pin, row: i > 0}
 	}
-	if err := h.appendLocked(batch); err != nil {
+	if _, err := h.appendLocked(batch); err != nil {
 		return 0 // the IDs are used up, so they stay in the queue
 	}
 	made := make(map[ID]*queued, len(list))

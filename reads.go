@@ -2,11 +2,11 @@ package convo
 
 import (
 	"cmp"
-	"encoding/json"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
 // A spare says what a compaction leaves in the view although its target is not reached:
@@ -72,7 +72,7 @@ func readsOf(s *Snapshot, same func(ToolCall) string, before *pastReads, least i
 			}
 			if key := same(calls[c]); key != "" {
 				now := &lastRead{id: e.id, callID: r.CallID, tool: r.Name, size: (e.tokens + e.missing()) / int64(len(e.msg.Parts)), end: end, isClear: r.Cleared}
-				found.add(hashOf(key), now, before, total-end < s.appended)
+				found.add(uint64(fingerprint.Sum(0).String(key)), now, before, total-end < s.appended)
 			}
 		}
 	}
@@ -106,24 +106,10 @@ func (f *reads) add(key uint64, now *lastRead, before *pastReads, isNew bool) {
 // with the same arguments, regardless of the order of fields and of white space. It returns no
 // key for arguments that are not a JSON object.
 func SameCall(c ToolCall) string {
-	var fields map[string]any
-	d := json.NewDecoder(strings.NewReader(c.Arguments))
-	d.UseNumber()
-	if d.Decode(&fields) != nil || fields == nil {
+	if !c.Valid() || strings.TrimSpace(c.Arguments) == "" {
 		return ""
 	}
-	sorted, err := json.Marshal(fields)
-	if err != nil {
-		return ""
-	}
-	return c.Name + " " + string(sorted)
-}
-
-// hashOf returns the hash of a key.
-func hashOf(key string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key))
-	return h.Sum64()
+	return c.Name + " " + sameJSON(c.Arguments)
 }
 
 // hasCleared reports whether a result in s is cleared.

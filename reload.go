@@ -193,7 +193,8 @@ func (h *History) appendAgainLocked(m *merger) {
 		batch := m.batch(exchange)
 		isAppended := false
 		if !m.idle[exchange[0].was.id] {
-			isAppended = h.appendLocked(batch) == nil
+			_, err := h.appendLocked(batch)
+			isAppended = err == nil
 		}
 		if isAppended {
 			h.recorder.add("", m.rejoin(exchange, batch))

@@ -187,7 +187,7 @@ func (a *answer) appendLocked(at *Snapshot, batch []pendingEntry) (cut *Report, 
 	batch[0].goesOn = at.isPaused() && at.newestID() == h.newestID()
 	was := h.expect(viewSent(at))
 	h.answered(at)
-	if err := h.appendLocked(batch); err != nil {
+	if cut, err = h.appendLocked(batch); err != nil {
 		h.expect(was)
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (a *answer) appendLocked(at *Snapshot, batch []pendingEntry) (cut *Report, 
 	for i, e := range batch {
 		r.Messages[i], r.IDs[i] = e.given(), e.id
 	}
-	return h.reportCutsLocked(batch), nil
+	return cut, nil
 }
 
 // endLocked ends the request whose answer was appended, and delivers the queue. It reports

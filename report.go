@@ -592,30 +592,6 @@ func (r Report) Originals() []Entry {
 	return out
 }
 
-// reportCutsLocked returns a report about the results in a batch that were cut
-// when it was appended, or nil if there are none.
-func (h *History) reportCutsLocked(batch []pendingEntry) *Report {
-	var r *Report
-	missing := int64(0)
-	for _, a := range batch {
-		if a.original == nil {
-			continue
-		}
-		if r == nil {
-			r = &Report{Outcome: OutcomeApplied, Reason: ReasonAppend, left: &departure{was: state{pins: h.state.clipped().pins}}}
-		}
-		r.Shortened = append(r.Shortened, a.id)
-		r.left.gone = append(r.left.gone, departed{a.entry, a.entry, a.original})
-		missing += a.missing()
-	}
-	if r == nil {
-		return nil
-	}
-	h.measureBeforeLocked(r)
-	r.TokensBefore = clampInt(h.scale().Weigh(h.raw() + missing))
-	return r
-}
-
 // Status describes a [History] at one moment. Sizes are in tokens.
 type Status struct {
 	Entries   int // including system entries

@@ -156,8 +156,8 @@ func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
 	from, to, at := 0, 0, 0                // the bytes to leave out, and those that were read
 	for t := range eachOf[Text](r.Parts) {
 		if at+len(t) > head {
-			from += borderBefore(string(t), head-at)
-			to += borderBehind(string(t), tail-at)
+			from += text.BorderBefore(string(t), head-at)
+			to += text.BorderAfter(string(t), tail-at)
 		} else {
 			from, to = from+len(t), to+len(t)
 		}
@@ -195,26 +195,4 @@ func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
 	}
 	r.Parts = parts
 	return r
-}
-
-// borderBefore returns where to cut s, so that the part before has at most n bytes. That is
-// after the last line break in its last eighth, or else after the last space there, or else
-// between two characters.
-func borderBefore(s string, n int) int {
-	n = text.Floor(s, max(n, 0))
-	near := s[text.Ceil(s, n-n/8):n]
-	i := cmp.Or(strings.LastIndexByte(near, '\n')+1, strings.LastIndexByte(near, ' ')+1, len(near))
-	return n - len(near) + i
-}
-
-// borderBehind returns where to cut s, at n or later. That is after
-// the first line break in its first eighth, or else after the first space there, or else
-// between two characters.
-func borderBehind(s string, n int) int {
-	if n <= 0 {
-		return 0
-	}
-	n = text.Ceil(s, min(n, len(s)))
-	near := s[n:text.Floor(s, n+(len(s)-n)/8)]
-	return n + cmp.Or(strings.IndexByte(near, '\n')+1, strings.IndexByte(near, ' ')+1)
 }

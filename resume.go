@@ -607,7 +607,7 @@ func (t *tail) begin(m *Message) {
 		if t.sent != nil {
 			sent, t.sent = *t.sent, nil
 		}
-		t.view.swapAnswers(sent)
+		t.view.expect(sent)
 	}
 	t.delivered = t.queue[m.Key]
 }
@@ -616,7 +616,7 @@ func (t *tail) begin(m *Message) {
 // decisions.
 func (t *tail) end() (waiting []*queued, late []Message) {
 	if t.sent != nil {
-		t.view.swapAnswers(*t.sent)
+		t.view.expect(*t.sent)
 	}
 	left := make(map[string]bool)
 	for _, m := range t.early {

@@ -275,11 +275,11 @@ func (h *History) replaceRows(id ID, batch []pendingEntry) (last ID, cut *Report
 		case n < len(h.list) || h.hasDropped(id-1):
 			h.recorder.wentBack(h.rewind(n, id-1, nil))
 		}
+		if cut, err = h.appendLocked(batch); err != nil {
+			return err
+		}
 		if len(batch) > 0 {
-			if err := h.appendLocked(batch); err != nil {
-				return err
-			}
-			last, cut = h.last, h.reportCutsLocked(batch)
+			last = h.last
 		}
 		h.deliverLocked()
 		return nil

@@ -1235,12 +1235,12 @@ func TestHistory_Panics(t *testing.T) {
 			if shared {
 				h.Snapshot()
 			}
-			before, mend := convo.ViewOf(h), convo.BreakBudget(h)
+			before, mend := convo.PartsOf(h), convo.BreakBudget(h)
 			assert.Panics(t, func() { _ = change() }, name)
 			mend()
-			assert.True(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			assert.True(t, reflect.DeepEqual(before, convo.PartsOf(h)), name)
 			require.NoError(t, change(), name)
-			assert.False(t, reflect.DeepEqual(before, convo.ViewOf(h)), name)
+			assert.False(t, reflect.DeepEqual(before, convo.PartsOf(h)), name)
 			checkPairs(t, h.Snapshot())
 		}
 	}

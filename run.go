@@ -314,11 +314,8 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 		if batch, err = h.onlyOpen(head, batch); err != nil {
 			return err
 		}
-		if len(batch) > 0 {
-			if err = h.appendLocked(batch); err != nil {
-				return err
-			}
-			cut = h.reportCutsLocked(batch)
+		if cut, err = h.appendLocked(batch); err != nil {
+			return err
 		}
 		h.addResults(reply, batch)
 		reply.Queued += h.deliverLocked()

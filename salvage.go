@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // checkBoth returns a *ValueError unless there are two Stores, with valid keys.
@@ -182,7 +184,7 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
-		part.key, part.log = newKey(), newRecordID()
+		part.key, part.log = tags.NewKey(), newRecordID()
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)

@@ -80,23 +80,19 @@ func (w SlidingWindow) place(s *state) int {
 	if entries == 0 || len(s.list)-least <= entries {
 		return least
 	}
-	heads := 0 // user messages at the head of the turn so far
-	for walk := walk(s); ; {
-		turn, place := walk.turn, walk.at
-		a, ok := walk.next()
-		if !ok {
-			return place
-		}
+	heads, turn := 0, -1 // user messages at the head of the turn so far
+	for a := range walk(s) {
 		if a.turn != turn {
-			heads = 0
+			heads, turn = 0, a.turn
 		}
-		if place >= least && len(s.list)-place+heads <= entries {
-			return place
+		if a.from >= least && len(s.list)-a.from+heads <= entries {
+			return a.from
 		}
 		if a.user {
 			heads++
 		}
 	}
+	return len(s.list)
 }
 
 // Truncate is a [CompactionStrategy] that drops the oldest exchanges until the view is no

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -362,7 +364,7 @@ func (s *Snapshot) Mask(text string) string {
 	if s == nil || s.key() == "" {
 		return text
 	}
-	return maskKey(s.key(), text)
+	return tags.Mask(s.key(), text)
 }
 
 // AsUser returns a system message, as [Snapshot.Messages] shows it, as a user message, for
@@ -373,7 +375,7 @@ func (s *Snapshot) AsUser(m Message) Message {
 	if m.Role != RoleSystem {
 		return m
 	}
-	open, end := noteTags(s.key())
+	open, end := tags.Note(s.key())
 	m.Role = RoleUser
 	m.Parts = slices.Concat([]Part{Text(open)}, m.Parts, []Part{Text(end)})
 	return m
@@ -394,7 +396,7 @@ func (v *viewer) show(m *Message) Message {
 		shown.Parts, _ = maskParts(v.key, m.Parts)
 	}
 	if m.isTagged() && (v.named == nil || !v.named(m.Role, m.Author)) {
-		open, end := authorTags(v.key, quotedName(v.key, m.Author))
+		open, end := tags.Author(v.key, tags.Name(v.key, m.Author))
 		v.tagged = append(append(append(v.tagged[:0], Text(open)), shown.Parts...), Text(end))
 		shown.Parts = v.tagged
 	}
@@ -553,31 +555,18 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 		own = &b.System
 	}
 	rest := e.tokens
-	if !e.isPlain() {
-		var parts Breakdown
-		if parts.addParts(&e.msg, counter) == nil {
-			if counter.over.Reasoning == ReplayTools && !e.tools {
-				parts.Reasoning = 0 // it is not sent
-			}
-			for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
-				n := min(int64(*p.from), rest)
-				*p.to += int(n)
-				rest -= n
-			}
+	var parts Breakdown
+	if parts.addParts(&e.msg, counter) == nil {
+		if counter.over.Reasoning == ReplayTools && !e.tools {
+			parts.Reasoning = 0 // it is not sent
+		}
+		for _, p := range []struct{ from, to *int }{{&parts.Reasoning, &b.Reasoning}, {&parts.Calls, &b.Calls}, {&parts.Media, &b.Media}} {
+			n := min(int64(*p.from), rest)
+			*p.to += int(n)
+			rest -= n
 		}
 	}
 	*own += clampInt(rest)
-}
-
-// isPlain reports whether all parts of an entry are counted by its role.
-func (e *entry) isPlain() bool {
-	for p := range e.msg.allParts {
-		switch p.(type) {
-		case Reasoning, ToolCall, Media:
-			return false
-		}
-	}
-	return true
 }
 
 // addParts adds the reasoning, calls and media of m. The only error is a panic of the
@@ -585,18 +574,14 @@ func (e *entry) isPlain() bool {
 func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	for p := range m.allParts {
-		var to *int
 		switch p.(type) {
 		case Reasoning:
-			to = &b.Reasoning
+			b.Reasoning += clampInt(p.tokens(counter))
 		case ToolCall:
-			to = &b.Calls
+			b.Calls += clampInt(p.tokens(counter))
 		case Media:
-			to = &b.Media
-		default:
-			continue
+			b.Media += clampInt(p.tokens(counter))
 		}
-		*to += clampInt(p.tokens(counter))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // The versions of the JSON of a snapshot and of Decisions that this package writes and
@@ -391,7 +392,7 @@ func (m *meterFigures) limitFields() []strictjson.Field {
 }
 
 // fields returns the members of the JSON.
-func (b *bound) fields() []strictjson.Field {
+func (b *namedLimit) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "limit", Value: &b.limit}, {Key: "of", Value: &b.of}}
 }
 
@@ -672,8 +673,8 @@ func (in *stateJSON) check() error {
 		return err
 	}
 	switch {
-	case !isKey(in.key):
-		return fmt.Errorf("key is %.20q, want %c and %d lower-case letters", in.key, keyBegin, keyLen-1)
+	case !tags.IsKey(in.key):
+		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
 	case !slices.IsSorted(in.pins) || len(slices.Compact(slices.Clone(in.pins))) < len(in.pins):
 		return errors.New("pins do not ascend")
 	case !ascend(orNil(in.back), in.last):

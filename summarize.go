@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/names"
+	"github.com/seed-c1b73e60/convo/internal/prompt"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -400,6 +401,15 @@ func tokensOf(list []source) (tokens int64) {
 	return tokens
 }
 
+// messagesOf returns copies of the messages of sources.
+func messagesOf(list []source) []Message {
+	msgs := make([]Message, len(list))
+	for i := range list {
+		msgs[i] = list[i].msg.clone()
+	}
+	return msgs
+}
+
 // names returns the Summary.Names to use after an edit that drops entries.
 func (w *writer) names(summary *Summary, drop []ID, most int) string {
 	left := most - w.count(namesLine) - 2
@@ -517,7 +527,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	p := newPrompter(w)
-	sent := w.reusableSent(p.instruction())
+	sent := w.reusableSent(p.Task.After())
 	chunks, err := p.chunks(sent != nil)
 	if err != nil {
 		return Summary{}, err
@@ -538,18 +548,18 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 
 // writeFrom calls the summarizer for each chunk. The only one may be asked for after sent, if
 // that is not nil.
-func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []chunk, sent *Snapshot) (summary Summary, err error) {
+func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []prompt.Chunk, sent *Snapshot) (summary Summary, err error) {
 	previous := w.previous
 	for _, chunk := range chunks {
 		req := SummaryRequest{
-			Prompt:      p.prompt(previous, chunk.text),
+			Prompt:      p.Around(previous, chunk.Text),
 			Previous:    previous,
-			Messages:    chunk.messages(),
+			Messages:    messagesOf(w.sources[chunk.From:chunk.To]),
 			System:      cloneAll(w.system),
 			Pinned:      cloneAll(w.pinned),
 			Focus:       w.focus,
 			MaxTokens:   w.maxTokens,
-			Instruction: p.instruction(),
+			Instruction: p.Task.After(),
 			Count:       w.count,
 		}
 		if len(chunks) == 1 {
@@ -652,7 +662,7 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (Summary, er
 	case n > mostTooLong*w.maxTokens:
 		return summary, &RefusedError{Reason: fmt.Sprintf("the summary has %s tokens, but at most %s were asked for; set the output limit of its model to SummaryRequest.MaxTokens", grouped(n), grouped(w.maxTokens))}
 	}
-	req.Prompt = shortenPrompt(summary.Text, w.maxTokens, promptKey(w.s.key()))
+	req.Prompt = prompt.Shorter(w.promptKey(), summary.Text, w.maxTokens)
 	req.Previous, req.Instruction, req.Sent = summary.Text, req.Prompt, nil
 	if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
 		summary = short
@@ -745,7 +755,7 @@ func cutSentence(s string, tokens int, count func(string) int) string {
 		}
 	}
 	if end <= n/2 {
-		end = borderBefore(s, n)
+		end = text.BorderBefore(s, n)
 	}
 	return strings.TrimSpace(s[:end])
 }

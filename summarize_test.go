@@ -1199,28 +1199,6 @@ func TestExtract_ArgumentsThatAreNotJSON(t *testing.T) {
 	assert.Contains(t, sum.Text, "- src/main.go")
 }
 
-func TestCutMiddle(t *testing.T) {
-	byBytes := func(s string) int { return len(s) }
-	byEight := func(s string) int { return (len(s) + 7) / 8 }
-	for _, tt := range []struct {
-		name   string
-		s      string
-		tokens int
-		count  func(string) int
-		want   string
-	}{
-		{"as long as it may be", strings.Repeat("x", 60), 60, byBytes, strings.Repeat("x", 60)},
-		{"two equal ends that just fit", strings.Repeat("x", 100) + strings.Repeat("y", 100), 60, byBytes,
-			strings.Repeat("x", 19) + "\n[162 bytes left out]\n" + strings.Repeat("y", 19)},
-		{"no room for more than the line", strings.Repeat("x", 200), 16, byEight, "\n[200 bytes left out]\n"},
-		{"not even for the line", strings.Repeat("x", 200), 1, byEight, "\n[200 bytes left out]\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, convo.CutMiddle(tt.s, tt.tokens, tt.count))
-		})
-	}
-}
-
 // A call that fails, or whose text is refused, is repeated once, and no more.
 func TestSummarize_Repeated(t *testing.T) {
 	for name, first := range map[string]func() (convo.Summary, error){

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
 // A Summary is a text that stands for entries removed from the view. A view has at most
@@ -465,8 +466,8 @@ func (s *Snapshot) Summary() (Summary, bool) {
 // summaryMessage returns the summary as the model sees it: a user message with tags that
 // no text can forge.
 func summaryMessage(key string, s *placedSummary) Message {
-	open, end := summaryTags(key)
-	return User(open + maskKey(key, s.sum.shown()+s.hint) + end)
+	open, end := tags.Summary(key)
+	return User(open + tags.Mask(key, s.sum.shown()+s.hint) + end)
 }
 
 // namesLine precedes Summary.Names in the message that the model sees.
@@ -494,8 +495,8 @@ func splitNames(shown string) (text, names string) {
 // summaryTokens returns the raw tokens of a summary with this text, including the tags
 // and the hint.
 func (id *identity) summaryTokens(text string) int64 {
-	open, end := summaryTags(typicalKey)
-	return int64(id.over.Message) + id.text(open) + id.text(maskKey(id.key, text+id.summaryHint())) + id.text(end)
+	open, end := tags.Summary(tags.Typical)
+	return int64(id.over.Message) + id.text(open) + id.text(tags.Mask(id.key, text+id.summaryHint())) + id.text(end)
 }
 
 // covering returns ranges in ascending order, joining two ranges if no entry of the view

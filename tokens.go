@@ -9,6 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use, should be
@@ -320,14 +321,10 @@ func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
 // and does not allocate. Only a single word of more than 32 KiB needs working space, about
 // 45 bytes for each of its bytes.
 func Tiktoken(model string) (Tokenizer, error) {
-	name := baseName(model)
-	switch {
-	case name == "o200k_base", name == "o200k_harmony",
-		isModel(name, "gpt-5", "gpt-4.5", "gpt-4-5", "gpt-4.1", "gpt-4-1", "gpt-4o", "chatgpt-4o", "o1", "o3", "o4", "gpt-oss"),
-		strings.HasPrefix(name, "gpt-5."):
+	switch models.Encoding(model) {
+	case "o200k":
 		return o200k, nil
-	case name == "cl100k_base",
-		isModel(name, "gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002", "davinci-002", "babbage-002"):
+	case "cl100k":
 		return cl100k, nil
 	}
 	return nil, &ValueError{
@@ -337,37 +334,6 @@ func Tiktoken(model string) (Tokenizer, error) {
 			"text-embedding-ada-002, davinci-002 or babbage-002, or a name that begins with one of these and a hyphen, " +
 			"or cl100k_base, o200k_base or o200k_harmony; for other models use Heuristic or a TokenizerFunc",
 	}
-}
-
-// baseName returns a model's name in lower case, without the prefix of a host ("openai/",
-// "openai.", "openai:"). For a fine-tuned model ("ft:gpt-4o:org") it returns the name of
-// the base model.
-func baseName(model string) string {
-	name := strings.ToLower(model)
-	if len(name) > 200 {
-		name = name[:200]
-	}
-	for rest := ""; rest != name; {
-		rest = name
-		for _, before := range []string{"openai:", "openai.", "ft:"} {
-			name = strings.TrimPrefix(name, before)
-		}
-		base, _, _ := strings.Cut(name, ":")
-		name = name[strings.LastIndexByte(base, '/')+1:]
-	}
-	name, _, _ = strings.Cut(name, ":")
-	return name
-}
-
-// isModel reports whether name is one of the families or begins with a family and a
-// hyphen.
-func isModel(name string, families ...string) bool {
-	for _, family := range families {
-		if rest, ok := strings.CutPrefix(name, family); ok && (rest == "" || rest[0] == '-') {
-			return true
-		}
-	}
-	return false
 }
 
 // A tiktoken names an encoding of package bpe. It does not hold the encoding, so no

@@ -193,12 +193,6 @@ func (v *view) swapQueue(list []*queued) (was []*queued) {
 	return was
 }
 
-// swapAnswers sets what the next answer is for, and returns what it was for.
-func (v *view) swapAnswers(sent sentView) (was sentView) {
-	was, v.answers = v.answers, sent
-	return was
-}
-
 // appendedAt sets the time of the last Append, unless a later one is known.
 func (v *view) appendedAt(at int64) { v.lastAppend = max(v.lastAppend, at) }
 

@@ -471,7 +471,7 @@ func (w *anthropicWriter) user(t *message) {
 				}
 				continue
 			}
-			if list := attached(p); list != nil {
+			if list := citationsIn(p); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
 					sent, _ := w.lost.citations(t.place(i), list, string(text))
 					w.msgs[len(w.msgs)-1].cite(sent)
@@ -571,7 +571,7 @@ func (w *anthropicWriter) assistant(t *message) {
 				}
 				continue // written with the call
 			}
-			if list := attached(q); list != nil {
+			if list := citationsIn(q); list != nil {
 				if text, ok := t.parts[i-1].(convo.Text); ok {
 					sent, all := w.lost.citations(block.at, list, string(text))
 					block.kind, changed = string(sent), changed || !all

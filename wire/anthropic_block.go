@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // thinkingFirst moves the tag that names the author of a message after the
@@ -74,7 +75,7 @@ func anthropicMedia(m convo.Media) (convo.Media, string) {
 		}
 	}
 	switch {
-	case m.Data == "" && !strings.HasPrefix(m.URL, "https://"), !isBase64(m.Data):
+	case m.Data == "" && !strings.HasPrefix(m.URL, "https://"), !text.IsBase64(m.Data):
 		return m, ""
 	case kind != "":
 		m.MIME = mime

@@ -489,7 +489,7 @@ func (w *converseWriter) system(sys *projection, lost *losses) (json.RawMessage,
 		case convo.Opaque:
 			if mark {
 				m.mark(long, partPlace{sys.places[i], whole}, lost)
-			} else if !isAttachment(p) {
+			} else if !isCitations(p) {
 				m.raw = appendElement(m.raw, p.JSON)
 			} else {
 				lost.tell(sys.places[i], whole, lostBlock, "")
@@ -520,7 +520,7 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 		case convo.Text:
 			if i+1 < len(t.parts) {
 				if o, ok := t.parts[i+1].(convo.Opaque); ok {
-					if list := attached(o); list != nil {
+					if list := citationsIn(o); list != nil {
 						b = appendCited(b, string(p), list)
 						w.markable, w.spot = len(b), len(b)
 						continue
@@ -560,7 +560,7 @@ func (w *converseWriter) blocks(b []byte, t *message) []byte {
 				w.mark(long, partPlace{t.place(i), whole}, w.lost)
 				continue
 			}
-			if isAttachment(p) {
+			if isCitations(p) {
 				continue // belongs to the text before it
 			}
 			b = w.opaque(b, p, t.place(i), whole)
@@ -616,7 +616,7 @@ func (w *converseWriter) result(b []byte, r *result) []byte {
 		case convo.Media:
 			b = w.media(b, p, r.at, r.inside(i))
 		case convo.Opaque:
-			if _, mark := isMark(p); !mark && !isObjectMark(p) && !isAttachment(p) {
+			if _, mark := isMark(p); !mark && !isObjectMark(p) && !isCitations(p) {
 				b = w.opaque(b, p, r.at, r.inside(i))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Decode reads a request, a response, a list of messages or one message. A user
@@ -280,7 +281,7 @@ func (d *converseDecoder) media(b converseBlock) (convo.Part, error) {
 			m.MIME = "" // convo.Media cannot hold this field
 		}
 	}
-	if kind, _ := converseMedia(m); kind != b.kind || !isBase64(m.Data) {
+	if kind, _ := converseMedia(m); kind != b.kind || !text.IsBase64(m.Data) {
 		return b.opaque(), nil
 	}
 	if !isNull(all["name"]) {

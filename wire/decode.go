@@ -263,7 +263,7 @@ func (d *decoder) cite(path, key string, raw json.RawMessage, m *convo.Message, 
 		d.lose(at(path, key), lostCitation)
 		return
 	}
-	m.Parts = append(m.Parts, attachment(d.format, raw))
+	m.Parts = append(m.Parts, citationsPart(d.format, raw))
 }
 
 const (

@@ -45,7 +45,7 @@ func (p *projector) native(parts []convo.Part, tag int, tell func(i int, lost st
 // format writes it or nothing can be shown. follows reports whether it follows a text.
 func shownBlock(format string, p convo.Part, follows bool) string {
 	o := p.(convo.Opaque)
-	list := attached(o)
+	list := citationsIn(o)
 	switch {
 	case o.Format == format || list != nil && !follows:
 		return ""

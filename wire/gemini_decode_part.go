@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A part has exactly one of the fields in geminiData. It can also have the
@@ -173,7 +174,7 @@ func (d *geminiDecoder) media(p geminiPart) (*convo.Media, error) {
 		}
 	}
 	m.Data = standardBase64(m.Data)
-	if p.kind == "inlineData" && (m.Data == "" || m.MIME == "" || !isBase64(m.Data)) || p.kind == "fileData" && m.URL == "" || strings.HasPrefix(m.URL, "data:") {
+	if p.kind == "inlineData" && (m.Data == "" || m.MIME == "" || !text.IsBase64(m.Data)) || p.kind == "fileData" && m.URL == "" || strings.HasPrefix(m.URL, "data:") {
 		return nil, nil
 	}
 	d.loseRest(path, all, "mimeType", "mime_type", "data", "fileUri", "file_uri")

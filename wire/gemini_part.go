@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 func appendGeminiCall(b []byte, c convo.ToolCall, sign string) []byte {
@@ -51,7 +52,7 @@ func (w *geminiWriter) media(b []byte, m convo.Media, sign string, at place, ins
 		m = mediaOf(m.URL, m.MIME)
 	}
 	switch {
-	case m.Data != "" && (m.MIME == "" || !isBase64(m.Data)):
+	case m.Data != "" && (m.MIME == "" || !text.IsBase64(m.Data)):
 		w.lost.tell(at, inside, lostMedia, "")
 		return geminiText(b, mediaText(m), false, sign)
 	case m.Data != "":

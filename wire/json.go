@@ -313,21 +313,6 @@ func compact(data json.RawMessage) string {
 	return b.String()
 }
 
-// isBase64 reports whether s is standard base64 with padding, the form that a
-// History accepts as the data of media.
-func isBase64(s string) bool {
-	body := strings.TrimRight(s, "=")
-	if len(s)%4 != 0 || len(s)-len(body) > 2 {
-		return false
-	}
-	for i := range len(body) {
-		if c := body[i]; !isNameByte(c) && c != '+' && c != '/' || c == '-' || c == '_' {
-			return false
-		}
-	}
-	return true
-}
-
 // editFields calls edit with the key and value of each field of a JSON object,
 // in order, and returns the object with the values that edit returned. Fields
 // for which edit returned false are left out. Anything but an object is

@@ -230,7 +230,7 @@ func (k *keeping) opaque(i int, p convo.Part) (keep bool, lost string) {
 		return keep, lost
 	}
 	block := p.(convo.Opaque)
-	keep = k.isBlock(block, k.message.role) && (k.cites || !isAttachment(block))
+	keep = k.isBlock(block, k.message.role) && (k.cites || !isCitations(block))
 	if !keep && !k.saysCustom(block, k.parts[i+1:]) {
 		lost = lostBlock
 	}

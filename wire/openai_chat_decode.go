@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Decode reads a request, a response, a list of messages or one message.
@@ -394,7 +395,7 @@ func (d *decoder) chatPart(path string, data json.RawMessage, role convo.Role) (
 			m = convo.Media{MIME: "application/pdf", URL: url}
 		}
 	}
-	if m.Data == "" && m.URL == "" || !isBase64(m.Data) {
+	if m.Data == "" && m.URL == "" || !text.IsBase64(m.Data) {
 		return opaque, nil
 	}
 	d.loseRest(path, all, "type", kind)

@@ -37,7 +37,7 @@ func (w *responsesWriter) assistant(t *message) {
 	for i, part := range t.all {
 		a.at = t.placeOfAll(i)
 		if o, ok := part.(convo.Opaque); ok && o.Format == FormatOpenAIResponses {
-			if list := attached(o); list != nil {
+			if list := citationsIn(o); list != nil {
 				if i > int(t.tag) && isSaid(t.all[i-1]) { // this is the last part of a.run
 					sent, _ := a.lost.citations(a.at, list, string(t.all[i-1].(convo.Text)))
 					a.cite(sent)

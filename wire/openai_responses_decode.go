@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Decode reads a request, a response, a list of items, one item, or the event
@@ -364,7 +365,7 @@ func endsText(p convo.Part) bool {
 	case convo.Text:
 		return true
 	case convo.Opaque:
-		return isAttachment(p)
+		return isCitations(p)
 	}
 	return false
 }
@@ -615,7 +616,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 		return convo.Text(*p.Text), nil
 	case known && media && p.Type == "input_image" && p.Image != "":
 		m := mediaOf(p.Image, "")
-		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "image" || !isBase64(m.Data) || !isNull(all["file_id"]) {
+		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "image" || !text.IsBase64(m.Data) || !isNull(all["file_id"]) {
 			return opaque, nil
 		}
 		if p.Detail != "" && p.Detail != "auto" {
@@ -630,7 +631,7 @@ func (d *responsesDecoder) part(path string, data json.RawMessage, role string) 
 				m.MIME = "application/pdf"
 			}
 		}
-		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "file" || !isBase64(m.Data) {
+		if strings.HasPrefix(m.URL, "data:") || responsesMedia(m) != "file" || !text.IsBase64(m.Data) {
 			return opaque, nil
 		}
 		if !isNull(all["filename"]) {

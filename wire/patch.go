@@ -159,7 +159,7 @@ func appendUnits(units []patchUnit, role convo.Role, parts []convo.Part) []patch
 			if _, fields := fieldsOf(o); mark || fields {
 				continue
 			}
-			if n := len(units); n > from && (isAttachment(o) || isObjectMark(o)) {
+			if n := len(units); n > from && (isCitations(o) || isObjectMark(o)) {
 				units[n-1].beside = append(units[n-1].beside, o)
 				continue
 			}

@@ -104,7 +104,7 @@ type checker struct {
 func (c *checker) check(d document) error {
 	name, sign := c.o.format, ""
 	if name == "" {
-		if name, sign = recognise(d.raw); name == "" {
+		if name, sign = recognize(d.raw); name == "" {
 			return &inputError{name: d.name, line: d.line, text: "this is no request that is known; name its format with -format, or, if it is a session, make a request of it with convo convert"}
 		}
 		if sign == "" {

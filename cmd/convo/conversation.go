@@ -138,7 +138,7 @@ func (o *reader) readInput(in *input) iter.Seq2[*conversation, error] {
 func (o *reader) decode(d document) (*conversation, error) {
 	c := &conversation{at: d.at(), format: o.format, raw: d.raw, model: o.model}
 	if c.format == "" {
-		if c.format, c.sign = recognise(d.raw); c.format == "" {
+		if c.format, c.sign = recognize(d.raw); c.format == "" {
 			return nil, &inputError{name: d.name, line: d.line, text: "this is no request, answer or list of messages that is known; name its format with a flag, or see convo help"}
 		}
 	}

@@ -79,7 +79,7 @@ func FuzzRun(f *testing.F) {
 		in := &input{name: "output", r: newReader(&out)}
 		for d, err := range in.documents() {
 			require.NoError(t, err, "convo %s: %s", command, errs.String())
-			name, _ := recognise(d.raw)
+			name, _ := recognize(d.raw)
 			for _, flag := range []string{"-format", "-to"} {
 				if i := slices.Index(args, flag); i >= 0 {
 					name = args[i+1]

@@ -213,3 +213,37 @@ func LeastThinking(model string) string {
 
 // Unasked is what LeastThinking returns for a model that thinks only if it is asked to.
 const Unasked = "unasked"
+
+// Encoding returns the encoding that counts the tokens of a model of OpenAI, o200k or cl100k, or
+// "" if that is not known. Names of encodings, as tiktoken has them, are also known.
+func Encoding(model string) string {
+	switch name := baseName(model); {
+	case name == "o200k_base", name == "o200k_harmony", strings.HasPrefix(name, "gpt-5."),
+		begins(name, "gpt-5", "gpt-4.5", "gpt-4-5", "gpt-4.1", "gpt-4-1", "gpt-4o", "chatgpt-4o", "o1", "o3", "o4", "gpt-oss"):
+		return "o200k"
+	case name == "cl100k_base",
+		begins(name, "gpt-4", "gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada-002", "davinci-002", "babbage-002"):
+		return "cl100k"
+	}
+	return ""
+}
+
+// baseName returns a model's name in lower case, without the prefix of a host ("openai/",
+// "openai.", "openai:"). For a fine-tuned model ("ft:gpt-4o:org") it returns the name of
+// the base model.
+func baseName(model string) string {
+	name := strings.ToLower(model)
+	if len(name) > 200 {
+		name = name[:200]
+	}
+	for rest := ""; rest != name; {
+		rest = name
+		for _, before := range []string{"openai:", "openai.", "ft:"} {
+			name = strings.TrimPrefix(name, before)
+		}
+		base, _, _ := strings.Cut(name, ":")
+		name = name[strings.LastIndexByte(base, '/')+1:]
+	}
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}

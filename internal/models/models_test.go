@@ -84,3 +84,15 @@ func TestImagesOf(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestEncoding(t *testing.T) {
+	for model, want := range map[string]string{
+		"gpt-5.1": "o200k", "openai/gpt-4o-mini": "o200k", "ft:GPT-4o:org": "o200k", "openai.o3": "o200k", "o200k_base": "o200k",
+		"gpt-4": "cl100k", "gpt-3.5-turbo": "cl100k", "ft:gpt-4:org/x:y": "cl100k", "cl100k_base": "cl100k",
+		"": "", "claude": "", "gpt-40": "", "o1x": "", "o200k": "",
+	} {
+		if got := Encoding(model); got != want {
+			t.Errorf("Encoding(%q) is %q, want %q", model, got, want)
+		}
+	}
+}

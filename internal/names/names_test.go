@@ -136,3 +136,18 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+func TestSince(t *testing.T) {
+	var s Since
+	s.Leave("/etc/passwd")
+	all := func(string) bool { return true }
+	assert.Empty(t, s.Line([]string{"old.txt"}, all), "nothing was used")
+	s.Use("see src/main.go, /etc/hosts and a_b_c in src/main.go")
+	s.Use("and go.mod")
+	s.Keep("a_b_c is here")
+	s.Leave("a_b_c, go.mod and src/main.go are not")
+	assert.Equal(t, "src/main.go go.mod old.txt", s.Line([]string{"old.txt"}, all), "as they were used first, and then the old ones")
+	assert.Equal(t, "src/main.go", s.Line([]string{"old.txt"}, func(line string) bool { return len(line) < 14 }))
+	s.Keep("src/main.go and go.mod")
+	assert.Empty(t, s.Line([]string{"old.txt"}, all), "nothing is lost")
+}

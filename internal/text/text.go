@@ -2,6 +2,7 @@
 package text
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 )
@@ -75,4 +76,41 @@ func Prefix(s string, limit, total int, count func(string) int) int {
 		_, n = utf8.DecodeRuneInString(s)
 	}
 	return n
+}
+
+// BorderBefore returns where to cut s, so that the part before has at most n bytes. That is
+// after the last line break in its last eighth, or else after the last space there, or else
+// between two characters.
+func BorderBefore(s string, n int) int {
+	n = Floor(s, max(n, 0))
+	near := s[Ceil(s, n-n/8):n]
+	i := cmp.Or(strings.LastIndexByte(near, '\n')+1, strings.LastIndexByte(near, ' ')+1, len(near))
+	return n - len(near) + i
+}
+
+// BorderAfter returns where to cut s, at n or later. That is after
+// the first line break in its first eighth, or else after the first space there, or else
+// between two characters.
+func BorderAfter(s string, n int) int {
+	if n <= 0 {
+		return 0
+	}
+	n = Ceil(s, min(n, len(s)))
+	near := s[n:Floor(s, n+(len(s)-n)/8)]
+	return n + cmp.Or(strings.IndexByte(near, '\n')+1, strings.IndexByte(near, ' ')+1)
+}
+
+// IsBase64 reports whether s is standard base64 with padding. It does not decode s.
+func IsBase64(s string) bool {
+	body := strings.TrimRight(s, "=")
+	if len(s)%4 != 0 || len(s)-len(body) > 2 {
+		return false
+	}
+	for i := range len(body) {
+		c := body[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
+			return false
+		}
+	}
+	return true
 }

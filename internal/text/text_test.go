@@ -47,3 +47,30 @@ func TestIsASCII(t *testing.T) {
 		}
 	}
 }
+
+func TestBorders(t *testing.T) {
+	for _, c := range []struct {
+		s             string
+		n             int
+		before, after int
+	}{
+		{"", 0, 0, 0},
+		{"abc", 0, 0, 0},
+		{"abc", -1, 0, 0},
+		{"abc", 9, 3, 3},
+		{strings.Repeat("x", 80), 40, 40, 40},
+		{strings.Repeat("x", 38) + " " + strings.Repeat("x", 3) + " " + strings.Repeat("x", 37), 40, 39, 43},
+		{strings.Repeat("x", 37) + "\n  " + strings.Repeat("x", 3) + " \n" + strings.Repeat("x", 37), 40, 38, 45},
+		{strings.Repeat("x", 20) + "\n" + strings.Repeat("x", 59), 40, 40, 40},
+		{strings.Repeat("今", 20), 31, 30, 33},
+	} {
+		assert.Equal(t, c.before, BorderBefore(c.s, c.n), "before %d of %q", c.n, c.s)
+		assert.Equal(t, c.after, BorderAfter(c.s, c.n), "after %d of %q", c.n, c.s)
+	}
+}
+
+func TestIsBase64(t *testing.T) {
+	for s, want := range map[string]bool{"": true, "YQ==": true, "YWI=": true, "YWJj": true, "YW+/": true, "YQ": false, "Y===": false, "YW-_": false, "YW==YQ==": false, "Y Q=": false} {
+		assert.Equal(t, want, IsBase64(s), s)
+	}
+}

@@ -3,11 +3,11 @@ package session
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // noResult is the text of the results of calls for which none is recorded.
@@ -372,24 +372,9 @@ func fits(p convo.Part, role convo.Role) bool {
 		if role != convo.RoleUser && !assistant || p.Data == "" && p.URL == "" || p.Data != "" && p.MIME == "" {
 			return false
 		}
-		return isBase64(p.Data)
+		return text.IsBase64(p.Data)
 	case convo.Opaque:
 		return role != convo.RoleTool && p.Format != "" && strictjson.Valid([]byte(p.JSON))
 	}
-	return false
-}
-
-// isBase64 reports whether s is standard base64 with padding.
-func isBase64(s string) bool {
-	body := strings.TrimRight(s, "=")
-	if len(s)%4 != 0 || len(s)-len(body) > 2 {
-		return false
-	}
-	for i := range len(body) {
-		c := body[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '+' || c == '/') {
-			return false
-		}
-	}
-	return true
+	return p != nil
 }

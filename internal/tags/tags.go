@@ -1,6 +1,11 @@
-package convo
+// Package tags makes the tags between which a model sees summaries, notes and messages with an
+// author. No text can forge these tags, because each holds the key of its conversation, and the
+// key is masked in every text.
+package tags
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,59 +15,83 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// The model sees summaries, and messages with an author, between tags. No text can forge
-// these tags, because each holds the key of its conversation, and the key is masked in
-// every text.
-
-// keyMask replaces a key in a text, and follows the beginning of a key at the end of a
+// mask replaces a key in a text, and follows the beginning of a key at the end of a
 // text. It has no letters, so the letters around it cannot form another key.
-const keyMask = "***"
+const mask = "***"
 
 // keyBegin begins a key, and keyLen is the length of a key: keyBegin and letters from a
-// to z. Few texts end with keyBegin, so keyMask is rarely appended.
+// to z. Few texts end with keyBegin, so mask is rarely appended.
 const (
 	keyBegin = '@'
 	keyLen   = 8
 )
 
-// keyAttribute returns the attribute of a tag that holds the key.
-func keyAttribute(key string) string { return `key="` + key + `"` }
+// Typical is counted in place of the key, so that histories with the same
+// content have the same number of tokens.
+const Typical = "qmzvkrtx"
 
-// authorTags returns the tags around the text of an author. name comes from quotedName.
-func authorTags(key, name string) (open, end string) {
-	return "<from " + keyAttribute(key) + " name=" + name + ">", "</from " + keyAttribute(key) + ">"
+// NewKey returns a random key.
+func NewKey() string {
+	var random [16]byte
+	rand.Read(random[:])
+	return KeyFrom(random[:])
 }
 
-// quotedName returns the name of an author in quotes, with the key masked. It
+// KeyFrom returns a key that is made from secret. Its first letter is rare in texts,
+// so that a keyFinder has little to compare.
+func KeyFrom(secret []byte) string {
+	hash := sha256.Sum256(secret)
+	key := hash[:keyLen]
+	for i := range key {
+		key[i] = 'a' + key[i]%26
+	}
+	key[0], key[1] = keyBegin, "jqxz"[hash[keyLen]%4]
+	return string(key)
+}
+
+// IsKey reports whether s is a key.
+func IsKey(s string) bool {
+	return len(s) == keyLen && s[0] == keyBegin && strings.Trim(s[1:], "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// attribute returns the attribute of a tag that holds the key.
+func attribute(key string) string { return `key="` + key + `"` }
+
+// Author returns the tags around the text of an author. name comes from Name.
+func Author(key, name string) (open, end string) {
+	return "<from " + attribute(key) + " name=" + name + ">", "</from " + attribute(key) + ">"
+}
+
+// Name returns the name of an author in quotes, with the key masked. It
 // masks the key in the name, and again in the quoted name, because quoting may
 // form a key.
-func quotedName(key, author string) string {
-	return maskKey(key, strconv.Quote(maskKey(key, author)))
+func Name(key, author string) string {
+	return Mask(key, strconv.Quote(Mask(key, author)))
 }
 
-// maskKey returns a text with the letters of each key replaced by keyMask and, if there
+// Mask returns a text with the letters of each key replaced by mask and, if there
 // was a key, with tags escaped. It is for texts embedded in others, such as a name.
-func maskKey(key, text string) string {
+func Mask(key, text string) string {
 	find := newKeyFinder(key, text)
 	var b strings.Builder
 	done := 0
 	for from, to, found := find.next(0); found; from, to, found = find.next(done) {
-		b.WriteString(text[done:from] + keyMask)
+		b.WriteString(text[done:from] + mask)
 		done = to
 	}
 	if done == 0 {
 		return text
 	}
-	return escapeTags(b.String() + text[done:])
+	return Escape(b.String() + text[done:])
 }
 
-// maskText returns a text as the model sees it. Like maskKey, it masks keys. It also
-// appends keyMask to a text that ends with the beginning of a key as it appears in a tag,
+// MaskPart returns a text as the model sees it. Like Mask, it masks keys. It also
+// appends mask to a text that ends with the beginning of a key as it appears in a tag,
 // so that no key arises when package wire or the provider joins texts.
-func maskText(key, text string) string {
-	text = maskKey(key, text)
+func MaskPart(key, text string) string {
+	text = Mask(key, text)
 	if opensKey(key, text) {
-		text += keyMask
+		text += mask
 	}
 	return text
 }
@@ -82,30 +111,6 @@ func opensKey(key, text string) bool {
 		}
 	}
 	return false
-}
-
-// maskParts returns the parts of a message or of a result as the model sees them, and
-// reports whether any part differs; if none does, it returns the same slice. Arguments,
-// names, IDs, opaque blocks, the data of media, and reasoning that its provider can
-// recognise are not changed, but that reasoning loses its signature after a part that
-// differs.
-func maskParts(key string, parts []Part) ([]Part, bool) {
-	var own []Part
-	for i, p := range parts {
-		if r, ok := p.(Reasoning); ok && own != nil && !r.isPlain() {
-			p, own[i] = Reasoning{Text: r.Text}, Reasoning{Text: r.Text} // it was made after other text
-		}
-		if q := known(p).mask(key); q != nil {
-			if own == nil {
-				own = slices.Clone(parts)
-			}
-			own[i] = q
-		}
-	}
-	if own == nil {
-		return parts, false
-	}
-	return own, true
 }
 
 // A keyFinder finds the letters of a key in a text, in order, with only hidden characters
@@ -245,25 +250,25 @@ var alike = func() (table ['ⅼ' + 1]byte) {
 	return table
 }()
 
-// noteTags returns the tags around a note that is sent as a user message.
-func noteTags(key string) (open, end string) {
-	return "<system " + keyAttribute(key) + ">\n", "\n</system " + keyAttribute(key) + ">"
+// Note returns the tags around a note that is sent as a user message.
+func Note(key string) (open, end string) {
+	return "<system " + attribute(key) + ">\n", "\n</system " + attribute(key) + ">"
 }
 
-// summaryTags returns the tags around a summary.
-func summaryTags(key string) (open, end string) {
-	return "<summary " + keyAttribute(key) + ">\nWhat went before in this conversation, in short:\n",
-		"\n</summary " + keyAttribute(key) + ">"
+// Summary returns the tags around a summary.
+func Summary(key string) (open, end string) {
+	return "<summary " + attribute(key) + ">\nWhat went before in this conversation, in short:\n",
+		"\n</summary " + attribute(key) + ">"
 }
 
-// tagNames are the names of all tags in views and in prompts for summarizers.
-var tagNames = [...]string{
+// names are the names of all tags in views and in prompts for summarizers.
+var names = [...]string{
 	"block", "call", "from", "media", "message", "pinned", "previous-summary", "reasoning", "result", "summary", "system", "transcript",
 }
 
-// escapeTags returns s with "&lt;" for each "<" that begins a tag with one of our names,
+// Escape returns s with "&lt;" for each "<" that begins a tag with one of our names,
 // so that text which imitates a tag is not read as one.
-func escapeTags(s string) string {
+func Escape(s string) string {
 	var b strings.Builder
 	done := 0
 	for i := range len(s) {
@@ -278,10 +283,16 @@ func escapeTags(s string) string {
 // beginsTag reports whether s, the text after a "<", continues as one of our tags.
 func beginsTag(s string) bool {
 	s = strings.TrimLeft(s, " \t\r\n/")
-	return slices.ContainsFunc(tagNames[:], func(name string) bool {
+	return slices.ContainsFunc(names[:], func(name string) bool {
 		return len(s) >= len(name) && strings.EqualFold(s[:len(name)], name)
 	})
 }
 
-// quote returns s in quotes, for an attribute of a tag.
-func quote(s string) string { return `"` + strings.ReplaceAll(escapeTags(s), `"`, "&quot;") + `"` }
+// Quote returns s in quotes, for an attribute of a tag.
+func Quote(s string) string { return `"` + strings.ReplaceAll(Escape(s), `"`, "&quot;") + `"` }
+
+// Block returns a text between two tags that no text in it can forge, once it is masked or
+// escaped.
+func Block(key, name, text string) string {
+	return "<" + name + " " + attribute(key) + ">\n" + text + "</" + name + " " + attribute(key) + ">"
+}

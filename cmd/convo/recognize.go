@@ -96,10 +96,10 @@ func isRequest(head []byte) bool {
 	return false
 }
 
-// recognise returns the format of a request, an answer or a list of messages, and what shows
+// recognize returns the format of a request, an answer or a list of messages, and what shows
 // it. If nothing does, the format is that of Chat Completions, which is the most common, and
 // sign is empty. If raw is none of these, name is empty.
-func recognise(raw json.RawMessage) (name, sign string) {
+func recognize(raw json.RawMessage) (name, sign string) {
 	all := fields(raw)
 	list := elements(raw)
 	at := ""
