@@ -15,6 +15,9 @@ import (
 // message interrupts them; see RolePolicy.Interrupt.
 const interruptReason = "interrupted by the user"
 
+// noResult is the text of the results that answer open calls for no other reason.
+const noResult = "no result"
+
 // Append adds messages at the end, all of them or none, and returns the ID of the
 // last one, or 0 without messages. The IDs of a batch are consecutive, so the first of n
 // messages has the ID last-n+1.
@@ -467,7 +470,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
-	reason = cmp.Or(text.Valid(reason), "no result")
+	reason = cmp.Or(text.Valid(reason), noResult)
 	tokens, err := h.countText(tags.MaskPart(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err

@@ -59,13 +59,12 @@ var entryMakers = map[string]string{
 	"loader.add":          "to load",
 	"newSnapshot":         "to load",
 	"stateJSON.finish":    "to load",
-	"stateJSON.setTokens": "to load",
 	"readEntry":           "to finish",
 	"stateJSON.keep":      "to a record, as copies",
 	"setHeads":            "to load",
 	"splitSystem":         "to load",
 	"resumer.nameResults": "to load",
-	"resumer.change":      "to load",
+	"entry.replay":        "to load, as the entries of a resumer",
 }
 
 // Six methods of state write sys, list, originals, their totals, turns and turn. No
