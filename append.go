@@ -126,7 +126,7 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // the caller's code, so no lock may be held. Before it calls Options.Spill, it makes
 // sure that the batch can be appended, and pairs results with calls.
 func (h *History) cutLong(batch []pendingEntry) error {
-	if h.spillsOf(batch) {
+	if h.joinsFirst(batch) {
 		err := h.ifOpen(func() error { return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage())) })
 		if err != nil {
 			return err
@@ -384,7 +384,9 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	}
 	allowed := a.again || a.goesOn || j.by.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
 	j.last++
+	was := a.id
 	a.id, a.head = j.last, j.last
+	j.by.ident.renumber(a.entry, was)
 	switch {
 	case role == RoleTool:
 		return j.pair(batch, i)

@@ -77,7 +77,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 // withKeyOf returns a setup for the conversation with the key of id.
 func (s *setup) withKeyOf(id *identity) *setup {
 	own := &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
-	own.ident.hint = s.ident.hint
+	own.ident.hint, own.ident.tool = s.ident.hint, s.ident.tool
 	return own
 }
 

@@ -246,7 +246,7 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 		batch[i].row = true
 	}
 	err = h.ifOpen(func() error {
-		_, err := h.keptLocked(id, batch, h.spillsOf(batch))
+		_, err := h.keptLocked(id, batch, h.joinsFirst(batch))
 		return err
 	})
 	if err == nil {
