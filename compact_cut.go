@@ -126,7 +126,7 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 					a.cutErr = errors.Join(a.cutErr, err)
 					continue
 				}
-				c.measure(a.f.h.ident.counter)
+				c.measure(a.f.h.ident)
 			}
 			kept = append(kept, c)
 		}
@@ -182,7 +182,7 @@ func (a *attempt) cuttable() []*cuttable {
 			c := &cuttable{in: e, original: o, part: i, size: counter.content(r.Parts), measured: measured}
 			_, c.stored = o.refs[i]
 			c.stored = c.stored || a.f.h.opts.Spill == nil
-			c.measure(counter)
+			c.measure(a.f.h.ident)
 			if c.size > c.least {
 				list = append(list, c)
 			}
@@ -195,10 +195,13 @@ func (a *attempt) cuttable() []*cuttable {
 func (c *cuttable) whole() ToolResult { return c.original.read.Parts[c.part].(ToolResult) }
 
 // measure sets c.least.
-func (c *cuttable) measure(by *counter) {
+func (c *cuttable) measure(by *identity) {
 	whole := c.whole()
-	c.least = by.leastCut(&whole, c.original.refs[c.part])
+	c.least = by.leastCut(&whole, c.place(by))
 }
+
+// place returns where the marker says that the result is kept.
+func (c *cuttable) place(by *identity) string { return by.placeOf(c.original.refs[c.part], c.in.id) }
 
 // useCuts cuts the results to the given size, and lets the strategy see the view
 // with the cuts.
@@ -210,7 +213,7 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 			continue
 		}
 		whole := c.whole()
-		short, ok := id.cutResult(whole, limit, c.original.refs[c.part])
+		short, ok := id.cutResult(whole, limit, c.place(id))
 		if !ok {
 			continue
 		}

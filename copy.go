@@ -31,11 +31,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		if conflict, ok := errors.AsType[*ConflictError](err); ok {
 			err = &wordedError{conflict.ofCopy(), err}
 		}
-		if ctx != nil {
-			err = withBothEnds(ctx, err)
-		}
 	}()
-	defer catch(&err, "Store")
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -43,7 +39,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 		return err
 	}
 	var have Record // the newest one of toKey
-	for r, err := range to.Records(ctx, toKey, 0) {
+	for r, err := range records(ctx, to, toKey, 0) {
 		if err != nil {
 			return err
 		}
@@ -51,15 +47,12 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 	}
 	have.Data = nil
 	var last Record // of the source
-	for r, err := range from.Records(ctx, fromKey, max(have.Seq, 1)) {
+	for r, err := range records(ctx, from, fromKey, max(have.Seq, 1)) {
 		if err != nil {
 			return err
 		}
 		switch {
 		case last.ID != "":
-			if r.Prev != last.ID || r.Seq != last.Seq+1 {
-				return &DamageError{Key: fromKey, Offset: -1, Seq: last.Seq, Err: fmt.Errorf("record %d does not follow record %d", r.Seq, last.Seq)}
-			}
 		case have.ID == "":
 			r.Prev = "" // the record that it named may have been pruned
 		case r.ID != have.ID && r.Prev != have.ID:
@@ -71,7 +64,7 @@ func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey strin
 			continue
 		}
 		r.Key = toKey
-		if err := to.Append(ctx, r); err != nil {
+		if err := appendTo(ctx, to, r); err != nil {
 			return err
 		}
 	}
@@ -160,11 +153,8 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if err := checkBoth(to, toKey, from, fromKey); err != nil {
 		return Salvaged{}, err
 	}
-	for rec, err := range records(ctx, to, toKey, 0) {
-		if err != nil {
-			return Salvaged{}, err
-		}
-		return Salvaged{}, &ConflictError{Key: toKey, Have: rec.Seq, Want: 1, ID: rec.ID}
+	if err := isFree(ctx, to, toKey); err != nil {
+		return Salvaged{}, err
 	}
 	s := salvage{ctx: ctx, to: to, key: toKey}
 	for rec, err := range records(ctx, from, fromKey, 1) {
@@ -226,7 +216,7 @@ func (s *salvage) add(rec *Record) error {
 		if err := s.keepPart(rec); err != nil || fault == nil {
 			return err
 		}
-		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
+		return damageIn(rec.Key, s.out.Newest, fault)
 	}
 	s.out.Whole++
 	s.was = s.read.state.scalars
@@ -251,17 +241,22 @@ func (s *salvage) fill(rec *Record) error {
 
 // keepPart writes the part that Archive shows of a record whose state is lost.
 func (s *salvage) keepPart(rec *Record) error {
-	part, err := partOf(rec, s.last.Upto)
-	if errors.Is(err, ErrVersion) {
-		return err
-	}
-	r := *rec
+	r, part := *rec, new(stateJSON)
 	r.ID = newRecordID()
-	if err == nil {
-		s.out.Partial = append(s.out.Partial, rec.Seq)
-	} else {
+	from, err := rec.decode()
+	switch {
+	case errors.Is(err, ErrVersion):
+		return err
+	case err != nil || rec.Upto < s.last.Upto:
 		s.out.Lost = append(s.out.Lost, rec.Seq)
-		part, r.Upto = new(stateJSON), s.last.Upto
+		r.Upto = s.last.Upto
+	default:
+		s.out.Partial = append(s.out.Partial, rec.Seq)
+		part.undone, part.summaries, part.notes = from.undone, from.summaries, from.notes
+		if sum := orNil(from.summary); sum.Text != "" {
+			part.summaries = append(slices.Clip(part.summaries), sum)
+		}
+		part.past = merge(from.past, merge(orNil(from.system), from.entries))
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
@@ -269,23 +264,6 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)
-}
-
-// partOf returns the part of a record that Archive shows, as a record that changes no
-// view. last is the newest ID before it.
-func partOf(rec *Record, last ID) (*stateJSON, error) {
-	from, err := archivedIn(rec)
-	if err != nil {
-		return nil, err
-	}
-	part := &stateJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
-	if sum := from.summary; sum != nil && sum.Text != "" {
-		part.summaries = append(slices.Clip(part.summaries), *sum)
-	}
-	part.past = merge(from.past, merge(orNil(from.system), from.entries))
-	part.last = rec.Upto
-	trial := stateJSON{scalars: scalars{last: last}}
-	return part, trial.apply(part)
 }
 
 func (s *salvage) writeLost(r Record, part *stateJSON) error {

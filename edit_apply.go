@@ -503,7 +503,7 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers, reads := without(ed.newSummary.Covers, done.report.Spared), ed.newSummary.Read
+	covers, reads := minus(ed.newSummary.Covers, rangesOf(done.report.Spared)), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
 		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)

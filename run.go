@@ -302,6 +302,9 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 	}
 	err = h.ifOpen(func() (err error) {
 		batch, err = h.onlyOpen(head, batch)
+		for i := range batch {
+			batch[i].id = h.last + ID(i) + 1 // for the markers
+		}
 		return err
 	})
 	if err == nil {

@@ -9,7 +9,8 @@ import (
 // of a hook, a description of the environment or the news that a task has ended. The mark may be
 // followed by a space and a text of the application.
 //
-// A compaction treats such a message like a tool result: it leaves before what the user said.
+// A compaction treats it like a tool result: it leaves before what the user said.
+// A summarizer's transcript marks it if its Meta says so.
 // A message with an Author is what that person said. A message with neither counts as the
 // host's if its text is wrapped whole in tags, such as <system-reminder>, unless a tag is that
 // of a prompt, such as <task>. So does one of at least 100 bytes that three newer ones repeat
@@ -20,10 +21,10 @@ const HostMeta = "host"
 // itself shows it; see HostMeta.
 func (m *Message) isHosts() bool {
 	switch {
+	case m.isMarkedHosts():
+		return true
 	case m.Role != RoleUser || m.Author != "":
 		return false
-	case m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "):
-		return true
 	}
 	wrapped := false
 	for _, p := range m.Parts {
@@ -34,6 +35,11 @@ func (m *Message) isHosts() bool {
 		wrapped = wrapped || t != ""
 	}
 	return wrapped
+}
+
+// isMarkedHosts reports whether the application has said that no person wrote m.
+func (m *Message) isMarkedHosts() bool {
+	return m.Role == RoleUser && m.Author == "" && (m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "))
 }
 
 // promptTags are the tags that people and applications put around what a user wants.
