@@ -198,7 +198,7 @@ func TestAppend_Refuses(t *testing.T) {
 			assert.Equal(t, 1, wrong.Index)
 			assert.NotEmpty(t, wrong.Error())
 			assert.Zero(t, h.Len())
-			assert.NotPanics(t, func() { _ = m.String(); _ = m.Text(); _, _ = json.Marshal(m); _ = m.LogValue() })
+			assert.NotPanics(t, func() { _ = fmt.Sprint(m); _ = m.Text(); _, _ = json.Marshal(m); _ = m.LogValue() })
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 var noTime time.Time
@@ -205,10 +206,10 @@ func TestArchive_CopyOfAPrunedLog(t *testing.T) {
 	}
 	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2, 3}})
 	require.NoError(t, err)
-	require.NoError(t, convo.Copy(t.Context(), s, "whole", s, "k"))
+	require.NoError(t, logs.Copy(t.Context(), s, "whole", s, "k"))
 	assert.Equal(t, archiveOf(t, h), archiveOf(t, open(t, s, "whole", nil)), "nothing is gone")
 	require.NoError(t, h.Prune(t.Context(), noTime))
-	require.NoError(t, convo.Copy(t.Context(), s, "copy", s, "k"))
+	require.NoError(t, logs.Copy(t.Context(), s, "copy", s, "k"))
 	copied := checkOpened(t, s, "copy", nil, h)
 	want := archiveOf(t, h)
 	assert.Equal(t, "gone [{1 3}]", want[0])
@@ -219,7 +220,7 @@ func TestArchive_CopyOfAPrunedLog(t *testing.T) {
 	// A copy of the copy, which has gone on, does too.
 	mustAppend(t, copied, convo.User("behind the copy"), convo.Assistant("yes"))
 	save(t, copied)
-	require.NoError(t, convo.Copy(t.Context(), s, "again", s, "copy"))
+	require.NoError(t, logs.Copy(t.Context(), s, "again", s, "copy"))
 	assert.Equal(t, archiveOf(t, copied), archiveOf(t, open(t, s, "again", nil)))
 }
 

@@ -457,7 +457,7 @@ func TestRecover_Seal(t *testing.T) {
 		assert.Equal(t, convo.ReasonRefused, r.Reason)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Equal(t, 1, r.Released)
-		assert.Equal(t, "signed reasoning of 1 message is left out from now on, because a provider refused it", r.String())
+		assert.Equal(t, "signed reasoning of 1 message is left out from now on, because a provider refused it", fmt.Sprint(r))
 		assert.Equal(t, told, reply.Reports)
 		assert.Equal(t, []convo.ID{2}, h.Snapshot().Unbound(), "the new answer is bound to what was sent")
 	}

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"sync"
@@ -73,11 +72,6 @@ func (b *Budget) Free() int {
 
 func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.int64(), 0) }
 
-// String describes the pool, as in "41,200 of 100,000 tokens used".
-func (b *Budget) String() string {
-	return fmt.Sprintf("%s of %s tokens used", grouped(b.Used()), grouped(b.Total()))
-}
-
 // A Reservation holds tokens of a [Budget], or of the window of a [History], until
 // Release. It is safe for concurrent use.
 type Reservation struct {
@@ -86,8 +80,8 @@ type Reservation struct {
 	once    sync.Once
 }
 
-// Reserve takes n tokens out of the pool. If fewer are free, it takes none and returns a
-// [*BudgetError]. A negative n is a [*ValueError]; 0 always succeeds.
+// Reserve takes n tokens out of the pool. If fewer are free, it takes none and returns an
+// error that matches [ErrBudget]. A negative n is a [*ValueError]; 0 always succeeds.
 func (b *Budget) Reserve(n int) (*Reservation, error) {
 	if n < 0 {
 		return nil, &ValueError{Name: "Reserve", Value: n, Want: "0 or more tokens"}
@@ -95,7 +89,7 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if int64(n) > b.freeLocked() {
-		return nil, &BudgetError{Need: n, Free: clampInt(b.freeLocked())}
+		return nil, &budgetError{Need: n, Free: clampInt(b.freeLocked())}
 	}
 	return b.reserveLocked(n), nil
 }
@@ -165,7 +159,7 @@ func (a *account) reserve(now int64, n int) (*Reservation, error) {
 	a.pool.setChargeLocked(a, now)
 	if free := a.pool.freeLocked(); int64(n) > free {
 		a.pool.setChargeLocked(a, was)
-		return nil, &BudgetError{Need: n, Free: clampInt(free)}
+		return nil, &budgetError{Need: n, Free: clampInt(free)}
 	}
 	return a.pool.reserveLocked(n), nil
 }

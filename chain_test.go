@@ -358,7 +358,7 @@ func TestWhen_OtherReasons(t *testing.T) {
 				reports[i].Duration = 0
 				assert.Equal(t, plain.Name(), c.Name())
 			}
-			assert.Equal(t, reports[0].String(), reports[1].String(), name)
+			assert.Equal(t, fmt.Sprint(reports[0]), fmt.Sprint(reports[1]), name)
 			assert.Equal(t, reports[0].Links, reports[1].Links, name)
 			assert.Equal(t, reports[0].Dropped, reports[1].Dropped, name)
 		}
@@ -644,7 +644,7 @@ func TestChain_ReadsWhatIsCleared(t *testing.T) {
 	}
 	assert.Equal(t, r.Cleared, ids)
 	assert.Equal(t, r.Cleared, r.Read)
-	assert.Regexp(t, `: 7 results cleared and read in \d+ tokens \(\d\.\d s\)`, r.String())
+	assert.Regexp(t, `: 7 results cleared and read in \d+ tokens \(\d\.\d s\)`, fmt.Sprint(r))
 
 	// What was read is not read again when its exchange is dropped.
 	for steps := 10; steps < 200; steps += 5 {

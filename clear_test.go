@@ -457,7 +457,7 @@ func TestReport_Again(t *testing.T) {
 	assert.InDelta(t, a.again, s.Again, 8, "those after the last compaction are not counted yet")
 	assert.InDelta(t, 2520*s.Again, s.AgainTokens, float64(200*s.Again))
 	assert.Positive(t, a.newest.Again)
-	assert.Contains(t, a.newest.String(), fmt.Sprintf("%d results of ", a.newest.Again))
+	assert.Contains(t, fmt.Sprint(a.newest), fmt.Sprintf("%d results of ", a.newest.Again))
 	warning := "since what is in use does not fit: use a larger window, or fewer files at a time; one result of read_file: 2,5"
 	n := strings.Count(log.String(), warning)
 	assert.Greater(t, n, 2, "at the 3rd, 6th, 12th, ... compaction in a row")

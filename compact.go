@@ -144,7 +144,7 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 		h.warn("convo: more than Limits.MinFree tokens of the last request have to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
 	if v.noWindow {
-		r.Cause = ErrNoWindow
+		r.Cause = errNoWindow
 		h.warn("convo: this conversation will not be compacted until a provider refuses a request as too long: set Limits.Window or Limits.High, or a strategy that is a Trigger")
 	}
 	if !v.due && err == nil {
@@ -333,7 +333,7 @@ func (h *History) noRoom(n int, compacted bool) error {
 	defer h.mu.Unlock()
 	total, limit, room := h.upper(), h.meter.marks().limit, int64(n)
 	if pool := h.opts.Budget; pool != nil && total <= limit {
-		return &BudgetError{Need: n, Free: pool.Free()}
+		return &budgetError{Need: n, Free: pool.Free()}
 	} else if pool != nil {
 		room = 0
 	}

@@ -463,7 +463,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	now := h.moment(h.meter.marks())
 	undone, _ := h.compactor.restraints(&now)
 	if !a.requested && undone > a.at.version {
-		return &StaleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
+		return &staleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
 	// The edit is judged by the request that it was made for: messages appended
@@ -528,7 +528,7 @@ func (a *attempt) conclude(err error) (Report, error) {
 // Otherwise it is the unchanged size, and cause says why.
 func (a *attempt) tooLarge(weight, limit int64, cause error) error {
 	if a.isShortOfBudget(limit) {
-		err := &BudgetError{Need: clampInt(a.room), Free: clampInt(max(a.room+limit-weight, 0))}
+		err := &budgetError{Need: clampInt(a.room), Free: clampInt(max(a.room+limit-weight, 0))}
 		if cause == nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -1130,7 +1131,7 @@ func waiting(t *testing.T, ttl time.Duration, change ...func(*convo.Options)) (h
 	assert.Equal(t, 5, r.Usage.Output)
 	assert.Equal(t, r.TokensBefore, r.TokensAfter)
 	assert.True(t, r.Fits)
-	assert.Contains(t, r.String(), "compaction ready at")
+	assert.Contains(t, fmt.Sprint(r), "compaction ready at")
 	assert.Len(t, *told, 1)
 	_, has := h.Snapshot().Summary()
 	assert.False(t, has, "nothing has changed yet")
@@ -1342,7 +1343,7 @@ func TestReply_CacheTTL(t *testing.T) {
 				assert.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
 				assert.Equal(t, convo.ReasonSoft, r.Reason)
 				assert.Equal(t, tt.from+time.Second, r.Pause)
-				assert.Contains(t, r.String(), "; after a pause of "+r.Pause.String())
+				assert.Contains(t, fmt.Sprint(r), "; after a pause of "+r.Pause.String())
 				assert.LessOrEqual(t, h.Status().Upper, 1000)
 			})
 		})
@@ -1364,7 +1365,7 @@ func TestReply_CacheTTLInBackground(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r)
 		assert.Zero(t, r.Pause, "it is due without one")
-		assert.NotContains(t, r.String(), "pause")
+		assert.NotContains(t, fmt.Sprint(r), "pause")
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/wire"
 )
@@ -316,7 +317,7 @@ func TestNew_WithoutAWindow(t *testing.T) {
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	assert.True(t, r.Fits)
 	require.ErrorIs(t, r.Cause, convo.ErrNoWindow)
-	assert.Contains(t, r.String(), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+	assert.Contains(t, fmt.Sprint(r), ": without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
 	_, r, err = h.Prepare(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, r.Cause, "only the first report")
@@ -1445,7 +1446,7 @@ func ExampleCompactTool() {
 	}
 	h.Append(convo.System("You are a travel agent."), convo.User("Find a train to Rome, then book it."))
 	for i := range 8 {
-		read := convo.ToolCall{ID: convo.NewCallID(), Name: "timetable", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
+		read := convo.ToolCall{ID: callid.New(), Name: "timetable", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
 		h.Append(convo.Assistant("", read), convo.Result(read, strings.Repeat("09:10 Rome, 10:10 Bari. ", 30)))
 	}
 

@@ -381,12 +381,12 @@ func TestReport_DroppedUnread(t *testing.T) {
 	h := historyOf(t, windowOf(0, convo.SlidingWindow{KeepLast: 2}), convo.User("the task"), convo.Assistant("yes"), convo.User("and"), convo.Assistant("so"), convo.User("on"))
 	r, err := h.Compact(t.Context(), "")
 	require.NoError(t, err)
-	assert.Contains(t, r.String(), "4 messages dropped unread, the user's first (8 tokens) among them")
+	assert.Contains(t, fmt.Sprint(r), "4 messages dropped unread, the user's first (8 tokens) among them")
 	assert.Equal(t, len("the task")+len("yes")+len("and")+len("so"), r.Unread)
 	mustAppend(t, h, convo.Assistant("ok"), convo.User("more"))
 	r, err = h.Compact(t.Context(), "")
 	require.NoError(t, err)
-	assert.Contains(t, r.String(), "messages dropped unread;")
+	assert.Contains(t, fmt.Sprint(r), "messages dropped unread;")
 }
 
 // Where the summarizer of a Chain fails, or is not called after failures, Extract writes
@@ -408,7 +408,7 @@ func TestChain_StandIn(t *testing.T) {
 		require.ErrorIs(t, r.Links[1].Cause, down)
 		assert.Equal(t, convo.Link{Strategy: "extract", Outcome: convo.OutcomeApplied}, r.Links[2])
 		assert.Equal(t, convo.OutcomeFailed, r.Links[1].Outcome)
-		assert.Contains(t, r.String(), "; strategy summarize: summarizer: 503 Service Unavailable")
+		assert.Contains(t, fmt.Sprint(r), "; strategy summarize: summarizer: 503 Service Unavailable")
 		if i == 2 {
 			break
 		}

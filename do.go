@@ -175,7 +175,7 @@ type retries struct{ tooLong, refused int }
 // not, it returns the error of Do.
 func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retries) (again bool, _ error) {
 	_, panicked := err.(*PanicError)
-	_, spent := err.(*MaxRequestsError)
+	_, spent := err.(*maxRequestsError)
 	count, refusal := &n.tooLong, refusalIn(err)
 	if refusal != nil {
 		count = &n.refused

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 type sendFunc = func(context.Context, *convo.Snapshot) (convo.Reply, error)
@@ -1300,7 +1301,7 @@ func TestErrors_EndedContext(t *testing.T) {
 			},
 			"Copy": func(ctx context.Context, end func()) error {
 				s, _ := stored(end)
-				return convo.Copy(ctx, new(convotest.MemStore), "copy", s, "chat")
+				return logs.Copy(ctx, new(convotest.MemStore), "copy", s, "chat")
 			},
 			"Archive": func(ctx context.Context, end func()) (last error) {
 				_, h := stored(end)
@@ -1608,12 +1609,9 @@ func TestSnapshot_OpenCallsAndQueued(t *testing.T) {
 	assert.Empty(t, new(convo.Snapshot).Queued())
 }
 
-func TestPrint_UsageAndBudget(t *testing.T) {
+func TestPrint_Usage(t *testing.T) {
 	u := convo.Usage{Input: 12_400, CacheRead: 11_000, Extra: 7, Output: 310, Reasoning: 200}
 	assert.Equal(t, "12,400 read (11,000 from the cache, 7 beyond the request), 310 written (200 reasoning)", fmt.Sprint(u))
 	assert.Equal(t, "0 read, 0 written", fmt.Sprint(convo.Usage{}))
-	b := convo.NewBudget(100_000)
-	_, err := b.Reserve(41_200)
-	require.NoError(t, err)
-	assert.Equal(t, "41,200 of 100,000 tokens used", fmt.Sprint(b))
+
 }

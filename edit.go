@@ -95,7 +95,7 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // StopDone it returns a [*RefusedError]; repetition is not checked. The edit may rewrite the
 // floor, except pinned exchanges; see [Rewrite].
 //
-// The error is a [*StaleError] if an entry that the edit names has since left the view or
+// The error matches [ErrStale] if an entry that the edit names has since left the view or
 // become part of the floor, or an entry to rewrite was changed. An edit with a summary is
 // also stale if another summary was put in place since. So it is if an entry that it stands
 // for was rewritten, or a result in that entry was forgotten or cleared with a text. Append,

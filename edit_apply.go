@@ -258,7 +258,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		c := &ed.changes[i]
 		k, ok := index(now.list, c.id)
 		if !ok {
-			continue // perform will return a StaleError
+			continue // perform will return a staleError
 		}
 		from := now.list[k]
 		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
@@ -266,7 +266,7 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		}
 		if c.from == nil {
 			p.changes[i] = id.cleared(from, now.original(c.id), c, spill, p)
-		} else if c.from == from { // otherwise perform will return a StaleError
+		} else if c.from == from { // otherwise perform will return a staleError
 			p.changes[i] = id.rewritten(c, now.original(c.id))
 		}
 	}
@@ -443,7 +443,7 @@ func (done *editEffect) complete(before *state, p *prepared) {
 // must be prepared once more, done must not be used.
 func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if ed.newSummary != nil && done.summary != ed.oldSummary {
-		return &StaleError{Reason: "another summary was put in place since; take a new snapshot"}
+		return &staleError{Reason: "another summary was put in place since; take a new snapshot"}
 	}
 	if back, own := done.eph.split(); ed.yields && back != nil {
 		done.eph, done.changed, done.report.yielded = own, true, true
@@ -473,7 +473,7 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 	}
 	for _, id := range ed.covered {
 		if e := done.find(id); e != nil && e.reads() != ed.at.find(id).reads() {
-			return &StaleError{ID: id, Reason: changedSince}
+			return &staleError{ID: id, Reason: changedSince}
 		}
 	}
 	if len(ed.newSummary.Read) == 0 {
@@ -485,7 +485,7 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 			continue
 		}
 		if e := done.find(was.id); e == nil || e.reads() != was.reads() {
-			return &StaleError{ID: was.id, Reason: changedSince}
+			return &staleError{ID: was.id, Reason: changedSince}
 		}
 	}
 	return nil
@@ -575,7 +575,7 @@ func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
 		}
 	}
 	if len(names) > 0 {
-		return &StaleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
+		return &staleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
 	}
 	done.replace(done.sys, append(list, done.list[i:]...), append(originals, others...), done.turn)
 	return nil
@@ -632,12 +632,12 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 	case w.floor.pinned(i):
 		done.Spared = append(done.Spared, e.id)
 	case n.cut && r.from != e, n.rewrites != nil && n.rewrites != e:
-		return nil, nil, &StaleError{ID: e.id, Reason: changedSince}
+		return nil, nil, &staleError{ID: e.id, Reason: changedSince}
 	case n.cut:
 		done.Shortened = append(done.Shortened, e.id)
 		return w.put(e, r, departed{e, r.to, o})
 	case (n.drop || n.rewrites == nil || w.byStrategy) && w.floor.has(i):
-		return nil, nil, &StaleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
+		return nil, nil, &staleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
 	case n.drop && (r == nil || r.from == nil || r.from == e):
 		was := departed{e, nil, o}
 		if r != nil && r.was.was != nil { // without what is to be forgotten

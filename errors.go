@@ -22,30 +22,32 @@ var (
 	// record that a [Store] does not have, and of [History.PinLast] without an exchange.
 	ErrNotFound = errors.New("convo: not found")
 
-	// ErrNoKey is for the function open of [Sealed]: an error that matches it says that
-	// the data cannot be opened here or now, but is not damaged.
-	ErrNoKey = errors.New("convo: no key; give the function open of Sealed the key that the data was sealed with")
-
-	// ErrStale is matched by a [StaleError]: a [Snapshot] does not match the
-	// [History] that it was given to. Take a new snapshot and start from that.
+	// ErrStale says that a [Snapshot] does not match the [History] that it was given to. It is
+	// nil, the History has not made it, or Reload has brought in other entries. Or a rollback
+	// has undone what it shows, or an entry that an edit names has changed. The text of an error
+	// that matches it says which, and what to do. Take a new snapshot and start from that.
 	ErrStale = errors.New("convo: stale snapshot")
 
 	// ErrVersion is returned for saved data in a format that this version cannot read.
 	ErrVersion = errors.New("convo: unknown format version")
 
-	// ErrBudget is matched by a [BudgetError], and by the [FloorError] of
-	// [History.MakeRoom] if the pool is too small.
+	// ErrBudget says that a [Budget] has too few tokens. The [FloorError] of [History.MakeRoom]
+	// also matches it if the pool is too small.
 	ErrBudget = errors.New("convo: budget exhausted")
 
-	// ErrNoWindow is the Cause of the first report of a History that has neither
-	// Limits.Window nor Limits.High, nor a strategy that is a Trigger; see [New].
-	ErrNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
+	// ErrMaxRequests says that [History.Run] has made RunOptions.MaxRequests requests, and the
+	// model was not done. No call is open.
+	ErrMaxRequests = errors.New("convo: the model was not done after RunOptions.MaxRequests requests; call Run again to go on, or raise it")
 
 	// ErrNoStore is returned by the methods of a [History] that save or read
 	// what was saved, when it was not opened from a [Store]. Use Open, or call
 	// Attach.
 	ErrNoStore = errors.New("convo: the history has no store; use Open, or call Attach")
 )
+
+// errNoWindow is the Cause of the first report of a History that has neither Limits.Window
+// nor Limits.High, nor a strategy that is a Trigger; see [New].
+var errNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothing is compacted until a provider refuses a request as too long; set Limits.Window")
 
 // Errors of a compaction.
 var (
@@ -220,30 +222,30 @@ func (e *PairError) fault() string {
 // Unwrap returns e.Err.
 func (e *PairError) Unwrap() error { return e.Err }
 
-// A MaxRequestsError says that [History.Run] has made RunOptions.MaxRequests requests,
-// and the model was not done. No call is open.
-type MaxRequestsError struct {
+// A maxRequestsError says after how many requests [History.Run] has stopped.
+type maxRequestsError struct {
 	Max int // how many requests Run has made
 }
 
-func (e *MaxRequestsError) Error() string {
+func (e *maxRequestsError) Error() string {
 	return fmt.Sprintf("convo: the model was not done after %s; call Run again to go on, or raise RunOptions.MaxRequests", counted(e.Max, "request", "requests"))
 }
+
+// Is reports whether target is [ErrMaxRequests].
+func (e *maxRequestsError) Is(target error) bool { return target == ErrMaxRequests }
 
 // notInView returns the error for an ID that no entry of the view has.
 func notInView(id ID) error {
 	return fmt.Errorf("%w: entry %d is not in the view; Snapshot.All lists those that are", ErrNotFound, id)
 }
 
-// A StaleError says why a [Snapshot] does not match the [History] that it was given to.
-// It is nil, the History has not made it, or Reload has brought in other entries. Or a
-// rollback has undone what it shows, or an entry that an edit names has changed. It matches [ErrStale].
-type StaleError struct {
+// A staleError says why a [Snapshot] does not match the [History] that it was given to.
+type staleError struct {
 	Reason string // in words, with what to do
 	ID     ID     // of the entry that Reason is about; 0 if it is about none
 }
 
-func (e *StaleError) Error() string {
+func (e *staleError) Error() string {
 	if e.ID == 0 {
 		return "convo: stale snapshot: " + e.Reason
 	}
@@ -251,12 +253,12 @@ func (e *StaleError) Error() string {
 }
 
 // Is reports whether target is [ErrStale].
-func (e *StaleError) Is(target error) bool { return target == ErrStale }
+func (e *staleError) Is(target error) bool { return target == ErrStale }
 
-// isStale reports whether an error of this package is itself a StaleError. A
-// StaleError from the caller's code is wrapped.
+// isStale reports whether an error of this package is itself a staleError. A
+// staleError from the caller's code is wrapped.
 func isStale(err error) bool {
-	_, stale := err.(*StaleError)
+	_, stale := err.(*staleError)
 	return stale
 }
 
@@ -282,17 +284,17 @@ func (e *EditError) Error() string {
 	return s
 }
 
-// A BudgetError says that a [Budget] has too few tokens. It matches [ErrBudget].
-type BudgetError struct {
+// A budgetError says that a [Budget] has too few tokens. It matches [ErrBudget].
+type budgetError struct {
 	Need, Free int // tokens
 }
 
-func (e *BudgetError) Error() string {
+func (e *budgetError) Error() string {
 	return fmt.Sprintf("convo: budget exhausted: need %s tokens, %s are free; release a Reservation or compact a History that uses the budget", grouped(e.Need), grouped(e.Free))
 }
 
 // Is reports whether target is [ErrBudget].
-func (e *BudgetError) Is(target error) bool { return target == ErrBudget }
+func (e *budgetError) Is(target error) bool { return target == ErrBudget }
 
 // A FloorError says that the floor, which no compaction removes, exceeds the limit, and
 // that cutting tool results does not help, so no strategy was run. Its text names the
@@ -722,32 +724,34 @@ func endOf(ctx context.Context) error {
 // goroutine that it was called on.
 var errGoexit = errors.New("convo: code called by the compaction ended the goroutine with runtime.Goexit; return an error instead")
 
-// A RowFault says what is wrong with a row.
-type RowFault string
-
-const (
-	RowMissing    RowFault = "missing"    // the view shows it, or new rows follow it, and the application did not give it
-	RowChanged    RowFault = "changed"    // the view shows it, and it is not as it was
-	RowTwice      RowFault = "twice"      // two rows have the key
-	RowUnexpected RowFault = "unexpected" // it is not allowed where it was given
-)
-
 // A RowError is returned by [Resume] for a row that does not fit the [Decisions].
 type RowError struct {
 	// Key is the key of the row. Among rows that Needs does not name one by one, it may be
-	// that of a row nearby: of the row found in place of a missing one. A row with RowChanged
+	// that of a row nearby: of the row found in place of a missing one. A row that is "changed"
 	// has changed. Key is empty if the row has none.
 	Key string
 
-	Fault RowFault
-	Err   error // why the row cannot be appended; may be nil
+	// Fault is "missing" if the view shows the row, or new rows follow it, and the application
+	// did not give it. It is "changed" if the view shows the row, and it is not as it was. It is
+	// "twice" if two rows have the key, and "unexpected" if the row is not allowed there.
+	Fault string
+
+	Err error // why the row cannot be appended; may be nil
 }
 
-var rowAdvice = map[RowFault]string{
-	RowMissing:    "is missing; give it, or take it out of the view before it is deleted, as with Edit.Drop",
-	RowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
-	RowTwice:      "is there twice; give each message a key of its own",
-	RowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",
+// The faults of rows.
+const (
+	rowMissing    = "missing"
+	rowChanged    = "changed"
+	rowTwice      = "twice"
+	rowUnexpected = "unexpected"
+)
+
+var rowAdvice = map[string]string{
+	rowMissing:    "is missing; give it, or take it out of the view before it is deleted, as with Edit.Drop",
+	rowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
+	rowTwice:      "is there twice; give each message a key of its own",
+	rowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",
 }
 
 func (e *RowError) Error() string {

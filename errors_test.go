@@ -252,6 +252,7 @@ func TestErrors_Match(t *testing.T) {
 	boom := errors.New("boom")
 	for _, tt := range []struct{ err, is error }{
 		{&convo.BudgetError{Need: 1}, convo.ErrBudget},
+		{&convo.MaxRequestsError{Max: 1}, convo.ErrMaxRequests},
 		{&convo.PairError{Err: convo.ErrOpenCalls}, convo.ErrOpenCalls},
 		{&convo.SnapshotError{Err: convo.ErrVersion}, convo.ErrVersion},
 		{&convo.PanicError{Value: boom}, boom},

@@ -210,7 +210,7 @@ func (v *view) releaseViews(after ID) {
 // Ignored figures are logged as warnings, those below a quarter only once. A long run of
 // reports above the estimate, as sums over several requests are, is also logged once.
 //
-// RecordUsage returns a [*StaleError] for a snapshot that is not from this History, and a
+// RecordUsage returns an error that matches [ErrStale] for a snapshot that is not from this History, and a
 // [*ValueError] if a figure is negative or greater than the figure that it is a part of.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	doubt, err := h.recordUsage(at, u)

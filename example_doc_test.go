@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // The code of the package documentation, which a test of internal/repotest looks up here
@@ -97,7 +98,7 @@ func Example_earlier() {
 		if err := h.Rollback(earlier); err != nil { // h goes on from there
 			return err
 		}
-		if err := convo.Copy(ctx, store, "copy of 42", store, key); err != nil { // a fork: Open the copy and go on in it
+		if err := logs.Copy(ctx, store, "copy of 42", store, key); err != nil { // a fork: Open the copy and go on in it
 			return err
 		}
 		return h.Attach(ctx, other, "42") // the next Save writes h to another store or key

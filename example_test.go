@@ -242,34 +242,6 @@ func ExampleLoad() {
 	// 2 assistant: Two.
 }
 
-// A copy goes on in another way than the conversation that it was made of. Rollback to
-// what Load returns of the copy begins it at an earlier state.
-func ExampleCopy() {
-	ctx := context.Background()
-	store := new(convotest.MemStore)
-	h, _ := convo.Open(ctx, store, "42", nil)
-	h.Append(convo.User("Flights to Rome?"), convo.Assistant("Two."))
-	h.Save(ctx)
-
-	fmt.Println(convo.Copy(ctx, store, "42 by train", store, "42"))
-	fork, _ := convo.Open(ctx, store, "42 by train", nil)
-	fork.Append(convo.User("And trains?"), convo.Assistant("One, at night."))
-	fmt.Println(fork.Save(ctx))
-	h.Append(convo.User("Book the first."), convo.Assistant("Done."))
-	fmt.Println(h.Save(ctx))
-	for _, h := range []*convo.History{h, fork} {
-		key, seq := h.Saved()
-		newest, _ := h.Snapshot().At(2)
-		fmt.Println(key, seq, newest)
-	}
-	// Output:
-	// <nil>
-	// <nil>
-	// <nil>
-	// 42 2 3 user: Book the first.
-	// 42 by train 2 3 user: And trains?
-}
-
 // What was said must not stay: it is taken out of the view, and then out of the store.
 func ExampleHistory_Prune() {
 	ctx := context.Background()
@@ -687,12 +659,12 @@ func ExampleOnLoad() {
 	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
 	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
 		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
-		fmt.Println(way, again.Len(), again.Status().OpenCalls, err)
+		fmt.Println(again.Len(), again.Status().OpenCalls, err)
 	}
 	// Output:
-	// keep 9 1 <nil>
-	// close 10 0 <nil>
-	// drop 7 0 <nil>
+	// 9 1 <nil>
+	// 10 0 <nil>
+	// 7 0 <nil>
 }
 
 // A report hands over what left, and Undo puts it back, with what was appended
@@ -977,7 +949,7 @@ func ExampleHistory_Handoff() {
 }
 
 // One line says what a compaction did, and %+v also which entries it was.
-func ExampleReport_String() {
+func ExampleReport_Format() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
 	report, err := h.CompactIfNeeded(context.Background())
 	fmt.Println(report, err)
@@ -1130,7 +1102,7 @@ func ExampleLimits() {
 	for _, limits := range []convo.Limits{
 		{Window: 200_000},
 		convo.Ratios(200_000, 0, 0),
-		convo.Threshold(1_000_000, 0, 0),
+		{Window: 1_000_000, High: 200_000}, // long requests cost more
 	} {
 		h, err := convo.New(&convo.Options{Limits: limits})
 		if err != nil {
@@ -1307,10 +1279,9 @@ func ExampleRelaxed() {
 	// 4 user: Stop, something else.
 }
 
-// A role table of your own: like Strict, but an assistant message may come first.
+// A role table of your own: strict, but an assistant message may come first.
 func ExampleRolePolicy() {
-	roles := convo.Strict()
-	roles.AssistantAfter = append(roles.AssistantAfter, convo.RoleNone)
+	roles := convo.RolePolicy{AssistantAfter: []convo.Role{convo.RoleNone, convo.RoleUser, convo.RoleTool}}
 	h, _ := convo.New(&convo.Options{Roles: roles})
 	_, err := h.Append(convo.Assistant("Welcome!"), convo.User("Hi"))
 	fmt.Println(err)

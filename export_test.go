@@ -9,6 +9,16 @@ import (
 // Drafts returns how many records of h may have been stored or not.
 func Drafts(h *History) int { return len(h.recorder.drafts) }
 
+// The types of errors that programs know by [ErrStale], [ErrBudget] and [ErrMaxRequests].
+type (
+	StaleError       = staleError
+	BudgetError      = budgetError
+	MaxRequestsError = maxRequestsError
+)
+
+// ErrNoWindow is the Cause of the first report of a History without a window.
+var ErrNoWindow = errNoWindow
+
 // CutRef makes cutRef available to tests.
 var CutRef = cutRef
 

@@ -75,7 +75,7 @@ type parts struct {
 //
 // Set Limits.Window. Without it, and without Limits.High or a strategy that is a
 // [Trigger], the conversation is compacted only when a provider refuses a request as too
-// long. The first report of Prepare or CompactIfNeeded then has [ErrNoWindow] as its
+// long. The first report of Prepare or CompactIfNeeded then says so in its
 // Cause, and Options.Logger gets a line.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
@@ -185,11 +185,11 @@ func (h *History) ownsLocked(at *Snapshot) error {
 	case h.isClosed():
 		return ErrClosed
 	case at == nil:
-		return &StaleError{Reason: "it is nil; take one with History.Snapshot"}
+		return &staleError{Reason: "it is nil; take one with History.Snapshot"}
 	case at.owner == nil:
-		return &StaleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
+		return &staleError{Reason: "it belongs to no History, since With, NewSnapshot, Load or JSON made it; make a History of it with Restore"}
 	case at.owner != h:
-		return &StaleError{Reason: "another History made it; take one of this History"}
+		return &staleError{Reason: "another History made it; take one of this History"}
 	case h.isBeforeReload(&at.state):
 		return errReloaded
 	}
@@ -197,7 +197,7 @@ func (h *History) ownsLocked(at *Snapshot) error {
 }
 
 // errReloaded is returned for a snapshot from before the last Reload.
-var errReloaded = &StaleError{Reason: "Reload has brought in what others have saved since; take a new snapshot"}
+var errReloaded = &staleError{Reason: "Reload has brought in what others have saved since; take a new snapshot"}
 
 // Snapshot returns an immutable picture of the current view. It allocates one small
 // object after a change, and nothing otherwise.

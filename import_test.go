@@ -334,7 +334,6 @@ func TestRestore_OnLoadDropTurn(t *testing.T) {
 		}
 	}
 
-	assert.Equal(t, "drop turn", convo.OnLoadDropTurn.String())
 	for _, msgs := range [][]convo.Message{nil, {convo.System("s")}, {convo.User("u")}} {
 		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnLoad: convo.OnLoadDropTurn})
 		require.NoError(t, err)
@@ -366,8 +365,8 @@ func TestRestore_RepairResultsInUserMessages(t *testing.T) {
 	for _, e := range h.Snapshot().All() {
 		got = append(got, fmt.Sprint(e.ID, " ", e.Message))
 	}
-	assert.Equal(t, []string{"1 user: q", "2 " + convo.Assistant("", a, b).String(), "3 " + (convo.Message{Role: convo.RoleTool, Parts: []convo.Part{answer(a, "1"), answer(b, "2")}}).String(),
-		"8 user: go on", "9 " + convo.Assistant("", a).String(), "10 " + convo.Result(a, "3").String(), "11 assistant: done", "12 user: u"}, got)
+	assert.Equal(t, []string{"1 user: q", fmt.Sprint("2 ", convo.Assistant("", a, b)), fmt.Sprint("3 ", convo.Message{Role: convo.RoleTool, Parts: []convo.Part{answer(a, "1"), answer(b, "2")}}),
+		"8 user: go on", fmt.Sprint("9 ", convo.Assistant("", a)), fmt.Sprint("10 ", convo.Result(a, "3")), "11 assistant: done", "12 user: u"}, got)
 	_, err = convo.Restore(h.Snapshot(), nil)
 	require.NoError(t, err)
 	_, err = convo.Restore(convo.NewSnapshot(msgs), nil)

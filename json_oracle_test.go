@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/long"
 )
 
@@ -330,7 +331,7 @@ func longHistory(b *testing.B) *History {
 	}
 	say := strings.Repeat("The quick brown fox jumps over the \"lazy\" dog.\n", 9)[:400]
 	for range 2500 {
-		call := ToolCall{ID: NewCallID(), Name: "read", Arguments: `{"path": "main.go", "lines": [1, 200]}`}
+		call := ToolCall{ID: callid.New(), Name: "read", Arguments: `{"path": "main.go", "lines": [1, 200]}`}
 		if _, err := h.Append(User(say), Assistant("", call), Result(call, say), Assistant(say)); err != nil {
 			b.Fatal(err)
 		}

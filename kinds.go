@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
@@ -178,7 +179,7 @@ func (c ToolCall) check(bool) (_ Part, reason string) {
 		return nil, "tool call without a name; set ToolCall.Name"
 	}
 	if c.ID == "" {
-		c.ID, c.Minted = NewCallID(), true
+		c.ID, c.Minted = callid.New(), true
 	}
 	return ifChanged(c, was), ""
 }

@@ -180,6 +180,6 @@ func TestKinds_Foreign(t *testing.T) {
 		m := Message{Role: RoleUser, Parts: []Part{p}}
 		_, err := m.MarshalJSON()
 		assert.Error(t, err, name)
-		assert.Equal(t, fmt.Sprintf("user: %T", p), m.String(), name)
+		assert.Equal(t, fmt.Sprintf("user: %T", p), fmt.Sprint(m), name)
 	}
 }

@@ -29,11 +29,11 @@ type Limits struct {
 	// High - Low, at most Soft - Low; 1,000 with neither Window nor High.
 	MinFree int
 
-	// Assumed says that Window is a guess, because that of the model is not known. Ratios and
-	// Threshold set it. The log says so once, and Status always does.
+	// Assumed says that Window is a guess, because that of the model is not known. Ratios
+	// sets it. The log says so once, and Status always does.
 	Assumed bool
 
-	wrong *ratios // given to Ratios or Threshold; nil: they were in range
+	wrong *ratios // given to Ratios; nil: they were in range
 }
 
 // assumedWindow is the window that Ratios assumes for a model whose window is not
@@ -41,18 +41,16 @@ type Limits struct {
 const assumedWindow = 128_000
 
 // ratios are marks as shares of a window.
-type ratios struct {
-	soft, high float64
-	isShare    bool // given to Threshold: high is the share
-	most       int
-}
+type ratios struct{ soft, high float64 }
 
 // Ratios returns limits for a model with the given window, whose marks soft and high are
 // shares of the window. 0 means 0.70 for soft and 0.85 for high, so Ratios(200_000, 0, 0)
 // is Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have their
 // defaults, except that Low is half of Soft if half of High is not below Soft, and
-// Reserve is no more than High leaves of the window. All fields may be changed. For a
-// mark below soft at which only old tool results are cleared, use [When].
+// Reserve is no more than High leaves of the window. All fields may be changed: in a large
+// window, a High and a Soft of fewer tokens compact earlier, because long requests cost more
+// and are read less well. For a mark below soft at which only old tool results are cleared,
+// use [When].
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. Soft must be
 // more than 0 and less than high, and high at most 1; otherwise the function given the
@@ -81,32 +79,6 @@ func Ratios(window int, soft, high float64) Limits {
 	return l
 }
 
-// Threshold returns limits for a caller who wants to set one number. A compaction starts
-// above a share of the window, but in a large window no later than above most tokens,
-// because long requests cost more and are read less well. A share of 0 means 0.8, and a most of 0
-// means 200,000 tokens. So Threshold(1_000_000, 0, 0) is Limits{Window: 1_000_000, High:
-// 200_000}; for 8,000, High is 6,400. The other fields have their defaults, but Reserve
-// is no more than High leaves of the window. All fields may be changed.
-//
-// If window is 0 or less, it is taken to be 128,000, and Assumed is set. The share must
-// be more than 0 and at most 1, and most must not be negative; otherwise the function
-// that is given the limits returns a [*ValueError].
-func Threshold(window int, share float64, most int) Limits {
-	share, most = cmp.Or(share, 0.8), cmp.Or(most, 200_000)
-	l := Ratios(window, share/2, share)
-	if most < 0 {
-		l.wrong = &ratios{most: most, high: share, soft: share / 2}
-	}
-	if l.wrong != nil {
-		l.wrong.most, l.wrong.isShare = most, true
-		return l
-	}
-	l.High = max(min(l.High, most), 1)
-	l.Low, l.Soft = 0, 0
-	l.Reserve = cmp.Or(min(defaultReserve(l.Window), l.Window-l.High), -1)
-	return l
-}
-
 // faults returns a *ValueError for each ratio that is out of range.
 func (r ratios) faults() (faults []error) {
 	check := func(ok bool, name string, value any, want string) {
@@ -115,11 +87,6 @@ func (r ratios) faults() (faults []error) {
 		}
 	}
 	isShare := func(n float64) bool { return 0 < n && n <= 1 }
-	if r.isShare {
-		check(isShare(r.high), "share of Threshold", r.high, "more than 0 and at most 1, a share of the window")
-		check(r.most >= 0, "most of Threshold", r.most, "0 or more, in tokens")
-		return faults
-	}
 	check(isShare(r.high), "high of Ratios", r.high, "more than 0 and at most 1, a share of the window")
 	check(isShare(r.soft), "soft of Ratios", r.soft, "more than 0 and less than high, a share of the window")
 	if len(faults) == 0 {

@@ -172,9 +172,9 @@ func (b *logbook) wayBack(id, last ID, noArchive bool) string {
 func (b *logbook) savedBeside(at *Snapshot) (*state, error) {
 	switch {
 	case b.store == nil || b.name != at.loaded.log || b.key != at.loaded.key:
-		return nil, &StaleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
+		return nil, &staleError{Reason: "it was loaded from another log than that of this History; make a History of it with Restore"}
 	case at.loaded.seq > b.seq:
-		return nil, &StaleError{Reason: "it is newer than what this History has saved; call Reload"}
+		return nil, &staleError{Reason: "it is newer than what this History has saved; call Reload"}
 	case !b.isOwn(at):
 		return nil, errOtherCopy
 	}

@@ -2,7 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -138,7 +137,7 @@ type ToolCall struct {
 	// text.
 	Arguments string
 
-	// Minted reports that ID was made by [NewCallID] and not by a provider. A format whose
+	// Minted reports that ID was made by this module and not by a provider. A format whose
 	// calls need no IDs, such as Gemini's, leaves it out.
 	Minted bool
 }
@@ -179,9 +178,6 @@ func (c ToolCall) Valid() bool {
 	s := strings.TrimLeft(c.Arguments, " \t\r\n")
 	return s == "" || s[0] == '{' && strictjson.Valid([]byte(s))
 }
-
-// NewCallID returns a random ID for a [ToolCall] without one. Set Minted as well.
-func NewCallID() string { return "call_" + rand.Text()[:16] }
 
 // sameAs reports whether two messages are equal.
 func (m *Message) sameAs(n *Message) bool {
@@ -524,10 +520,8 @@ func printTo(f fmt.State, verb rune, text func(ids bool) string) {
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
 }
 
-// String returns the role, the author and the beginning of each part.
-func (m Message) String() string { return m.print(false) }
-
-// Format prints what String returns; %+v adds the IDs of calls and results.
+// Format prints the role, the author and the beginning of each part; %+v adds the IDs of calls
+// and results.
 func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
 func (m *Message) print(ids bool) string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -170,7 +171,7 @@ func FuzzMessageJSON(f *testing.F) {
 // A part of a type that Append refuses prints as that type.
 func TestPrinting_ForeignParts(t *testing.T) {
 	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{foreignPart{}, nil}}
-	assert.Equal(t, "user: convo_test.foreignPart <nil>", m.String())
+	assert.Equal(t, "user: convo_test.foreignPart <nil>", fmt.Sprint(m))
 	assert.Contains(t, m.LogValue().String(), "convo_test.foreignPart, <nil>")
 }
 
@@ -211,7 +212,7 @@ func TestPrinting_IsShort(t *testing.T) {
 	}
 	loop := []convo.Part{nil}
 	loop[0] = convo.ToolResult{Parts: loop}
-	assert.NotPanics(t, func() { _ = convo.Message{Role: convo.RoleTool, Parts: loop}.String() })
+	assert.NotPanics(t, func() { _ = fmt.Sprint(convo.Message{Role: convo.RoleTool, Parts: loop}) })
 	_, err = json.Marshal(convo.Message{Role: convo.RoleTool, Parts: loop})
 	assert.Error(t, err)
 }
@@ -232,7 +233,7 @@ func TestPrinting_EachPart(t *testing.T) {
 		{convo.Opaque{Format: "f", JSON: "{}"}, "opaque(f, 2 bytes)", "opaque 2"},
 	} {
 		m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{tt.part, convo.Text("t")}}
-		assert.Equal(t, "user: "+tt.text+" t", m.String())
+		assert.Equal(t, "user: "+tt.text+" t", fmt.Sprint(m))
 		assert.Equal(t, "[role=user author= parts="+tt.size+", text 1]", m.LogValue().String())
 	}
 }
@@ -247,9 +248,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 	answers := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result}}
 	h := historyOf(t, nil, convo.User(essay), asks, answers)
 	e, _ := h.Snapshot().Find(2)
-	var exchange convo.Exchange // the newest
-	for exchange = range h.Snapshot().Exchanges() {
-	}
+
 	cleared := convo.Clear{ID: 3, CallID: "call_7", Text: essay}
 	sum := convo.Summary{Text: essay, Covers: []convo.Range{{First: 1, Last: 9}, {First: 12, Last: 12}}}
 	rewritten := convo.Rewrite{ID: 2, Parts: []convo.Part{convo.Text(essay), call}}
@@ -280,7 +279,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 		{sum, " of 1-9 12"},
 		{report, "3 results cleared [3-5]"},
 		{request, "request(1 message to summarise"},
-		{*h.Snapshot(), "3 entries"}, {exchange, "exchange(entries 2-3, "}, {exchange, " tokens, turn 1, floor)"},
+		{*h.Snapshot(), "3 entries"},
 		{convo.Reply{}, "reply(empty)"},
 		{convo.Report{Reason: convo.ReasonAppend, Shortened: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
 		{&convo.PairError{Err: convo.ErrNoOpenCall, CallID: essay, Name: essay}, "answers no call"},
@@ -330,7 +329,7 @@ func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
 
 func TestPrinting_Numbers(t *testing.T) {
 	for want, n := range map[string]int{"0": 0, "999": 999, "1,000": 1000, "41,200": 41_200, "1,234,567": 1_234_567} {
-		assert.Contains(t, convo.Report{TokensAfter: n}.String(), "at "+want+" tokens")
+		assert.Contains(t, fmt.Sprint(convo.Report{TokensAfter: n}), "at "+want+" tokens")
 		assert.Contains(t, convo.Breakdown{Window: 1, Free: -n}.String(), want+" and reserve 0 of 1")
 	}
 }
@@ -379,7 +378,7 @@ func filled(t reflect.Type, depth int) reflect.Value {
 var printed = []any{
 
 	convo.Archived{}, convo.Clear{}, convo.ClearMedia{}, convo.ClearThinking{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
-	convo.Salvaged{}, convo.SealedField{},
+	convo.Salvaged{}, logs.Field{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Place{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
 	convo.SlidingWindow{}, convo.Summarize{}, convo.NativeSummary{}, convo.Native{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},

@@ -22,7 +22,7 @@ import (
 // ends. A panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
 	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
-	Roles     RolePolicy // which role may follow which; zero: the same as Strict()
+	Roles     RolePolicy // which role may follow which; zero: strict
 	Tokenizer Tokenizer  // counts the tokens of a text; nil: Heuristic
 	Overheads Overheads  // what messages weigh in addition to their text
 
@@ -250,9 +250,6 @@ const (
 	// OnLoadClose does.
 	OnLoadDropTurn
 )
-
-// String returns "keep", "close", "drop" or "drop turn".
-func (o OnLoad) String() string { return nameOf(o, "keep", "close", "drop", "drop turn") }
 
 // A Prior says what to assume about a family of models before any usage is
 // reported. The zero Prior trusts the Tokenizer.

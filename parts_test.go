@@ -668,7 +668,7 @@ func TestTalk_Failed(t *testing.T) {
 }
 
 func TestTalk_MayDeliver(t *testing.T) {
-	strict, relaxed := Strict(), Relaxed()
+	strict, relaxed := RolePolicy{}.withDefaults(), Relaxed()
 	queue := []*queued{{msg: User("and then?")}}
 	cases := []struct {
 		name  string

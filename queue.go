@@ -75,7 +75,7 @@ func (v *view) awaitsNext(paused bool) bool {
 // entry head no longer begins the newest exchange.
 func (v *view) onlyOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
 	if !v.isNewest(head) {
-		return nil, &StaleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
+		return nil, &staleError{ID: head, Reason: "holds the calls that were run, and is no longer the end of the conversation; their results are in the Reply"}
 	}
 	return slices.DeleteFunc(batch, func(a pendingEntry) bool {
 		return !v.isOpenCall(head, a.msg.Parts[0].(ToolResult).CallID)

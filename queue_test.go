@@ -24,7 +24,7 @@ import (
 // policies are those under which the queue is tested.
 func policies() map[string]convo.RolePolicy {
 	return map[string]convo.RolePolicy{
-		"strict":  convo.Strict(),
+		"strict":  convo.RolePolicy{},
 		"relaxed": convo.Relaxed(),
 		"never after a result": {
 			UserAfter: []convo.Role{convo.RoleNone, convo.RoleSystem, convo.RoleAssistant},
@@ -591,8 +591,7 @@ func TestReload_DeliversTheQueue(t *testing.T) {
 
 // A message of the queue without content is recognised as well.
 func TestReload_EmptyQueuedMessage(t *testing.T) {
-	roles := convo.Strict()
-	roles.KeepEmpty = true
+	roles := convo.RolePolicy{KeepEmpty: true}
 	opts := &convo.Options{Roles: roles}
 	s := new(shelf)
 	a := open(t, s, "k", opts)

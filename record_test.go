@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/callid"
 )
 
 // threeRecords returns a log of three records.
@@ -241,7 +242,7 @@ func TestOpen_Allocations(t *testing.T) {
 	h := open(t, s, "k", convoRelaxed())
 	const n = 250
 	for range n {
-		c := convo.ToolCall{ID: convo.NewCallID(), Name: "read", Arguments: `{"path": "main.go"}`}
+		c := convo.ToolCall{ID: callid.New(), Name: "read", Arguments: `{"path": "main.go"}`}
 		mustAppend(t, h, convo.User("question"), convo.Assistant("", c), convo.Result(c, "result"), convo.Assistant("answer"))
 	}
 	save(t, h)

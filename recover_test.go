@@ -162,7 +162,7 @@ func TestRecover_Learns(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, retry)
 	assert.Equal(t, 2_500, r.NamedLimit, "as the provider said")
-	assert.Contains(t, r.String(), "the provider named a limit of 2,500")
+	assert.Contains(t, fmt.Sprint(r), "the provider named a limit of 2,500")
 	s := h.Status()
 	assert.Equal(t, []int{4_000, 2_000, 2_000, 1_000, 1_500, 250}, []int{s.Window, s.Limit, s.High, s.Low, s.Soft, s.MinFree})
 	assert.LessOrEqual(t, s.Upper, 1_000, "down to the new low mark")

@@ -261,7 +261,7 @@ func TestRecover_PlaceInVain(t *testing.T) {
 				assert.NotEqual(t, convo.OutcomeApplied, r.Outcome)
 			}
 			require.Len(t, reply.Reports, 1)
-			assert.Equal(t, "compaction failed at 1,000 tokens", strings.SplitN(reply.Reports[0].String(), ":", 2)[0][:17]+" at 1,000 tokens")
+			assert.Equal(t, "compaction failed at 1,000 tokens", strings.SplitN(fmt.Sprint(reply.Reports[0]), ":", 2)[0][:17]+" at 1,000 tokens")
 		}
 		assert.Equal(t, 2, asked)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // pair returns two Histories of one log that holds msgs.
@@ -555,13 +556,13 @@ func TestReload_BackupBeforeARewrite(t *testing.T) {
 	h := open(t, &s, "k", bare())
 	mustAppend(t, h, convo.User("1"), convo.Assistant("2"), convo.User("3"))
 	save(t, h)
-	require.NoError(t, convo.Copy(ctx, &backup, "k", &s, "k"))
+	require.NoError(t, logs.Copy(ctx, &backup, "k", &s, "k"))
 	mustAppend(t, h, convo.Assistant("secret"), convo.User("5"))
 	save(t, h)
 	apply(t, h, rewriteOf(4, convo.Text("4")))
 	save(t, h)
 	require.NoError(t, s.Delete(ctx, "k"))
-	require.NoError(t, convo.Copy(ctx, &s, "k", &backup, "k"))
+	require.NoError(t, logs.Copy(ctx, &s, "k", &backup, "k"))
 	_, refused := takeOver(t, h)
 	assert.Empty(t, refused)
 	assert.Equal(t, []string{"1 1", "2 2", "3 3", "4 4", "5 5"}, linesOf(h))

@@ -112,7 +112,7 @@ func (r *Reply) print(ids bool) string {
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
 // r is returned without IDs. The error is one of Append, also for a user or system message
-// in an answer. Or it is a [*StaleError]: at is nil, not from this History or older than a
+// in an answer. Or it matches [ErrStale]: at is nil, not from this History or older than a
 // Reload, or a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
@@ -167,7 +167,7 @@ func (a *answer) mayAppendLocked(at *Snapshot, batch []pendingEntry) error {
 	h := a.h
 	if a.send != nil {
 		if len(batch) > 0 && !h.talk.waits().isFor(h.newestID()) {
-			return &StaleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
+			return &staleError{ID: at.newestID(), Reason: "is what the answer is for, and no longer the end of the conversation; the answer is in the Reply"}
 		}
 		return nil
 	}
@@ -175,7 +175,7 @@ func (a *answer) mayAppendLocked(at *Snapshot, batch []pendingEntry) error {
 		return err
 	}
 	if id, _ := h.reversedSince(at); id != 0 {
-		return &StaleError{ID: id, Reason: "was taken back, and the answer to it is not appended; ask the model again"}
+		return &staleError{ID: id, Reason: "was taken back, and the answer to it is not appended; ask the model again"}
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ type Report struct {
 
 	// Cause says why no edit was applied, even if the error is nil. If an edit was applied, it
 	// says why some results could not be cleared, why the strategy added nothing to a cut of
-	// results, or why the messages of Options.AfterCompaction were left aside. It is
-	// ErrNoWindow in the first report of a History that needs a window. Nil otherwise.
+	// results, or why the messages of Options.AfterCompaction were left aside. It
+	// says in the first report of a History that it needs a window. Nil otherwise.
 	Cause error
 
 	// Fits reports whether the next request is within Limit and may be sent. Limit is the same
@@ -239,12 +239,9 @@ func (r *Report) attrs() []slog.Attr {
 // LogValue returns the fields of a line of Options.Logger.
 func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 
-// String describes the result in one line, or why nothing was done:
+// Format prints the result in one line, or why nothing was done; %+v adds the IDs of the entries:
 //
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
-func (r Report) String() string { return r.print(false) }
-
-// Format prints what String returns; %+v adds the IDs of the entries.
 func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
 
 func (r *Report) print(ids bool) string {

@@ -241,7 +241,7 @@ func TestReport_String(t *testing.T) {
 		{"compaction failed at 1,900 of 1,000 tokens: one two; the request must not be sent", convo.Report{Outcome: convo.OutcomeFailed, Cause: errors.Join(errors.New("one"), errors.New("two")), TokensAfter: 1900, Limit: 1000}},
 		{"compaction stale at 900 tokens: stale snapshot", convo.Report{Outcome: convo.OutcomeStale, Cause: convo.ErrStale, TokensAfter: 900, Fits: true}},
 	} {
-		assert.Equal(t, tt.want, tt.r.String())
+		assert.Equal(t, tt.want, fmt.Sprint(tt.r))
 		assert.NotContains(t, fmt.Sprintf("%+v", tt.r), "\n")
 	}
 }

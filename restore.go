@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"sort"
+
+	"github.com/seed-c1b73e60/convo/internal/callid"
 )
 
 // A Fault describes a fault in a snapshot that [Restore] has repaired, or an entry that
@@ -376,7 +378,7 @@ func (l *loader) repaired(m Message) Message {
 					l.renamed = make(map[string][]string)
 				}
 				oldID := c.ID
-				c.ID, c.Minted = NewCallID(), true
+				c.ID, c.Minted = callid.New(), true
 				l.renamed[oldID] = append(l.renamed[oldID], c.ID)
 				own = c
 			}

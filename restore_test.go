@@ -353,7 +353,7 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 		data = data[1:]
 		return int(b)
 	}
-	roles = []convo.RolePolicy{convo.Strict(), convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
+	roles = []convo.RolePolicy{convo.RolePolicy{}, convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
 	load = convo.OnLoad(next() % 4)
 	for len(data) > 0 {
 		b := next()

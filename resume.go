@@ -108,10 +108,10 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	}
 	if r.run < len(r.rows.runs) {
 		run := r.rows.runs[r.run]
-		return &RowError{Key: run.keys[min(r.at, len(run.keys)-1)], Fault: RowMissing}
+		return &RowError{Key: run.keys[min(r.at, len(run.keys)-1)], Fault: rowMissing}
 	}
 	if r.end != "" && (r.isLeft || len(r.rows.runs) == 0) {
-		return &RowError{Key: r.end, Fault: RowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
+		return &RowError{Key: r.end, Fault: rowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
 	}
 	return nil
 }
@@ -125,9 +125,9 @@ func (r *resumer) take(m Message) error {
 	case m.Role == RoleSystem && len(r.given) == 0 && !isListed && !begins:
 		return nil // the application sets it again
 	case m.Key == "":
-		return &RowError{Fault: RowUnexpected, Err: &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}}
+		return &RowError{Fault: rowUnexpected, Err: &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}}
 	case r.given[m.Key]:
-		return &RowError{Key: m.Key, Fault: RowTwice}
+		return &RowError{Key: m.Key, Fault: rowTwice}
 	}
 	r.given[m.Key] = true
 	m = m.clone() // rows may use its slices again
@@ -137,7 +137,7 @@ func (r *resumer) take(m Message) error {
 	}
 	r.isOpen = r.isOpen || begins
 	if !r.isOpen {
-		return &RowError{Key: m.Key, Fault: RowUnexpected}
+		return &RowError{Key: m.Key, Fault: rowUnexpected}
 	}
 	return r.order(m)
 }
@@ -247,13 +247,13 @@ func (r *resumer) put(m Message) error {
 	isLast, last := r.at == run.n-1, run.keys[len(run.keys)-1]
 	switch {
 	case isLast && last != "" && m.Key != last:
-		return &RowError{Key: r.firstOther(run, m.Key), Fault: RowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
+		return &RowError{Key: r.firstOther(run, m.Key), Fault: rowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
 	case !isLast && m.Key == last && r.at > 0:
 		other := r.firstOther(run, "")
 		if other == "" && m.Role == RoleUser {
-			return &RowError{Key: m.Key, Fault: RowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(run.n-1-r.at, "row", "rows"))}
+			return &RowError{Key: m.Key, Fault: rowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(run.n-1-r.at, "row", "rows"))}
 		}
-		return &RowError{Key: cmp.Or(other, m.Key), Fault: RowMissing, Err: fmt.Errorf("%s before %q", counted(run.n-1-r.at, "row", "rows"), abbreviate(last))}
+		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(run.n-1-r.at, "row", "rows"), abbreviate(last))}
 	}
 	r.places[r.place], r.keys[r.place] = m, m.Key
 	r.place++
@@ -323,9 +323,9 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 			case whole != nil:
 				m = whole.msg
 			case key == "" && r.rows.isListed(i):
-				return nil, &RowError{Key: run.keys[k], Fault: RowMissing}
+				return nil, &RowError{Key: run.keys[k], Fault: rowMissing}
 			case key == "":
-				return nil, &RowError{Fault: RowMissing}
+				return nil, &RowError{Fault: rowMissing}
 			}
 			if k > 0 && m.Role == RoleUser && role != RoleUser {
 				turn++
@@ -338,7 +338,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 			}
 			e, err := r.entry(m, id, turn, namer)
 			if err != nil {
-				return nil, &RowError{Key: key, Fault: RowChanged, Err: err}
+				return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
 			}
 			r.ids[id] = key
 			entries = append(entries, e)
@@ -438,7 +438,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 	o := &original{id: e.id, msg: e.msg.clone()}
 	read, ok := e.replay(changes)
 	if key := r.ids[e.id]; !ok && !r.accepted[key] {
-		return &RowError{Key: key, Fault: RowChanged}
+		return &RowError{Key: key, Fault: rowChanged}
 	}
 	o.read = read
 	for _, c := range changes {
@@ -455,7 +455,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 func (r *resumer) faultOf(err error) error {
 	if wrong, ok := err.(*SnapshotError); ok {
 		if key, ok := r.ids[wrong.ID]; ok {
-			return &RowError{Key: key, Fault: RowChanged, Err: wrong.Err}
+			return &RowError{Key: key, Fault: rowChanged, Err: wrong.Err}
 		}
 	}
 	return err
@@ -478,9 +478,9 @@ func (r *resumer) compare() error {
 			continue
 		}
 		if after := r.stoodAfter(rows, now, place); after != "" {
-			return &RowError{Key: key, Fault: RowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
+			return &RowError{Key: key, Fault: rowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
 		}
-		return &RowError{Key: key, Fault: RowChanged}
+		return &RowError{Key: key, Fault: rowChanged}
 	}
 	return nil
 }
@@ -558,7 +558,7 @@ func (h *History) appendTail(t *tail) error {
 func (h *History) appendRow(t *tail, rows []Message) error {
 	t.begin(&rows[0])
 	if _, err := h.AppendRows(rows...); err != nil {
-		return &RowError{Key: rows[0].Key, Fault: RowUnexpected, Err: err}
+		return &RowError{Key: rows[0].Key, Fault: rowUnexpected, Err: err}
 	}
 	return nil
 }

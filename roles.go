@@ -3,7 +3,7 @@ package convo
 import "slices"
 
 // A RolePolicy decides which role may follow which when a message is appended. The zero
-// RolePolicy is the same as [Strict].
+// RolePolicy is strict; [Relaxed] returns another.
 //
 // It applies to messages that are appended, and to lists that Restore imports. What a
 // History has accepted stays accepted, wherever it is loaded.
@@ -24,8 +24,9 @@ import "slices"
 // cached and signed stays valid. [History.SetSystem] leaves notes alone.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an assistant message
-	// may follow; RoleNone allows it as the first message. Nil means the same as in Strict. An
-	// empty list that is not nil allows none.
+	// may follow; RoleNone allows it as the first message. Nil means RoleNone, RoleSystem,
+	// RoleAssistant and RoleTool for a user message, and RoleUser and RoleTool for an assistant
+	// message. An empty list that is not nil allows none.
 	UserAfter      []Role
 	AssistantAfter []Role
 
@@ -39,16 +40,6 @@ type RolePolicy struct {
 	KeepEmpty bool
 }
 
-// Strict returns the default policy. A user message may come first, or follow a system,
-// assistant or tool message. An assistant message may follow a user or tool message.
-// Empty messages are refused.
-func Strict() RolePolicy {
-	return RolePolicy{
-		UserAfter:      []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool},
-		AssistantAfter: []Role{RoleUser, RoleTool},
-	}
-}
-
 // Relaxed returns a policy that allows user and assistant messages in any order, lets a
 // user message interrupt open calls, and keeps empty messages.
 func Relaxed() RolePolicy {
@@ -57,12 +48,11 @@ func Relaxed() RolePolicy {
 }
 
 func (p RolePolicy) withDefaults() RolePolicy {
-	strict := Strict()
 	if p.UserAfter == nil {
-		p.UserAfter = strict.UserAfter
+		p.UserAfter = []Role{RoleNone, RoleSystem, RoleAssistant, RoleTool}
 	}
 	if p.AssistantAfter == nil {
-		p.AssistantAfter = strict.AssistantAfter
+		p.AssistantAfter = []Role{RoleUser, RoleTool}
 	}
 	p.UserAfter = slices.Clone(p.UserAfter)
 	p.AssistantAfter = slices.Clone(p.AssistantAfter)

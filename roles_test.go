@@ -34,8 +34,7 @@ func after(t *testing.T, role convo.Role, roles convo.RolePolicy) *convo.History
 
 func TestAppend_Neighbours(t *testing.T) {
 	const n, s, u, a, r = convo.RoleNone, convo.RoleSystem, convo.RoleUser, convo.RoleAssistant, convo.RoleTool
-	prefill := convo.Strict()
-	prefill.AssistantAfter = append(prefill.AssistantAfter, a)
+	prefill := convo.RolePolicy{AssistantAfter: []convo.Role{u, r, a}}
 	noUser := convo.RolePolicy{UserAfter: []convo.Role{n, s}}
 	type pairs map[convo.Role][]convo.Role // what may follow what
 	for _, tt := range []struct {
@@ -44,7 +43,7 @@ func TestAppend_Neighbours(t *testing.T) {
 		next  pairs
 	}{
 		{"zero", convo.RolePolicy{}, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u}, r: {s, u, a}}},
-		{"strict", convo.Strict(), pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u}, r: {s, u, a}}},
+		{"as the zero one", convo.RolePolicy{UserAfter: []convo.Role{n, s, a, r}, AssistantAfter: []convo.Role{u, r}}, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u}, r: {s, u, a}}},
 		{"relaxed", convo.Relaxed(), pairs{n: {s, u, a}, s: {s, u, a}, u: {s, u, a}, a: {s, u, a}, r: {s, u, a}}},
 		{"prefill", prefill, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s, u, a}, r: {s, u, a}}},
 		{"users only first", noUser, pairs{n: {s, u}, s: {s, u}, u: {s, a}, a: {s}, r: {s, a}}},
@@ -112,7 +111,7 @@ func TestAppend_SummaryAndEphemeralAreNobodysNeighbours(t *testing.T) {
 }
 
 func TestAppend_TablesAreCopied(t *testing.T) {
-	roles := convo.Strict()
+	roles := convo.RolePolicy{UserAfter: []convo.Role{convo.RoleNone, convo.RoleAssistant}}
 	h := historyOf(t, &convo.Options{Roles: roles}, convo.User("u"))
 	roles.UserAfter[0], roles.UserAfter[1] = convo.RoleUser, convo.RoleUser
 	_, err := h.Append(convo.User("v"))

@@ -88,7 +88,7 @@ func (s *state) tookBack(last ID) {
 // of the snapshot. A snapshot from a copy of the log that another History has continued
 // is refused if the two can be distinguished.
 //
-// Rollback returns a [*StaleError] and changes nothing if the snapshot is from another
+// Rollback returns an error that matches [ErrStale], and changes nothing, if the snapshot is from another
 // History, or if it shows an entry that another rollback has taken back, or an edit that
 // was undone.
 func (h *History) Rollback(at *Snapshot) error {
@@ -102,9 +102,9 @@ func (h *History) Rollback(at *Snapshot) error {
 		id, undone := h.reversedSince(at)
 		switch {
 		case id != 0:
-			return &StaleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
+			return &staleError{ID: id, Reason: "was taken back by a rollback since; take a new snapshot"}
 		case undone:
-			return &StaleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
+			return &staleError{Reason: "an edit that it shows was undone since; take a new snapshot"}
 		}
 		n, stay := firstAfter(h.list, at.last), h.editsStay(at)
 		switch {
@@ -144,7 +144,7 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 }
 
 // errOtherCopy is returned for a snapshot of a log that is not that of the History any more.
-var errOtherCopy = &StaleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
+var errOtherCopy = &staleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 
 // Rewind takes back the newest turns as a whole, pinned or not, and returns how many it took
 // back. It stops before a turn in which an edit has dropped or cleared anything, so it does
@@ -215,7 +215,7 @@ func (s *state) mayRewind(id, last ID, b *logbook, noArchive bool) error {
 	case id < 0 || last < 0 || id > s.last:
 		return notInView(id)
 	case s.isTakenBack(id):
-		return &StaleError{ID: id, Reason: "was taken back; read the conversation again"}
+		return &staleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
 	if newest := s.summary.newestKept(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
@@ -233,7 +233,7 @@ func (s *state) mayRewind(id, last ID, b *logbook, noArchive bool) error {
 // them; then there is no exception.
 //
 // Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While
-// a Do waits for an answer, the error is a [*StaleError].
+// a Do waits for an answer, the error matches [ErrStale].
 func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -325,7 +325,7 @@ func (h *History) keptLocked(id ID, rows []pendingEntry, check bool) (n int, err
 		n = firstAfter(h.list, id-1)
 	}
 	if h.talk.waits() != nil {
-		return 0, &StaleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
+		return 0, &staleError{Reason: "a Do waits for the answer to what would be replaced; wait for it, or cancel its ctx"}
 	}
 	if check {
 		rest := h.without(n)
@@ -625,7 +625,7 @@ func (s *Summary) sameAs(t *Summary) bool {
 // entries that stay. Afterwards no compaction starts on its own until Limits.MinFree
 // tokens were appended, or the request does not fit.
 //
-// Undo returns a [*StaleError] and changes nothing if r is not the report of the newest edit
+// Undo returns an error that matches [ErrStale], and changes nothing, if r is not the report of the newest edit
 // in the view. The report of an Append, of an edit that a Rollback has undone, or of another
 // History is not, even if h was forked from it.
 func (h *History) Undo(r Report) error {
@@ -637,7 +637,7 @@ func (h *History) Undo(r Report) error {
 func (h *History) undoLocked(d *departure, hold bool) error {
 	was := h.summary
 	if !h.undo(d, hold) {
-		return &StaleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
+		return &staleError{Reason: "the report is not that of the newest edit in place; undo edits from the newest on"}
 	}
 	h.recorder.wentBack(h.last, was, h.summary)
 	h.deliverLocked()

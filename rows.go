@@ -182,7 +182,7 @@ func (l *rowLister) add(i int) error {
 		l.others = append(l.others, e)
 	}
 	if l.keys[key] {
-		return &RowError{Key: key, Fault: RowTwice}
+		return &RowError{Key: key, Fault: rowTwice}
 	}
 	if key == "" {
 		l.isNew = true

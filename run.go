@@ -80,7 +80,7 @@ const defaultMaxRequests = 50
 //
 // Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
 // was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
-// is a [*MaxRequestsError]. A [*ValueError] says that o is out of range, and any other
+// matches [ErrMaxRequests]. A [*ValueError] says that o is out of range, and any other
 // error is as for Do. With each of these errors the conversation is valid, and no call is
 // open but those above. The exception is results that could not be appended, because
 // Append returned the error, such as that of Options.Spill, or h was closed.
@@ -254,7 +254,7 @@ func (r *runner) request(ctx context.Context) (Reply, error) {
 
 // do calls Do, unless no more requests are allowed.
 func (r *runner) do(ctx context.Context) (Reply, error) {
-	spent := &MaxRequestsError{Max: r.max}
+	spent := &maxRequestsError{Max: r.max}
 	if r.made >= r.max {
 		return Reply{}, spent
 	}

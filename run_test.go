@@ -764,8 +764,7 @@ func TestRun_TakenBackMeanwhile(t *testing.T) {
 		"interrupted": func(t *testing.T, h *convo.History) { mustAppend(t, h, convo.User("stop")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			roles := convo.Strict()
-			roles.Interrupt = true
+			roles := convo.RolePolicy{Interrupt: true}
 			h := historyOf(t, &convo.Options{Roles: roles}, convo.User("u"))
 			var ran []string
 			var after string

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -511,7 +512,7 @@ func TestRollback_LoadedFromACopy(t *testing.T) {
 	h := open(t, &a, "k", nil)
 	mustAppend(t, h, convo.User("hi"), convo.Assistant("hello"))
 	save(t, h)
-	require.NoError(t, convo.Copy(ctx, &b, "k", &a, "k"))
+	require.NoError(t, logs.Copy(ctx, &b, "k", &a, "k"))
 	shared, err := convo.Load(ctx, &b, "k", 1)
 	require.NoError(t, err)
 	g := open(t, &b, "k", nil)

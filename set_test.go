@@ -147,9 +147,9 @@ func TestAfterCompaction_LeftAside(t *testing.T) {
 			assert.Contains(t, text, "before")
 			assert.True(t, r.Fits)
 			assert.True(t, c.is(r.Cause), "%v", r.Cause)
-			assert.Contains(t, r.String(), "; messages of AfterCompaction left aside: ")
-			assert.True(t, strings.HasSuffix(r.String(), strings.TrimPrefix(r.Cause.Error(), "convo: ")), "%v", r.Cause)
-			assert.NotContains(t, r.String(), "not all results cleared")
+			assert.Contains(t, fmt.Sprint(r), "; messages of AfterCompaction left aside: ")
+			assert.True(t, strings.HasSuffix(fmt.Sprint(r), strings.TrimPrefix(r.Cause.Error(), "convo: ")), "%v", r.Cause)
+			assert.NotContains(t, fmt.Sprint(r), "not all results cleared")
 			assert.Contains(t, b.log.String(), "level=WARN")
 			assert.Contains(t, b.log.String(), "messages of AfterCompaction left aside")
 			_, r, err := b.Prepare(t.Context())
@@ -184,7 +184,7 @@ func TestAfterCompaction_Yields(t *testing.T) {
 	room := b.Status().Limit - b.Status().Upper
 	mustAppend(t, b.History, convo.User(strings.Repeat("u", room)))
 	b.back = func(r convo.Report) []convo.Message {
-		assert.Equal(t, "messages of AfterCompaction removed", r.String()[strings.Index(r.String(), ": ")+2:])
+		assert.Equal(t, "messages of AfterCompaction removed", fmt.Sprint(r)[strings.Index(fmt.Sprint(r), ": ")+2:])
 		return nil
 	}
 	s, r, err = b.Prepare(t.Context())

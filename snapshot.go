@@ -18,8 +18,8 @@ import (
 // for concurrent use. The zero Snapshot is empty.
 //
 // A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback,
-// Recover and RecordUsage accept only snapshots of their own History, and return a
-// [*StaleError] for others. Snapshots from NewSnapshot, Load and JSON, and those made by
+// Recover and RecordUsage accept only snapshots of their own History, and return an
+// error that matches [ErrStale] for others. Snapshots from NewSnapshot, Load and JSON, and those made by
 // With, Before and AsText, belong to no History, but Rollback accepts snapshots that Load
 // made from its own log.
 type Snapshot struct {
@@ -180,18 +180,6 @@ type Exchange struct {
 // IDs returns the IDs of all entries of x, as [Edit].Drop needs them.
 func (x Exchange) IDs() []ID { return idsOf(x.entries) }
 
-// String returns the IDs, the raw tokens and the turn.
-func (x Exchange) String() string {
-	s := fmt.Sprintf("exchange(entries %s, %s, turn %d", printRanges([]Range{{x.First, x.Last}}), counted(x.Tokens, "token", "tokens"), x.Turn)
-	if x.Floor {
-		s += ", floor"
-	}
-	if x.Open {
-		s += ", open"
-	}
-	return s + ")"
-}
-
 // Exchanges returns an iterator over the exchanges, system entries first.
 func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 	return func(yield func(Exchange) bool) {
@@ -249,10 +237,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 	}
 }
 
-// String returns the ID and the beginning of the message.
-func (e Entry) String() string { return e.print(false) }
-
-// Format prints what String returns; %+v adds the IDs of calls and results.
+// Format prints the ID and the beginning of the message; %+v adds the IDs of calls and results.
 func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
 
 func (e *Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }

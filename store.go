@@ -7,6 +7,8 @@ import (
 	"iter"
 	"runtime/debug"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/links"
 )
 
 // A Store keeps conversations as logs, one for each key. Records are only ever added to
@@ -150,36 +152,12 @@ func isRecordID(s string) bool {
 	return len(s) == recordID
 }
 
-// follows returns a fault if rec cannot follow prev, which is zero for the first record.
-// usable reports whether rec can be read even so, as a record after a gap.
+// follows returns a fault if rec cannot follow prev, as [links.Follows] does.
 func follows(key string, prev, rec *Record, first bool) (usable bool, fault error) {
-	switch {
-	case rec.Key != key:
-		return false, fmt.Errorf("record %d is of key %q", rec.Seq, rec.Key)
-	case prev.ID != "" && rec.Seq <= prev.Seq:
-		return false, fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	link := func(r *Record) links.Record {
+		return links.Record{Key: r.Key, ID: r.ID, Prev: r.Prev, Seq: r.Seq, Full: r.Full}
 	}
-	if err := rec.Check(); err != nil {
-		return false, err
-	}
-	switch {
-	case prev.ID == "" && first && !rec.Full:
-		fault = fmt.Errorf("its first record, %d, is not a full one", rec.Seq)
-	case prev.ID != "" && rec.Seq != prev.Seq+1:
-		fault = fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
-	case prev.ID != "" && rec.Prev != prev.ID:
-		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
-	}
-	return true, fault
-}
-
-// String returns the number, the kind, the length and the key of r.
-func (r Record) String() string {
-	kind := "patch"
-	if r.Full {
-		kind = "full"
-	}
-	return fmt.Sprintf("record %d of %q (%s, %s bytes)", r.Seq, abbreviate(r.Key), kind, grouped(len(r.Data)))
+	return links.Follows(key, link(prev), link(rec), first, rec.Check)
 }
 
 // String returns the key, the title and the sizes of the conversation.

@@ -1357,7 +1357,7 @@ func TestSummarize_Media(t *testing.T) {
 	assert.Contains(t, rec.requests[0].Prompt, `<media type="image/png" source="https://x.org/plan-7.png"/>`)
 	assert.Contains(t, rec.requests[0].Prompt, `<media type="application/pdf" source="4,000 bytes"/>`)
 	assert.Equal(t, media, r.Unread)
-	assert.Contains(t, r.String(), "tokens not read by the summarizer, 2 images or documents among them")
+	assert.Contains(t, fmt.Sprint(r), "tokens not read by the summarizer, 2 images or documents among them")
 	sum, _ := h.Snapshot().Summary()
 	assert.Contains(t, sum.Names, "https://x.org/plan-7.png")
 

@@ -20,13 +20,14 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 func TestCheckStore_AcceptsStoresThatFollowTheRules(t *testing.T) {
 	var s, inner convotest.MemStore
 	convotest.TestStore(t, func() convo.Store { return &s })
-	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
-	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, same, same) })
+	same := func(_ logs.Field, data []byte) ([]byte, error) { return data, nil }
+	convotest.TestStore(t, func() convo.Store { return logs.Sealed(&inner, same, same) })
 	convotest.TestStore(t, func() convo.Store { return &plainStore{Store: &s} })
 	require.Empty(t, slices.Collect(maps.Keys(maps.Collect(s.List(t.Context(), convo.ListOptions{})))), "the place is not empty again")
 }

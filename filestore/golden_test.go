@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // The logs in testdata/logs were written by earlier releases, one folder for each, and
@@ -263,7 +264,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		keep()
 		h.Close()
 
-		require.NoError(t, convo.Copy(t.Context(), s, prunedKey, s, wholeKey))
+		require.NoError(t, logs.Copy(t.Context(), s, prunedKey, s, wholeKey))
 		h = open(t, s, prunedKey, opts)
 		require.NoError(t, h.Prune(t.Context(), time.Time{}))
 		mustAppend(t, h, convo.Result(convo.ToolCall{ID: "c3", Name: "book"}, "done"))

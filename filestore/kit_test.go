@@ -22,6 +22,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // Two Stores on one directory keep every rule of the interface, and leave no file.
@@ -203,11 +204,11 @@ func TestStore_NoPlainFile(t *testing.T) {
 // A ctx that has ended before a call, or ends in a loop, is the error, whatever the
 // log; and nothing is written.
 func TestStores_EndedCtx(t *testing.T) {
-	same := func(_ convo.SealedField, data []byte) ([]byte, error) { return data, nil }
+	same := func(_ logs.Field, data []byte) ([]byte, error) { return data, nil }
 	for name, s := range map[string]convo.Store{
 		"memory": new(convotest.MemStore),
 		"files":  &filestore.Store{Dir: t.TempDir(), NoSync: true},
-		"sealed": convo.Sealed(new(convotest.MemStore), same, same),
+		"sealed": logs.Sealed(new(convotest.MemStore), same, same),
 	} {
 		t.Run(name, func(t *testing.T) {
 			why := errors.New("closing time")

@@ -116,7 +116,7 @@ func reportLegend(reports []report) (keys []key) {
 
 func (v *view) report(d dated) report {
 	r, id := d.report, fmt.Sprint("c", d.number)
-	out := report{ID: id, Open: v.at.isOpen(id) || v.at.isOpenIn(id), Keep: v.keep(id), Line: visible(first(r.String(), mostText)), Time: d.at.Format("Jan 2, 15:04:05")}
+	out := report{ID: id, Open: v.at.isOpen(id) || v.at.isOpenIn(id), Keep: v.keep(id), Line: visible(first(fmt.Sprint(r), mostText)), Time: d.at.Format("Jan 2, 15:04:05")}
 	out.Bars, out.Rows = barsOf(&r, d.left), rowsOf(&r)
 	ids := slices.Concat(r.Dropped, r.Summarised, r.Cleared, r.Shortened, r.Rewritten)
 	if slices.Sort(ids); len(ids) == 0 {

@@ -262,7 +262,7 @@ func (m *Mirror[M]) Add(msgs ...M) (err error) {
 				return err
 			}
 			if u.host != "" && m.isTaken(u.host, rows) {
-				return &convo.RowError{Key: key, Fault: convo.RowTwice}
+				return &convo.RowError{Key: key, Fault: "twice"}
 			}
 			u.isOwn, u.at = true, -1 // meet finds out which call it answers
 			own := u.message()
@@ -377,8 +377,8 @@ func (m *Mirror[M]) Sync(list []M) error {
 // warning.
 //
 // A list whose first message is another is still a [*PastError]. While a Do of the History
-// waits for its answer, a list that has changed is a [*convo.StaleError]. Then nothing has
-// changed.
+// waits for its answer, a list that has changed is an error that matches [convo.ErrStale].
+// Then nothing has changed.
 func (m *Mirror[M]) Follow(list []M) (Followed, error) { return m.sync(list, true) }
 
 func (m *Mirror[M]) sync(list []M, follow bool) (done Followed, err error) {

@@ -373,7 +373,7 @@ func TestMirror_EntriesOfTheHistory(t *testing.T) {
 
 // A list may hold user messages one after the other, under every policy.
 func TestMirror_UsersInARow(t *testing.T) {
-	for _, roles := range []convo.RolePolicy{convo.Strict(), convo.Relaxed(), {UserAfter: []convo.Role{convo.RoleNone, convo.RoleAssistant}}} {
+	for _, roles := range []convo.RolePolicy{convo.RolePolicy{}, convo.Relaxed(), {UserAfter: []convo.Role{convo.RoleNone, convo.RoleAssistant}}} {
 		h := newHistory(t, &convo.Options{Roles: roles})
 		m := mirror.New(h, byPlace)
 		list := []*line{newLine(convo.RoleUser, "a"), newLine(convo.RoleUser, "b")}
@@ -867,7 +867,7 @@ func TestSync_KeyTwice(t *testing.T) {
 	require.ErrorContains(t, err, "mirror: message 3: convo: row")
 	row, ok := errors.AsType[*convo.RowError](err)
 	require.True(t, ok)
-	assert.Equal(t, convo.RowTwice, row.Fault)
+	assert.Equal(t, "twice", row.Fault)
 	assert.Equal(t, list[2].ID, row.Key)
 	assert.Zero(t, h.Len())
 	list[3].ID = "another"

@@ -75,7 +75,7 @@ func TestMirror_InterruptedListIsAppendedWhole(t *testing.T) {
 		more  []*line
 		index int
 	}{
-		"forbidden":      {convo.Strict(), nil, 2},
+		"forbidden":      {convo.RolePolicy{}, nil, 2},
 		"fault after it": {convo.Relaxed(), []*line{newLine(convo.RoleAssistant, "Done."), stray}, 4},
 		"fault at once":  {convo.Relaxed(), []*line{stray}, 3},
 		"fault two on":   {convo.Relaxed(), []*line{step("again", 1, 1)[0], newLine(convo.RoleUser, "Stop."), stray}, 5},

@@ -153,7 +153,7 @@ func (m *Mirror[M]) read(list []M) (*reading[M], error) {
 		if err == nil && len(r.units) > 0 && in.heads <= i {
 			key, isShared := r.units[0].host, r.isShared()
 			if key != "" && (isTaken[key] || shares && !isShared && in.shares(key)) {
-				err = &convo.RowError{Key: r.key, Fault: convo.RowTwice}
+				err = &convo.RowError{Key: r.key, Fault: "twice"}
 			}
 			if shares = shares || isShared; !isShared {
 				if isTaken == nil {

@@ -76,7 +76,7 @@
 // needs them.
 //
 // The statements do not reach backups, replicas, snapshots of the file system or the free
-// blocks of the disk. To erase data there as well, encrypt with [convo.Sealed], with a key
+// blocks of the disk. To erase data there as well, encrypt with [logs.Sealed], with a key
 // for each conversation or user, and destroy that key.
 //
 // # Costs

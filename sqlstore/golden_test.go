@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/logs"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
@@ -44,7 +45,7 @@ func goldenFiles(folder string) *filestore.Store {
 func writeTables(t *testing.T, name string) {
 	s, db := openSQLite(t, filepath.Join(t.TempDir(), "a.db"))
 	for _, key := range []string{wholeKey, prunedKey} {
-		require.NoError(t, convo.Copy(t.Context(), s, key, goldenFiles(newestLogs), wholeKey))
+		require.NoError(t, logs.Copy(t.Context(), s, key, goldenFiles(newestLogs), wholeKey))
 	}
 	require.NoError(t, s.Prune(t.Context(), prunedKey, newestFull(t, s, prunedKey)))
 	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))

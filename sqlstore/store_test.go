@@ -21,6 +21,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 	"github.com/seed-c1b73e60/convo/sqlstore"
 )
 
@@ -88,7 +89,7 @@ func checkPages(t *testing.T, s *sqlstore.Store) {
 	}
 
 	copied := 0
-	require.NoError(t, convo.Copy(ctx, s, "copy", s, "long"))
+	require.NoError(t, logs.Copy(ctx, s, "copy", s, "long"))
 	for range s.Records(ctx, "copy", 1) {
 		copied++
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -33,7 +34,7 @@ type decoder struct {
 // newCallID returns a new ID for a call. A Stream gets the same ID each time.
 func (d *decoder) newCallID(number int) string {
 	if d.minted[number] == "" {
-		id := convo.NewCallID()
+		id := callid.New()
 		if d.minted == nil {
 			return id
 		}

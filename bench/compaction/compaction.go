@@ -56,7 +56,7 @@ func Measure() (Shot, error) {
 	return Shot{
 		Limit: status.Limit, Low: status.Low,
 		Before: segments(before, report), After: segments(h.Snapshot(), report),
-		Report: report.String(),
+		Report: fmt.Sprint(report),
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -179,7 +180,7 @@ func (k *compaction) run(ctx context.Context, env *cli.Env) int {
 // several strategies have given it.
 func said(report convo.Report) string {
 	var reasons []string
-	for reason := range strings.SplitSeq(strings.ReplaceAll(report.String(), "\n", "; "), "; ") {
+	for reason := range strings.SplitSeq(strings.ReplaceAll(fmt.Sprint(report), "\n", "; "), "; ") {
 		if reason != "" && !slices.ContainsFunc(reasons, func(had string) bool { return had == reason || strings.HasSuffix(had, ": "+reason) }) {
 			reasons = append(reasons, reason)
 		}

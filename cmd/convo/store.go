@@ -271,7 +271,7 @@ func printMessages(env *cli.Env, snap *convo.Snapshot, all bool) {
 		if e.Pinned {
 			role += " (pinned)"
 		}
-		text := strings.TrimPrefix(strings.TrimPrefix(e.Message.String(), string(e.Message.Role)), ": ")
+		text := strings.TrimPrefix(strings.TrimPrefix(fmt.Sprint(e.Message), string(e.Message.Role)), ": ")
 		t.Add(fmt.Sprint(e.ID), role, line(text), cli.Number(e.Tokens))
 	}
 	if summarised {

@@ -93,7 +93,7 @@ var (
 func model(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
 	msgs := s.Messages()
 	last := msgs[len(msgs)-1]
-	call := convo.ToolCall{ID: convo.NewCallID(), Name: "read"}
+	call := convo.ToolCall{Name: "read"}
 	answer := convo.Assistant("It went well.")
 	switch found := ledBy.FindStringSubmatch(last.Text()); {
 	case last.Role == convo.RoleTool && last.ToolResults()[0].Name != recall.ToolName:

@@ -35,7 +35,7 @@ func subagent(send convo.Send, tools ...convo.Handler) convo.Handler {
 				return nil, err
 			}
 			reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools, MaxRequests: 20})
-			if errors.As(err, new(*convo.MaxRequestsError)) {
+			if errors.Is(err, convo.ErrMaxRequests) {
 				return nil, errors.New("no answer was found in 20 steps; ask for a part of it")
 			}
 			if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 	"github.com/seed-c1b73e60/convo/mirror"
 	"github.com/seed-c1b73e60/convo/wire"
 )
@@ -85,9 +86,6 @@ func errorRows(t *testing.T) map[string]error {
 	})
 	require.NoError(t, err)
 
-	unset := historyOf(t, nil, convo.User("q"))
-	noWindow, err := unset.CompactIfNeeded(ctx)
-	require.NoError(t, err)
 	_, floor := small(nil, convo.User(strings.Repeat("word ", 2000))).CompactIfNeeded(ctx)
 	_, limit := small(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, convo.ErrNoGain
@@ -125,11 +123,10 @@ func errorRows(t *testing.T) map[string]error {
 	return map[string]error{
 		"convo.ErrClosed":        appended(closed, convo.User("q")),
 		"convo.ErrNotFound":      notFound,
-		"convo.ErrNoKey":         convo.ErrNoKey,
+		"logs.ErrNoKey":          logs.ErrNoKey,
 		"convo.ErrStale":         h.Rollback(inner.Snapshot()),
 		"convo.ErrVersion":       later,
 		"convo.ErrBudget":        budget,
-		"convo.ErrNoWindow":      noWindow.Cause,
 		"convo.ErrNoStore":       h.Save(ctx),
 		"convo.ErrReentrant":     reentrant,
 		"convo.ErrNoGain":        convo.ErrNoGain,
@@ -140,24 +137,22 @@ func errorRows(t *testing.T) map[string]error {
 		"convo.ErrAmbiguous":     appended(called("c", "d"), convo.Result(convo.ToolCall{}, "r")),
 		"convo.ErrOpenCalls":     appended(called("c"), convo.User("q")),
 
-		"convo.ValueError":       badLimit,
-		"convo.MessageError":     appended(h, convo.Message{Role: convo.RoleTool}),
-		"convo.RoleError":        appended(inner, convo.Assistant("again")),
-		"convo.PairError":        appended(called("c"), convo.System("s")),
-		"convo.MaxRequestsError": run(1, convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, Stop: convo.StopToolCall}),
-		"convo.AnswerError":      run(1, convo.Reply{Stop: convo.StopLength}),
-		"convo.StaleError":       h.Rollback(nil),
-		"convo.EditError":        badEdit,
-		"convo.BudgetError":      budget,
-		"convo.FloorError":       floor,
-		"convo.LimitError":       limit,
-		"convo.RefusedError":     summarised(convo.Summary{Text: " "}, nil, 1),
-		"convo.SnapshotError":    broken,
-		"convo.ConflictError":    conflict,
-		"convo.DamageError":      damage,
-		"convo.PlaceError":       &convo.PlaceError{Places: []convo.Place{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
-		"convo.PanicError":       strategy(func(context.Context) error { panic("boom") }),
-		"convo.RowError":         row,
+		"convo.ValueError":     badLimit,
+		"convo.MessageError":   appended(h, convo.Message{Role: convo.RoleTool}),
+		"convo.RoleError":      appended(inner, convo.Assistant("again")),
+		"convo.PairError":      appended(called("c"), convo.System("s")),
+		"convo.ErrMaxRequests": run(1, convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, Stop: convo.StopToolCall}),
+		"convo.AnswerError":    run(1, convo.Reply{Stop: convo.StopLength}),
+		"convo.EditError":      badEdit,
+		"convo.FloorError":     floor,
+		"convo.LimitError":     limit,
+		"convo.RefusedError":   summarised(convo.Summary{Text: " "}, nil, 1),
+		"convo.SnapshotError":  broken,
+		"convo.ConflictError":  conflict,
+		"convo.DamageError":    damage,
+		"convo.PlaceError":     &convo.PlaceError{Places: []convo.Place{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
+		"convo.PanicError":     strategy(func(context.Context) error { panic("boom") }),
+		"convo.RowError":       row,
 
 		"wire.ErrEmpty":      empty,
 		"wire.ToolError":     tool,

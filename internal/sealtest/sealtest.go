@@ -1,4 +1,4 @@
-// Package sealtest attacks a Store that keeps what convo.Sealed has encrypted: whoever
+// Package sealtest attacks a Store that keeps what logs.Sealed has encrypted: whoever
 // can write to that Store, and has no key, puts other records in it.
 package sealtest
 
@@ -18,10 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // GCM returns the two functions of the example of Sealed, with AES-GCM.
-func GCM(key []byte) (seal, open func(f convo.SealedField, data []byte) ([]byte, error)) {
+func GCM(key []byte) (seal, open func(f logs.Field, data []byte) ([]byte, error)) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err)
@@ -30,10 +31,10 @@ func GCM(key []byte) (seal, open func(f convo.SealedField, data []byte) ([]byte,
 	if err != nil {
 		panic(err)
 	}
-	seal = func(f convo.SealedField, data []byte) ([]byte, error) {
+	seal = func(f logs.Field, data []byte) ([]byte, error) {
 		return aead.Seal(nil, nil, data, f.AdditionalData()), nil
 	}
-	open = func(f convo.SealedField, data []byte) ([]byte, error) {
+	open = func(f logs.Field, data []byte) ([]byte, error) {
 		return aead.Open(nil, nil, data, f.AdditionalData())
 	}
 	return seal, open
@@ -51,7 +52,7 @@ type attack struct {
 	t          testing.TB
 	own        log // of the key "a"
 	old, other log // of "a" earlier, and of "b"
-	seal, open func(convo.SealedField, []byte) ([]byte, error)
+	seal, open func(logs.Field, []byte) ([]byte, error)
 }
 
 // keeps is a Pruner that removes nothing, so that a Prune leaves full records.
@@ -78,7 +79,7 @@ func Check(t testing.TB, make func() convo.Store, random int) {
 // record saves a conversation and returns its log.
 func (a *attack) record(inner convo.Store, key, text string) (l log) {
 	t, ctx := a.t, a.t.Context()
-	s := convo.Sealed(inner, a.seal, a.open)
+	s := logs.Sealed(inner, a.seal, a.open)
 	h, err := convo.Open(ctx, keeps{s}, key, nil)
 	require.NoError(t, err)
 	for n := range records {
@@ -158,7 +159,7 @@ func (a *attack) stored(s convo.Store, list []convo.Record) convo.Store {
 // whether Records found damage from Seq 1 on, and Open.
 func (a *attack) judge(inner convo.Store, what string) (inAll, inOpen bool) {
 	t, ctx := a.t, a.t.Context()
-	s := convo.Sealed(inner, a.seal, a.open)
+	s := logs.Sealed(inner, a.seal, a.open)
 	var last *convo.Record
 	for _, from := range []uint64{0, 1} {
 		all, err := read(ctx, s, "a", from)
@@ -289,7 +290,7 @@ func (a *attack) named(make func() convo.Store) {
 		"another record's title": func(h *convo.LogInfo) { h.Title = own[3].Title }, "not sealed": func(h *convo.LogInfo) { h.Title = "Rome" },
 	} {
 		n := 0
-		s := convo.Sealed(listed(changed(own, last, func(r *convo.Record) { change(&r.LogInfo) })), a.seal, a.open)
+		s := logs.Sealed(listed(changed(own, last, func(r *convo.Record) { change(&r.LogInfo) })), a.seal, a.open)
 		for _, err := range s.List(a.t.Context(), convo.ListOptions{}) {
 			require.ErrorAs(a.t, err, new(*convo.DamageError), name)
 			n++

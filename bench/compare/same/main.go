@@ -250,7 +250,7 @@ func (t *talk) options() *convo.Options {
 		o.Strategy = convo.Chain(convo.ClearMedia{}, convo.Summarize{With: convo.Extract{}})
 	}
 	if t.IntN(3) == 0 {
-		o.Roles = convo.Strict()
+		o.Roles = convo.RolePolicy{}
 	}
 	o.MaxResult = t.IntN(3) * 64
 	o.PinFirstUser = t.IntN(3) == 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 func main() {
@@ -56,11 +57,11 @@ func sealed(disk convo.Store) convo.Store {
 	check(err)
 	gcm, err := cipher.NewGCMWithRandomNonce(block)
 	check(err)
-	return convo.Sealed(disk,
-		func(f convo.SealedField, data []byte) ([]byte, error) {
+	return logs.Sealed(disk,
+		func(f logs.Field, data []byte) ([]byte, error) {
 			return gcm.Seal(nil, nil, data, f.AdditionalData()), nil
 		},
-		func(f convo.SealedField, data []byte) ([]byte, error) {
+		func(f logs.Field, data []byte) ([]byte, error) {
 			return gcm.Open(nil, nil, data, f.AdditionalData())
 		})
 }

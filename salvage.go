@@ -11,86 +11,12 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
-// Copy copies the log of a conversation, its archive included, from one [Store] to
-// another, or to another key of the same. Open then returns the same state for toKey as
-// for fromKey; afterwards each is saved separately.
-//
-// If toKey holds the beginning of the log already, Copy adds the rest, so another Copy
-// completes one that ended with an error. If toKey holds other records, such as those of
-// another conversation or records saved under it since, the error wraps a
-// [*ConflictError]. So it does if the records after those under toKey were pruned from
-// the source; then delete the log of toKey and copy again. If there is nothing under
-// fromKey, the error matches [ErrNotFound]. Copy stops with a [*DamageError] at damage;
-// [Salvage] continues after it.
-//
-// The copy of a pruned log begins with the full record that was kept, under the same Seq.
-// Copy holds one record in memory, and reads one Store while it writes to the other. A
-// nil ctx never ends.
-func Copy(ctx context.Context, to Store, toKey string, from Store, fromKey string) (err error) {
-	defer func() {
-		if conflict, ok := errors.AsType[*ConflictError](err); ok {
-			err = &wordedError{conflict.ofCopy(), err}
-		}
-	}()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	if err := checkBoth(to, toKey, from, fromKey); err != nil {
-		return err
-	}
-	var have Record // the newest one of toKey
-	for r, err := range records(ctx, to, toKey, 0) {
-		if err != nil {
-			return err
-		}
-		have = r
-	}
-	have.Data = nil
-	var last Record // of the source
-	for r, err := range records(ctx, from, fromKey, max(have.Seq, 1)) {
-		if err != nil {
-			return err
-		}
-		switch {
-		case last.ID != "":
-		case have.ID == "":
-			r.Prev = "" // the record that it named may have been pruned
-		case r.ID != have.ID && r.Prev != have.ID:
-			return &ConflictError{Key: toKey, Have: have.Seq, Want: r.Seq, ID: have.ID}
-		}
-		last = r
-		last.Data = nil
-		if r.ID == have.ID {
-			continue
-		}
-		r.Key = toKey
-		if err := appendTo(ctx, to, r); err != nil {
-			return err
-		}
-	}
-	switch {
-	case last.ID != "":
-		return nil
-	case have.ID == "":
-		return errorf("copy %q: %w; List shows the keys of the Store", fromKey, ErrNotFound)
-	}
-	return &ConflictError{Key: toKey, Have: have.Seq, Want: have.Seq + 1, ID: have.ID}
-}
-
 // checkBoth returns a *ValueError unless there are two Stores, with valid keys.
 func checkBoth(to Store, toKey string, from Store, fromKey string) error {
 	if to == nil || from == nil {
 		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
 	}
 	return cmp.Or(CheckKey(toKey), CheckKey(fromKey))
-}
-
-// ofCopy returns the text of e for a Copy.
-func (e *ConflictError) ofCopy() string {
-	if e.Have == 0 {
-		return fmt.Sprintf("copy to %q: the log there was deleted meanwhile; copy again", e.Key)
-	}
-	return fmt.Sprintf("copy to %q: the log there holds other records, the newest of which is record %d; copy to another key, or delete that log and copy again", e.Key, e.Have)
 }
 
 // A Salvaged says what [Salvage] has kept of a log.

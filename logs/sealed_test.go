@@ -1,4 +1,4 @@
-package convo_test
+package logs_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/seed-c1b73e60/convo/filestore"
 	"github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/sealtest"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 // A Store encrypted with AES-GCM. The nonce comes first in what is sealed, and
@@ -38,13 +39,13 @@ func ExampleSealed() {
 		panic(err)
 	}
 	var inner convotest.MemStore
-	seal := func(f convo.SealedField, data []byte) ([]byte, error) {
+	seal := func(f logs.Field, data []byte) ([]byte, error) {
 		return aead.Seal(nil, nil, data, f.AdditionalData()), nil
 	}
-	open := func(f convo.SealedField, data []byte) ([]byte, error) {
+	open := func(f logs.Field, data []byte) ([]byte, error) {
 		return aead.Open(nil, nil, data, f.AdditionalData())
 	}
-	store := convo.Sealed(&inner, seal, open)
+	store := logs.Sealed(&inner, seal, open)
 
 	ctx := context.Background()
 	r := convo.Record{LogInfo: convo.LogInfo{Key: "42", Title: "Rome", Seq: 1}, ID: strings.ToLower(rand.Text()), Full: true, Format: 1, Data: []byte(`{"n":1}`)}
@@ -65,15 +66,15 @@ func ExampleSealed() {
 func TestSealed_IsAStore(t *testing.T) {
 	seal, open := sealtest.GCM(make([]byte, 32))
 	var inner convotest.MemStore
-	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, seal, open) })
-	inPlace := func(_ convo.SealedField, data []byte) ([]byte, error) {
+	convotest.TestStore(t, func() convo.Store { return logs.Sealed(&inner, seal, open) })
+	inPlace := func(_ logs.Field, data []byte) ([]byte, error) {
 		for i := range data {
 			data[i] ^= 0x5a
 		}
 		return data, nil
 	}
-	convotest.TestStore(t, func() convo.Store { return convo.Sealed(&inner, inPlace, inPlace) })
-	require.ErrorIs(t, convo.Sealed(struct{ convo.Store }{&inner}, seal, open).(convo.Pruner).Prune(t.Context(), "a", 1), errors.ErrUnsupported)
+	convotest.TestStore(t, func() convo.Store { return logs.Sealed(&inner, inPlace, inPlace) })
+	require.ErrorIs(t, logs.Sealed(struct{ convo.Store }{&inner}, seal, open).(convo.Pruner).Prune(t.Context(), "a", 1), errors.ErrUnsupported)
 }
 
 // Whoever can write to the Store and has no key can only go back to an earlier state.
@@ -89,8 +90,8 @@ func TestSealed_Attacks(t *testing.T) {
 
 // AdditionalData is the same for ever, as what was sealed with it could not be opened
 // otherwise, and no two fields have the same.
-func TestSealedField_AdditionalData(t *testing.T) {
-	f := convo.SealedField{Name: "Data", Key: "key", Seq: 258, ID: "id", Prev: "prev", Full: true, Format: 1, Upto: 515}
+func TestField_AdditionalData(t *testing.T) {
+	f := logs.Field{Name: "Data", Key: "key", Seq: 258, ID: "id", Prev: "prev", Full: true, Format: 1, Upto: 515}
 	const want = "convo sealed 1\n" +
 		"\x00\x00\x00\x00\x00\x00\x00\x04Data" + "\x00\x00\x00\x00\x00\x00\x00\x03key" +
 		"\x00\x00\x00\x00\x00\x00\x00\x02id" + "\x00\x00\x00\x00\x00\x00\x00\x04prev" +
@@ -100,9 +101,9 @@ func TestSealedField_AdditionalData(t *testing.T) {
 
 	rng := rand2.New(rand2.NewPCG(7, 7))
 	text := func() string { return strings.Repeat("\x00", rng.IntN(3)) + strings.Repeat("a", rng.IntN(3)) }
-	seen := map[string]convo.SealedField{}
+	seen := map[string]logs.Field{}
 	for range 20_000 {
-		f := convo.SealedField{
+		f := logs.Field{
 			Name: text(), Key: text(), Seq: rng.Uint64N(3), ID: text(), Prev: text(),
 			Full: rng.IntN(2) == 0, Format: rng.IntN(3), Upto: convo.ID(rng.IntN(3)),
 		}
@@ -120,7 +121,7 @@ func TestSealed_Copy(t *testing.T) {
 	seal, open := sealtest.GCM(make([]byte, 32))
 	seal2, open2 := sealtest.GCM(bytes.Repeat([]byte{1}, 32))
 	var inner, far convotest.MemStore
-	from, to := convo.Sealed(&inner, seal, open), convo.Sealed(&far, seal2, open2)
+	from, to := logs.Sealed(&inner, seal, open), logs.Sealed(&far, seal2, open2)
 	log := logOf(t, from, "a", "FPFPP")
 	for _, pruned := range []bool{false, true} {
 		if pruned {
@@ -129,8 +130,8 @@ func TestSealed_Copy(t *testing.T) {
 		}
 		for _, key := range []string{"a", "b"} {
 			key += fmt.Sprint(pruned)
-			require.NoError(t, convo.Copy(ctx, to, key, from, "a"))
-			require.NoError(t, convo.Copy(ctx, from, key, from, "a"), "within one store")
+			require.NoError(t, logs.Copy(ctx, to, key, from, "a"))
+			require.NoError(t, logs.Copy(ctx, from, key, from, "a"), "within one store")
 			want := moved(log, key)
 			want[0].Prev = ""
 			require.Equal(t, want, recordsOf(t, to, key))
@@ -143,15 +144,15 @@ func TestSealed_Copy(t *testing.T) {
 	// What is copied without being opened opens under its own key alone.
 	var plain convotest.MemStore
 	logOf(t, from, "c", "FP")
-	require.NoError(t, convo.Copy(ctx, &plain, "c", &inner, "c"))
-	require.Len(t, recordsOf(t, convo.Sealed(&plain, seal, open), "c"), 2)
-	require.NoError(t, convo.Copy(ctx, &plain, "d", &inner, "c"))
-	for _, err := range convo.Sealed(&plain, seal, open).Records(ctx, "d", 1) {
+	require.NoError(t, logs.Copy(ctx, &plain, "c", &inner, "c"))
+	require.Len(t, recordsOf(t, logs.Sealed(&plain, seal, open), "c"), 2)
+	require.NoError(t, logs.Copy(ctx, &plain, "d", &inner, "c"))
+	for _, err := range logs.Sealed(&plain, seal, open).Records(ctx, "d", 1) {
 		require.ErrorAs(t, err, new(*convo.DamageError))
 		require.EqualError(t, err, `convo: the log of "d" is damaged: open Title of record 1 of "d": cipher: message authentication failed; no state before that is whole; Salvage copies what can be read to another key`)
 	}
 	// A copy that goes on finds the records that were left out.
-	require.NoError(t, convo.Copy(ctx, to, "e", from, "c"))
+	require.NoError(t, logs.Copy(ctx, to, "e", from, "c"))
 	all := recordsOf(t, from, "c")
 	all = moreOf(t, from, "c", all, "PFP")
 	raw := recordsOf(t, &inner, "c")
@@ -165,7 +166,7 @@ func TestSealed_Copy(t *testing.T) {
 		}
 		require.NoError(t, holed.Append(ctx, r))
 	}
-	require.ErrorAs(t, convo.Copy(ctx, to, "e", convo.Sealed(&holed, seal, open), "c"), new(*convo.DamageError))
+	require.ErrorAs(t, logs.Copy(ctx, to, "e", logs.Sealed(&holed, seal, open), "c"), new(*convo.DamageError))
 	require.Equal(t, moved(all[:2], "e"), recordsOf(t, to, "e"))
 }
 
@@ -174,7 +175,7 @@ func TestSealed_WhatIsDamage(t *testing.T) {
 	ctx := t.Context()
 	seal, open := sealtest.GCM(make([]byte, 32))
 	var inner convotest.MemStore
-	s := convo.Sealed(&inner, seal, open)
+	s := logs.Sealed(&inner, seal, open)
 	logOf(t, s, "a", "FPFP")
 	bad := errors.New("bad")
 	tests := []struct {
@@ -182,14 +183,14 @@ func TestSealed_WhatIsDamage(t *testing.T) {
 		damage bool
 	}{
 		{bad, true},
-		{fmt.Errorf("vault: %w: %w", convo.ErrNoKey, bad), false},
+		{fmt.Errorf("vault: %w: %w", logs.ErrNoKey, bad), false},
 		{context.Canceled, false},
 		{fmt.Errorf("vault: %w", context.DeadlineExceeded), false},
 	}
 	for _, tt := range tests {
 		for _, name := range []string{"Data", "Title"} {
 			for seq := range uint64(5) {
-				fails := func(f convo.SealedField, data []byte) ([]byte, error) {
+				fails := func(f logs.Field, data []byte) ([]byte, error) {
 					if f.Seq == seq && f.Name == name {
 						return nil, tt.err
 					}
@@ -197,7 +198,7 @@ func TestSealed_WhatIsDamage(t *testing.T) {
 				}
 				for from := range uint64(5) {
 					var err error
-					for _, e := range convo.Sealed(&inner, seal, fails).Records(ctx, "a", from) {
+					for _, e := range logs.Sealed(&inner, seal, fails).Records(ctx, "a", from) {
 						err = cmp.Or(err, e)
 					}
 					if seq < from || seq == 0 || from == 0 && seq < 3 {
@@ -238,30 +239,30 @@ func TestSealed_TitlesFit(t *testing.T) {
 		return "not listed"
 	}
 	for _, tt := range tests {
-		require.Equal(t, tt.want, at(convo.Sealed(new(convotest.MemStore), seal, open), tt.title), "%q", tt.title)
+		require.Equal(t, tt.want, at(logs.Sealed(new(convotest.MemStore), seal, open), tt.title), "%q", tt.title)
 	}
-	wide := func(_ convo.SealedField, data []byte) ([]byte, error) { return append(make([]byte, 172), data...), nil }
-	require.Empty(t, at(convo.Sealed(new(convotest.MemStore), wide, open), "Rome"))
+	wide := func(_ logs.Field, data []byte) ([]byte, error) { return append(make([]byte, 172), data...), nil }
+	require.Empty(t, at(logs.Sealed(new(convotest.MemStore), wide, open), "Rome"))
 }
 
 func TestSealed_Errors(t *testing.T) {
 	ctx := t.Context()
 	seal, open := sealtest.GCM(make([]byte, 32))
 	var inner convotest.MemStore
-	log := logOf(t, convo.Sealed(&inner, seal, open), "a", "FP")
-	logOf(t, convo.Sealed(&inner, seal, open), "b", "F")
+	log := logOf(t, logs.Sealed(&inner, seal, open), "a", "FP")
+	logOf(t, logs.Sealed(&inner, seal, open), "b", "F")
 	other, wrong := sealtest.GCM(bytes.Repeat([]byte{1}, 32))
 	bad := errors.New("no key")
-	fails := func(convo.SealedField, []byte) ([]byte, error) { return nil, bad }
-	panics := func(convo.SealedField, []byte) ([]byte, error) { panic("no key") }
+	fails := func(logs.Field, []byte) ([]byte, error) { return nil, bad }
+	panics := func(logs.Field, []byte) ([]byte, error) { panic("no key") }
 	r := log[1]
 	r.Prev, r.ID, r.Seq = r.ID, strings.Repeat("c", 26), 3
 
-	require.ErrorIs(t, convo.Sealed(&inner, fails, open).Append(ctx, r), bad)
-	require.ErrorAs(t, convo.Sealed(&inner, panics, open).Append(ctx, r), new(*convo.PanicError))
+	require.ErrorIs(t, logs.Sealed(&inner, fails, open).Append(ctx, r), bad)
+	require.ErrorAs(t, logs.Sealed(&inner, panics, open).Append(ctx, r), new(*convo.PanicError))
 	require.Len(t, recordsOf(t, &inner, "a"), 2)
-	for name, open := range map[string]func(convo.SealedField, []byte) ([]byte, error){"wrong": wrong, "fails": fails, "panics": panics} {
-		s := convo.Sealed(&inner, other, open)
+	for name, open := range map[string]func(logs.Field, []byte) ([]byte, error){"wrong": wrong, "fails": fails, "panics": panics} {
+		s := logs.Sealed(&inner, other, open)
 		n := 0
 		for _, err := range s.Records(ctx, "a", 1) {
 			require.ErrorContains(t, err, "open Title of record ", name)
@@ -275,7 +276,7 @@ func TestSealed_Errors(t *testing.T) {
 		}
 		require.Equal(t, 2, n, "%s: List goes on", name)
 	}
-	for _, s := range []convo.Store{convo.Sealed(nil, seal, open), convo.Sealed(&inner, nil, open), convo.Sealed(&inner, seal, nil)} {
+	for _, s := range []convo.Store{logs.Sealed(nil, seal, open), logs.Sealed(&inner, nil, open), logs.Sealed(&inner, seal, nil)} {
 		var errs []error
 		for _, err := range s.Records(ctx, "a", 0) {
 			errs = append(errs, err)

@@ -1,0 +1,35 @@
+// Package links says whether the records of a log follow each other.
+package links
+
+import "fmt"
+
+// A Record is what links a record to the one before it.
+type Record struct {
+	Key, ID, Prev string
+	Seq           uint64
+	Full          bool
+}
+
+// Follows returns a fault if rec cannot follow prev in the log of key. prev is zero for the
+// first record. usable reports whether rec can be read even so, as a record after a gap.
+// check says whether rec is valid by itself.
+func Follows(key string, prev, rec Record, first bool, check func() error) (usable bool, fault error) {
+	switch {
+	case rec.Key != key:
+		return false, fmt.Errorf("record %d is of key %q", rec.Seq, rec.Key)
+	case prev.ID != "" && rec.Seq <= prev.Seq:
+		return false, fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	}
+	if err := check(); err != nil {
+		return false, err
+	}
+	switch {
+	case prev.ID == "" && first && !rec.Full:
+		fault = fmt.Errorf("its first record, %d, is not a full one", rec.Seq)
+	case prev.ID != "" && rec.Seq != prev.Seq+1:
+		fault = fmt.Errorf("record %d follows record %d", rec.Seq, prev.Seq)
+	case prev.ID != "" && rec.Prev != prev.ID:
+		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
+	}
+	return true, fault
+}
