@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // BenchmarkSealed does the same to two conversations of 10,000 messages, in turns in one
@@ -18,7 +19,7 @@ func BenchmarkSealed(b *testing.B) {
 	const n = 10_000
 	messages := func(signature string) (list []convo.Message) {
 		for i := range n / 2 {
-			answer := convo.Assistant(text400).WithReasoning(convo.Reasoning{Text: "hm", Signature: signature})
+			answer := thoughts.In(convo.Assistant(text400), convo.Reasoning{Text: "hm", Signature: signature})
 			list = append(list, convo.User(text400+strconv.Itoa(i)), answer)
 		}
 		return list

@@ -75,7 +75,6 @@ func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.in
 // A Reservation holds tokens of a [Budget], or of the window of a [History], until
 // Release. It is safe for concurrent use.
 type Reservation struct {
-	tokens  int
 	release func() // gives the tokens back; called once, with no lock held
 	once    sync.Once
 }
@@ -94,9 +93,6 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 	return b.reserveLocked(n), nil
 }
 
-// Tokens returns how many tokens were reserved.
-func (r *Reservation) Tokens() int { return r.tokens }
-
 // Release gives the tokens back. Calling it again, or on a nil Reservation, does nothing.
 func (r *Reservation) Release() {
 	if r == nil || r.release == nil {
@@ -108,7 +104,7 @@ func (r *Reservation) Release() {
 // reserveLocked reserves n tokens, which must be free.
 func (b *Budget) reserveLocked(n int) *Reservation {
 	b.reserved += int64(n)
-	return &Reservation{tokens: n, release: func() {
+	return &Reservation{release: func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.reserved -= int64(n)

@@ -16,7 +16,6 @@ func TestBudget_ReserveAndRelease(t *testing.T) {
 	assert.Equal(t, []int{100, 0, 100}, []int{b.Total(), b.Used(), b.Free()})
 	r, err := b.Reserve(60)
 	require.NoError(t, err)
-	assert.Equal(t, 60, r.Tokens())
 	assert.Equal(t, []int{60, 40}, []int{b.Used(), b.Free()})
 	rest, err := b.Reserve(40)
 	require.NoError(t, err, "the exact total")
@@ -75,7 +74,6 @@ func TestBudget_Amounts(t *testing.T) {
 func TestReservation_ZeroReleasesNothing(t *testing.T) {
 	var r convo.Reservation
 	r.Release()
-	assert.Zero(t, r.Tokens())
 }
 
 // The charge is the estimate's upper bound after each change.

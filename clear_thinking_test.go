@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // thoughtful returns an answer whose signed reasoning is long.
 func thoughtful(text string) convo.Message {
-	return convo.Assistant(text).WithReasoning(convo.Reasoning{Text: strings.Repeat("thinking about "+text+" ", 30), Signature: "sig of " + text})
+	return thoughts.In(convo.Assistant(text), convo.Reasoning{Text: strings.Repeat("thinking about "+text+" ", 30), Signature: "sig of " + text})
 }
 
 // thinkers returns a History with turns that have signed reasoning. The answer to turn i

@@ -226,29 +226,10 @@ const compactSchema = `{"type":"object","properties":{` +
 	`"next":{"type":"string","description":"What you do next, and what you need for it: names, paths and values, word for word. You will read it after the summary."}},` +
 	`"required":["next"]}`
 
-// CompactTool returns the definition of a tool with which the model asks for a
-// compaction. Its name is "compact". [History.AnswerCompact] answers its calls:
-//
-//	for _, call := range reply.OpenCalls() {
-//		if call.Name == convo.CompactTool().Name {
-//			_, err = h.Append(h.AnswerCompact(ctx, call))
-//		}
-//	}
-func CompactTool() Tool {
-	return Tool{
-		Name: "compact",
-		Description: "Replaces the older messages of this conversation by a summary, which makes room. " +
-			"Call it when a sub-task is done and its details are no longer needed. " +
-			"Do not call it in the middle of a derivation, an edit or a search whose results you still need, nor after each step. " +
-			"The newest messages stay. Say what you do next, so that you can go on from there.",
-		Schema: compactSchema,
-	}
-}
-
-// AnswerCompact compacts, as a call of [CompactTool] asks for, and returns the result of
-// the call, to be appended. The call and its result stay in the view, after the summary,
-// at least until the model has answered them, so it reads there what it wanted to do
-// next. This is also the focus of the summary.
+// CompactTool returns a tool with which the model asks for a compaction. Its name is
+// "compact". It compacts as the call asks for. The call and its result stay in the view, after
+// the summary, at least until the model has answered them, so it reads there what it wanted to
+// do next. This is also the focus of the summary.
 //
 // It works down to the size of [History.Compact], while the call is open. Unlike Compact,
 // it must free Limits.MinFree, as much must be new since the last edit, no summarizer is
@@ -258,24 +239,45 @@ func CompactTool() Tool {
 //
 // Whatever happens, the result says so in words for the model, without the texts of
 // errors. They are in the report, as for any compaction.
-func (h *History) AnswerCompact(ctx context.Context, call ToolCall) Message {
+func (h *History) CompactTool() Handler {
+	return Handler{
+		Tool: Tool{
+			Name: "compact",
+			Description: "Replaces the older messages of this conversation by a summary, which makes room. " +
+				"Call it when a sub-task is done and its details are no longer needed. " +
+				"Do not call it in the middle of a derivation, an edit or a search whose results you still need, nor after each step. " +
+				"The newest messages stay. Say what you do next, so that you can go on from there.",
+			Schema: compactSchema,
+		},
+		Run: func(ctx context.Context, call ToolCall) ([]Part, error) {
+			said, err := h.answerCompact(ctx, call)
+			if err != nil {
+				return nil, err
+			}
+			return []Part{Text(said)}, nil
+		},
+	}
+}
+
+// answerCompact compacts, as a call of CompactTool asks for, and returns what its result says.
+func (h *History) answerCompact(ctx context.Context, call ToolCall) (said string, err error) {
 	var args struct{ Next string }
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {
-		return ResultError(call, fmt.Errorf("the arguments are not a JSON object: %w", err))
+		return "", fmt.Errorf("the arguments are not a JSON object: %w", err)
 	}
 	next := strings.TrimSpace(text.Valid(args.Next))
 	if next == "" {
-		return ResultError(call, errors.New("say what you do next"))
+		return "", errors.New("say what you do next")
 	}
 	focus := next[:text.Floor(next, mostFocus)]
 	r, _ := h.withSlot(ctx, ReasonTool, 1, func(f *flight) (Report, error) { return f.ifDue(ReasonTool, focus) })
 	switch r.Outcome {
 	case OutcomeApplied:
-		return Result(call, "Done: older messages were removed. Go on with what you wanted to do next.")
+		return "Done: older messages were removed. Go on with what you wanted to do next.", nil
 	case OutcomeNotNeeded, OutcomeDeclined:
-		return Result(call, "Nothing was removed, because it would make too little room. Go on with what you wanted to do next.")
+		return "Nothing was removed, because it would make too little room. Go on with what you wanted to do next.", nil
 	}
-	return ResultError(call, errors.New("nothing was removed, because the compaction failed; go on with what you wanted to do next"))
+	return "", errors.New("nothing was removed, because the compaction failed; go on with what you wanted to do next")
 }
 
 // mostFocus is how many bytes of what the model does next the summarizer is told.
@@ -370,7 +372,7 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 // reserveWindowLocked lowers the limit by n until Release.
 func (h *History) reserveWindowLocked(n int) *Reservation {
 	h.meter.reserve(n)
-	return &Reservation{tokens: n, release: func() {
+	return &Reservation{release: func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.meter.reserve(-n)

@@ -16,7 +16,16 @@ import (
 )
 
 func askToCompact(id, next string) convo.ToolCall {
-	return convo.ToolCall{ID: id, Name: convo.CompactTool().Name, Arguments: fmt.Sprintf(`{"next":%q}`, next)}
+	return convo.ToolCall{ID: id, Name: new(convo.History).CompactTool().Name, Arguments: fmt.Sprintf(`{"next":%q}`, next)}
+}
+
+// answerCompact returns the result of a call of CompactTool.
+func answerCompact(h *convo.History, ctx context.Context, call convo.ToolCall) convo.Message {
+	parts, err := h.CompactTool().Run(ctx, call)
+	if err != nil {
+		return convo.ResultError(call, err)
+	}
+	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: call.ID, Name: call.Name, Parts: parts}}}
 }
 
 // toldWindow is windowOf with the reports that OnCompaction is given.
@@ -36,7 +45,7 @@ func answerOf(t *testing.T, m convo.Message) convo.ToolResult {
 
 func TestCompactTool_ProvidersTakeIt(t *testing.T) {
 	for _, w := range []wire.ToolWriter{wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Anthropic{}, wire.Gemini{}, wire.Converse{}} {
-		_, err := w.Tools(convo.CompactTool())
+		_, err := w.Tools(new(convo.History).CompactTool().Tool)
 		require.NoError(t, err)
 	}
 }
@@ -55,7 +64,7 @@ func TestAnswerCompact(t *testing.T) {
 	before := h.Status()
 	require.LessOrEqual(t, before.Upper, before.High, "no compaction is due")
 
-	result := h.AnswerCompact(t.Context(), call)
+	result := answerCompact(h, t.Context(), call)
 	r := answerOf(t, result)
 	assert.Equal(t, "c", r.CallID)
 	assert.False(t, r.IsError)
@@ -79,7 +88,7 @@ func TestAnswerCompact(t *testing.T) {
 	assert.Equal(t, r, msgs[n-2].ToolResults()[0])
 
 	// Soon after it, too little is new.
-	r = answerOf(t, h.AnswerCompact(t.Context(), askToCompact("d", "go on")))
+	r = answerOf(t, answerCompact(h, t.Context(), askToCompact("d", "go on")))
 	assert.False(t, r.IsError)
 	assert.Contains(t, r.Text(), "Nothing was removed")
 	assert.Equal(t, msgs, h.Snapshot().Messages())
@@ -98,7 +107,7 @@ func TestAnswerCompact_Refuses(t *testing.T) {
 	unchanged := func(t *testing.T, h *convo.History, ctx context.Context, call convo.ToolCall) convo.ToolResult {
 		t.Helper()
 		before := h.Snapshot()
-		r := answerOf(t, h.AnswerCompact(ctx, call))
+		r := answerOf(t, answerCompact(h, ctx, call))
 		assert.Same(t, before, h.Snapshot())
 		assert.NotContains(t, r.Text(), secret)
 		return r
@@ -143,12 +152,12 @@ func TestAnswerCompact_Refuses(t *testing.T) {
 		h, _ := full(t, convo.Truncate{})
 		require.NoError(t, h.Close())
 		assert.True(t, unchanged(t, h, t.Context(), askToCompact("c", "go on")).IsError)
-		answerOf(t, new(convo.History).AnswerCompact(t.Context(), askToCompact("c", "go on")))
+		answerOf(t, answerCompact(new(convo.History), t.Context(), askToCompact("c", "go on")))
 	})
 	t.Run("within a compaction", func(t *testing.T) {
 		var h *convo.History
 		opts, _ := toldWindow(8000, convo.StrategyFunc(func(ctx context.Context, _ *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
-			assert.True(t, answerOf(t, h.AnswerCompact(ctx, askToCompact("c", "go on"))).IsError)
+			assert.True(t, answerOf(t, answerCompact(h, ctx, askToCompact("c", "go on"))).IsError)
 			return convo.Edit{}, convo.ErrNoGain
 		}))
 		h = toolTurn(t, opts, 50)
@@ -165,14 +174,14 @@ func TestAnswerCompact_WhenDue(t *testing.T) {
 	mustAppend(t, h, convo.User("go on"), convo.Assistant("", askToCompact("c", "go on")))
 	require.Greater(t, h.Status().Upper, h.Status().High)
 	//lint:ignore SA1012 a nil ctx never ends
-	r := answerOf(t, h.AnswerCompact(nil, askToCompact("c", strings.Repeat("é", 5000))))
+	r := answerOf(t, answerCompact(h, nil, askToCompact("c", strings.Repeat("é", 5000))))
 	assert.False(t, r.IsError)
 	assert.Equal(t, convo.ReasonHigh, (*told)[0].Reason)
 	assert.Equal(t, convo.OutcomeApplied, (*told)[0].Outcome)
 }
 
 // The model asks for a compaction when a part of its work is done.
-func ExampleCompactTool() {
+func ExampleHistory_CompactTool() {
 	h, err := convo.New(&convo.Options{
 		Limits: convo.Limits{Window: 6000},
 		Strategy: convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
@@ -189,10 +198,12 @@ func ExampleCompactTool() {
 		h.Append(convo.Assistant("", read), convo.Result(read, strings.Repeat("09:10 Rome, 10:10 Bari. ", 30)))
 	}
 
-	// The request of the model has convo.CompactTool() among its tools. It answers:
+	tool := h.CompactTool() // for RunOptions.Tools; in a loop of your own, for SetTools
+	// The model answers:
 	call := convo.ToolCall{ID: "c1", Name: "compact", Arguments: `{"next":"Book the 09:10 to Rome."}`}
 	h.Append(convo.Assistant("", call))
-	h.Append(h.AnswerCompact(context.Background(), call))
+	result, _ := tool.Run(context.Background(), call)
+	h.Append(convo.Result(call, string(result[0].(convo.Text))))
 
 	summary, _ := h.Snapshot().Summary()
 	fmt.Println(summary.Text)

@@ -288,7 +288,7 @@ func TestDo_ReportsCuts(t *testing.T) {
 	assert.Equal(t, told, reply.Reports)
 	assert.Equal(t, []convo.ID{2, 3, 4}, reply.IDs)
 	assert.Equal(t, strings.Repeat("result ", 900), reply.Messages[1].ToolResults()[0].Text(), "whole, as a row is")
-	e, _ := h.Find(3)
+	e, _ := h.Snapshot().Find(3)
 	assert.Less(t, len(e.Message.ToolResults()[0].Text()), 900)
 }
 

@@ -56,7 +56,7 @@ func TestOptions_WhatFunctionsMayCall(t *testing.T) {
 		},
 		"Wait": func(h *convo.History, ctx context.Context) error { _, err := h.Wait(ctx); return err },
 		"CompactTool": func(h *convo.History, ctx context.Context) error {
-			h.AnswerCompact(ctx, convo.ToolCall{ID: "c", Name: "compact", Arguments: "{}"})
+			_, _ = h.CompactTool().Run(ctx, convo.ToolCall{ID: "c", Name: "compact", Arguments: "{}"})
 			return ctx.Err()
 		},
 		"CompactInBackground": func(h *convo.History, ctx context.Context) error { h.CompactInBackground(ctx); return nil },

@@ -241,8 +241,8 @@ func TestChain_HotInVain(t *testing.T) {
 	size := h.Status().Tokens
 	goal := convo.Goal{Target: size / 3, MinFree: size / 2, Limit: size - 1, Reason: convo.ReasonHigh}
 	assert.NotContains(t, hotCleared(t, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{}), h, goal), "call_3")
-	b, _ := h.Find(5)
-	b0, _ := h.Find(9)
+	b, _ := h.Snapshot().Find(5)
+	b0, _ := h.Snapshot().Find(9)
 	goal.MinFree = b.Tokens + 6*b0.Tokens // the others free a little less
 	assert.Contains(t, hotCleared(t, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Summarize{KeepLast: 100}), h, goal), "call_3")
 }

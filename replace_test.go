@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 func said(h *convo.History) (texts []string) {
@@ -184,7 +185,7 @@ func TestMessage_Sum(t *testing.T) {
 	}{
 		"white space":     {convo.User("a"), convo.User(" a\n"), true},
 		"parts":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Text("b")}}, convo.User("ab"), true},
-		"reasoning":       {convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "t", Signature: "s"}), convo.Assistant("a"), true},
+		"reasoning":       {thoughts.In(convo.Assistant("a"), convo.Reasoning{Text: "t", Signature: "s"}), convo.Assistant("a"), true},
 		"key":             {row("k", "a"), convo.User("a"), true},
 		"invalid":         {convo.User("a\xff"), convo.User("a\uFFFD"), true},
 		"JSON":            {call(`{"a":1,"b":[1, 2]}`), call("{\"b\":[1,2],\n\"a\":1}"), true},
@@ -223,7 +224,7 @@ func TestMessage_SumGolden(t *testing.T) {
 		{convo.System("Be brief."), 0x974afd3795ffb28a},
 		{convo.User("The quick brown fox jumps over the lazy dog."), 0x19b54b0e2baf1eb8},
 		{convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Hm."), convo.Media{MIME: "image/png", Data: "AA=="}, convo.Media{MIME: "image/png", URL: "https://example.com/a.png"}}}, 0xf57e5f33183f75ff},
-		{convo.Assistant("Well.", call).WithReasoning(convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
+		{thoughts.In(convo.Assistant("Well.", call), convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
 		{convo.Result(call, "a result"), 0xd596d3b248c365fc},
 		{convo.ResultError(call, errors.New("no such file")), 0xd23b72c2b85212b5},
 		{cleared, 0xb3bc8dd0d26bb518},

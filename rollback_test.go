@@ -76,7 +76,7 @@ func TestRollback_OpenCallsAreOpenAgain(t *testing.T) {
 				require.ErrorIs(t, err, convo.ErrOpenCalls)
 			}
 			last := mustAppend(t, h, slices.Repeat([]convo.Message{resultOf(convo.ToolResult{Name: "tool"})}, n-1)...)
-			e, _ := h.Find(last - convo.ID(n-2))
+			e, _ := h.Snapshot().Find(last - convo.ID(n-2))
 			assert.Equal(t, "c0", e.Message.ToolResults()[0].CallID)
 			assert.Zero(t, h.Status().OpenCalls)
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // Undo brings back what an edit took, and leaves what came later.
@@ -251,7 +252,7 @@ func TestUndo_ReasoningBehindACall(t *testing.T) {
 	opts.Roles = convo.Relaxed()
 	h := historyOf(t, opts)
 	c := callOf("c")
-	thought := convo.Assistant("b").WithReasoning(convo.Reasoning{Text: "one two three four five"})
+	thought := thoughts.In(convo.Assistant("b"), convo.Reasoning{Text: "one two three four five"})
 	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, "r"), convo.Assistant("a"), convo.User("5"))
 	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4}})
 	_, err := h.Rewind(1)
