@@ -9,7 +9,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
-	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use, should be
