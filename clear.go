@@ -417,7 +417,7 @@ const leases = 16
 // compaction. The calls of a tool do not count if they are often made again although their
 // results can be seen.
 func (c ClearToolResults) hot(s *Snapshot, g *Goal) (h hotReads) {
-	if len(g.before.dropped) == 0 && !s.hasCleared() {
+	if !g.before.HasDropped() && !s.hasCleared() {
 		return h
 	}
 	same := c.Same
@@ -425,21 +425,20 @@ func (c ClearToolResults) hot(s *Snapshot, g *Goal) (h hotReads) {
 		same = SameCall
 	}
 	found := readsOf(s, same, &g.before, leastReread(max(g.Limit, g.Low)))
-	tallies := g.before.with(found).tallies
+	past := g.before.With(found)
 	reach := 2 * int64(max(g.Limit, g.Low, g.Target)) // a result that lies farther back could not have stayed
 	h.results, h.heads = make(map[Clear]bool), make(map[ID]bool)
-	for _, r := range found.newest {
-		lent := leases * int64(r.id-r.gone)
-		if r.gone == 0 || r.apart > reach || int64(s.last-r.id) > lent || tallies[r.tool].isCareless() {
+	for _, r := range found.Newest {
+		if r.Gone == 0 || r.Apart > reach || int64(s.last)-r.ID > leases*(r.ID-r.Gone) || past.IsCareless(r.Tool) {
 			continue
 		}
-		if r.isClear {
-			h.away += r.size
+		if r.Cleared {
+			h.away += r.Size
 			continue
 		}
-		h.results[Clear{ID: r.id, CallID: r.callID}] = true
-		for _, id := range []ID{r.id, r.gone} {
-			if e := s.find(id); e != nil {
+		h.results[Clear{ID: ID(r.ID), CallID: r.CallID}] = true
+		for _, id := range []int64{r.ID, r.Gone} {
+			if e := s.find(ID(id)); e != nil {
 				h.heads[e.head] = true
 			}
 		}

@@ -72,7 +72,7 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 	case n == nil:
 		return r, nil
 	}
-	r, err = h.withSlot(ctx, n.reason, maxRounds, (*flight).ifHigh)
+	r, err = h.withSlot(ctx, n.reason, maxRounds, ifDue(ReasonHigh, ""))
 	switch {
 	case r.Fits:
 		return r, nil
@@ -104,7 +104,7 @@ func closedBeside(err error) error {
 // nothing to remove. Otherwise it says what failed.
 func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 	focus = text.Valid(focus)
-	r, err := h.withSlot(ctx, ReasonManual, 1, func(f *flight) (Report, error) { return f.ifDue(ReasonManual, focus) })
+	r, err := h.withSlot(ctx, ReasonManual, 1, ifDue(ReasonManual, focus))
 	switch r.Outcome {
 	case OutcomeApplied, OutcomeNotNeeded:
 		return r, nil
@@ -191,24 +191,19 @@ func (f *flight) rounds(most int, round func(*flight) (Report, error)) (r Report
 	return r, err
 }
 
-// ifHigh is a round for a caller that waits: a request that is only above the soft mark is
-// not due.
-func (f *flight) ifHigh() (Report, error) { return f.ifDue(ReasonHigh, "") }
-
-// ifSoft is a round in the background: a request above the soft mark is due.
-func (f *flight) ifSoft() (Report, error) { return f.ifDue(ReasonSoft, "") }
-
-// ifDue makes an attempt if a compaction is due; see due of compactor.
-func (f *flight) ifDue(asked Reason, focus string) (r Report, err error) {
-	n, err := f.h.check(asked, focus, &r)
-	switch {
-	case n == nil && err == nil:
-		return r, nil
-	case err != nil:
-		r.Reason = orNil(n).reason
-		return f.fail(r, err)
+// ifDue returns a round that makes an attempt if a compaction is due; see due of compactor.
+func ifDue(asked Reason, focus string) func(*flight) (Report, error) {
+	return func(f *flight) (r Report, err error) {
+		n, err := f.h.check(asked, focus, &r)
+		switch {
+		case n == nil && err == nil:
+			return r, nil
+		case err != nil:
+			r.Reason = orNil(n).reason
+			return f.fail(r, err)
+		}
+		return f.try(*n)
 	}
-	return f.try(*n)
 }
 
 // fail reports an error that happened before an attempt was made.
@@ -270,7 +265,7 @@ func (h *History) answerCompact(ctx context.Context, call ToolCall) (said string
 		return "", errors.New("say what you do next")
 	}
 	focus := next[:text.Floor(next, mostFocus)]
-	r, _ := h.withSlot(ctx, ReasonTool, 1, func(f *flight) (Report, error) { return f.ifDue(ReasonTool, focus) })
+	r, _ := h.withSlot(ctx, ReasonTool, 1, ifDue(ReasonTool, focus))
 	switch r.Outcome {
 	case OutcomeApplied:
 		return "Done: older messages were removed. Go on with what you wanted to do next.", nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/rereads"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -187,29 +188,28 @@ func (a *attempt) noteReads() {
 	reread := &a.f.h.reread
 	before := orNil(reread.Load())
 	found := readsOf(a.at, SameCall, &before, leastReread(max(a.goal.Limit, a.goal.Low)))
-	largest := new(lastRead)
-	for _, r := range found.again {
-		a.report.AgainTokens = clampInt(int64(a.report.AgainTokens) + r.size)
-		if r.size > largest.size {
+	largest := new(rereads.Read)
+	for _, r := range found.Again {
+		a.report.AgainTokens = clampInt(int64(a.report.AgainTokens) + r.Size)
+		if r.Size > largest.Size {
 			largest = r
 		}
 	}
-	a.report.Again = len(found.again)
-	next := before.with(found)
-	next.drop(found, &a.report)
-	next.row = 0
-	if a.at.appended > 0 && 2*int64(a.report.AgainTokens) >= a.at.appended {
-		next.row = before.row + 1
-	}
+	a.report.Again = len(found.Again)
+	next := before.With(found).After(found, func(id int64) bool {
+		_, dropped := slices.BinarySearch(a.report.Dropped, ID(id))
+		_, summarised := slices.BinarySearch(a.report.Summarised, ID(id))
+		return dropped || summarised
+	}, a.at.appended > 0 && 2*int64(a.report.AgainTokens) >= a.at.appended)
 	reread.Store(&next)
-	if next.isUnfit() {
+	if next.IsUnfit() {
 		a.f.h.warn("convo: most of what was appended was read again after it had left, since what is in use does not fit: "+a.unfitHelp(largest),
 			"again", a.report.Again, "again_tokens", a.report.AgainTokens, "appended", a.at.appended, "limit", a.report.Limit)
 	}
 }
 
 // unfitHelp says in words what leaves more room for what is in use.
-func (a *attempt) unfitHelp(largest *lastRead) string {
+func (a *attempt) unfitHelp(largest *rereads.Read) string {
 	var help strings.Builder
 	help.WriteString("use a larger window, or fewer files at a time")
 	for _, part := range []struct {
@@ -217,7 +217,7 @@ func (a *attempt) unfitHelp(largest *lastRead) string {
 		what   string
 	}{
 		{a.at.pinRaw, "pinned messages"}, {a.scale.Weigh(0), "tools and overhead"}, {a.at.sysRaw, "system messages"},
-		{largest.size, "one result of " + abbreviate(largest.tool)},
+		{largest.Size, "one result of " + abbreviate(largest.Tool)},
 	} {
 		if part.tokens > 0 && 10*part.tokens >= int64(a.report.Limit) {
 			help.WriteString(fmt.Sprintf("; %s: %s tokens", part.what, grouped(clampInt(part.tokens))))

@@ -59,7 +59,7 @@ func (b *background) run(f *flight) {
 		}
 		b.report = f.reports[len(f.reports)-1]
 	}()
-	b.report, _ = f.rounds(maxRounds, (*flight).ifSoft)
+	b.report, _ = f.rounds(maxRounds, ifDue(ReasonSoft, ""))
 	returned = true
 }
 

@@ -949,7 +949,7 @@ func ExampleHistory_Handoff() {
 }
 
 // One line says what a compaction did, and %+v also which entries it was.
-func ExampleReport_String() {
+func ExampleReport_Format() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
 	report, err := h.CompactIfNeeded(context.Background())
 	fmt.Println(report, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed-c1b73e60/convo/internal/rereads"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -52,7 +53,7 @@ type History struct {
 	setup
 	slots
 
-	reread atomic.Pointer[pastReads] // written by the compaction that has the slot; nil: nothing is known
+	reread atomic.Pointer[rereads.Past] // written by the compaction that has the slot; nil: nothing is known
 
 	mu sync.Mutex // protects the parts
 	parts

@@ -653,10 +653,7 @@ func (v *view) undo(d *departure, hold bool) bool {
 	v.putBack(d)
 	v.unbind(d)
 	if s := d.was.summary; !v.tookBackSince(d, s.newestKept()) {
-		for s != nil && s.before != nil && v.tookBackSince(d, s.sum.newestRead()) {
-			s = s.before
-		}
-		v.summary = s.unread(nil)
+		v.summary = s.back(func(s *placedSummary) bool { return v.tookBackSince(d, s.sum.newestRead()) })
 	}
 	v.edits, v.touched = d.was.edits, d.was.touched
 	v.appended = min(v.appended+d.was.appended, maxTotal)

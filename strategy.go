@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/rereads"
 )
 
 // A CompactionStrategy decides what to remove from a conversation.
@@ -96,7 +98,7 @@ type Goal struct {
 	// earlier link has rewritten. Nil: use the entries of the snapshot.
 	Original func(ctx context.Context, id ID) (Entry, bool)
 
-	before   pastReads    // what the History remembers of the calls in earlier views
+	before   rereads.Past // what the History remembers of the calls in earlier views
 	spared   *spare       // what an earlier link of a Chain leaves; nil: nothing
 	maySpare bool         // a Chain sees to it that enough is freed if something is spared
 	allFree  int          // MinFree for all links of that Chain

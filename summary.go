@@ -295,7 +295,13 @@ func (s *Summary) readsMore() bool {
 // unread returns s, or if s has read one of these entries, the newest one before it that has
 // not, as far as that is known. s may be nil.
 func (s *placedSummary) unread(ids []ID) *placedSummary {
-	for s != nil && s.before != nil && slices.ContainsFunc(ids, s.hasRead) {
+	return s.back(func(s *placedSummary) bool { return slices.ContainsFunc(ids, s.hasRead) })
+}
+
+// back returns the newest of s and those before it of which passes does not report true, or the
+// oldest that is known. It returns nil if there was none. s may be nil.
+func (s *placedSummary) back(passes func(*placedSummary) bool) *placedSummary {
+	for s != nil && s.before != nil && passes(s) {
 		s = s.before
 	}
 	if s == noSummary {
@@ -330,13 +336,7 @@ func (s *placedSummary) upTo(last ID) *placedSummary {
 	if s == nil || len(s.sum.Covers) > 0 && s.sum.Covers[0].First > last {
 		return nil
 	}
-	for s.before != nil && s.sum.newestRead() > last {
-		s = s.before
-	}
-	if s == noSummary {
-		return nil
-	}
-	return s
+	return s.back(func(s *placedSummary) bool { return s.sum.newestRead() > last })
 }
 
 // newestCovered returns the newest entry that s stands for, or 0 if there is none.
