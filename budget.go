@@ -52,11 +52,8 @@ func NewBudget(tokens int) *Budget {
 	return &Budget{total: int64(max(tokens, 0))}
 }
 
-// Total returns the size of the pool.
-func (b *Budget) Total() int { return clampInt(b.total) }
-
-// Used returns how many tokens are reserved and charged. It is more than Total if
-// the pool is overdrawn.
+// Used returns how many tokens are reserved and charged. It is more than the
+// size of the pool if the pool is overdrawn.
 func (b *Budget) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 func TestBudget_ReserveAndRelease(t *testing.T) {
 	b := convo.NewBudget(100)
-	assert.Equal(t, []int{100, 0, 100}, []int{b.Total(), b.Used(), b.Free()})
+	assert.Equal(t, []int{0, 100}, []int{b.Used(), b.Free()})
 	r, err := b.Reserve(60)
 	require.NoError(t, err)
 	assert.Equal(t, []int{60, 40}, []int{b.Used(), b.Free()})
@@ -235,7 +235,7 @@ func TestBudget_NoSumOverflows(t *testing.T) {
 func TestNewBudget_Negative(t *testing.T) {
 	for _, tokens := range []int{-1, -5, math.MinInt} {
 		b := convo.NewBudget(tokens)
-		assert.Equal(t, []int{0, 0, 0}, []int{b.Total(), b.Used(), b.Free()}, "%d tokens", tokens)
+		assert.Equal(t, []int{0, 0}, []int{b.Used(), b.Free()}, "%d tokens", tokens)
 		r, err := b.Reserve(0)
 		require.NoError(t, err)
 		r.Release()

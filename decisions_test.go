@@ -151,7 +151,7 @@ func TestDecisions_Size(t *testing.T) {
 					m := &talk[i]
 					m.Key = rowKeys[keys](i)
 					if sealed && m.Role == convo.RoleAssistant {
-						*m = thoughts.In(m, convo.Reasoning{Text: "hm", Signature: "c2ln"})
+						*m = thoughts.In(*m, convo.Reasoning{Text: "hm", Signature: "c2ln"})
 					}
 					_, err := h.Append(*m)
 					require.NoError(t, err)

@@ -144,7 +144,7 @@ func (e *RoleError) Error() string {
 	case e.Answer:
 		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
 	case e.Attempted == RoleSystem:
-		remedy = "a system message may stand before calls or after all their results; SetSystem replaces the system messages in front"
+		remedy = "a system message may stand before calls or after all their results, unless RolePolicy.NoNotes is set; SetSystem replaces the system messages in front"
 	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
 		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:

@@ -840,7 +840,7 @@ func ExampleHistory_MakeRoom() {
 	ctx := context.Background()
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 2_500, Reserve: 300}})
 	room, report, err := h.MakeRoom(ctx, 1_000) // a long document is about to come in
-	fmt.Println(report.Outcome, room.Tokens(), err)
+	fmt.Println(report.Outcome, err)
 	room.Release()
 
 	_, _, err = h.MakeRoom(ctx, 5_000)
@@ -849,7 +849,7 @@ func ExampleHistory_MakeRoom() {
 		fmt.Println("only", floor.Limit-floor.Floor, "can be made free")
 	}
 	// Output:
-	// applied 1000 <nil>
+	// applied <nil>
 	// only 2169 can be made free
 }
 
