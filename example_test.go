@@ -659,12 +659,12 @@ func ExampleOnLoad() {
 	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
 	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
 		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
-		fmt.Println(way, again.Len(), again.Status().OpenCalls, err)
+		fmt.Println(again.Len(), again.Status().OpenCalls, err)
 	}
 	// Output:
-	// keep 9 1 <nil>
-	// close 10 0 <nil>
-	// drop 7 0 <nil>
+	// 9 1 <nil>
+	// 10 0 <nil>
+	// 7 0 <nil>
 }
 
 // A report hands over what left, and Undo puts it back, with what was appended

@@ -47,7 +47,7 @@ func TestTalk_Failed(t *testing.T) {
 }
 
 func TestTalk_MayDeliver(t *testing.T) {
-	strict, relaxed := RolePolicy{}, Relaxed()
+	strict, relaxed := RolePolicy{}.withDefaults(), Relaxed()
 	queue := []*queued{{msg: User("and then?")}}
 	cases := []struct {
 		name  string
