@@ -64,7 +64,7 @@ func ExampleToolCall_Valid() {
 }
 
 // Some providers give their calls no IDs. Append makes them, and Find shows them.
-func ExampleHistory_Find() {
+func ExampleSnapshot_Find() {
 	h, _ := convo.New(nil)
 	id, _ := h.Append(convo.User("Weather in Oslo and Rome?"), convo.Assistant("",
 		convo.ToolCall{Name: "weather", Arguments: `{"city": "Oslo"}`},
