@@ -15,6 +15,9 @@ import (
 // message interrupts them; see RolePolicy.Interrupt.
 const interruptReason = "interrupted by the user"
 
+// noResult is the text of the results that answer open calls for no other reason.
+const noResult = "no result"
+
 // Append adds messages at the end, all of them or none, and returns the ID of the
 // last one, or 0 without messages. The IDs of a batch are consecutive, so the first of n
 // messages has the ID last-n+1.
@@ -123,7 +126,7 @@ func (h *History) Count(m Message) (tokens int, err error) {
 // the caller's code, so no lock may be held. Before it calls Options.Spill, it makes
 // sure that the batch can be appended, and pairs results with calls.
 func (h *History) cutLong(batch []pendingEntry) error {
-	if h.spillsOf(batch) {
+	if h.joinsFirst(batch) {
 		err := h.ifOpen(func() error { return h.view.check(&h.setup, batch, h.talk.hasFailed(h.newestMessage())) })
 		if err != nil {
 			return err
@@ -381,7 +384,9 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	}
 	allowed := a.again || a.goesOn || j.by.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
 	j.last++
+	was := a.id
 	a.id, a.head = j.last, j.last
+	j.by.ident.renumber(a.entry, was)
 	switch {
 	case role == RoleTool:
 		return j.pair(batch, i)
@@ -465,7 +470,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	if h.ident == nil {
 		return 0, ErrClosed
 	}
-	reason = cmp.Or(text.Valid(reason), "no result")
+	reason = cmp.Or(text.Valid(reason), noResult)
 	tokens, err := h.countText(tags.MaskPart(h.ident.key, reason)) // as it is shown
 	if err != nil {
 		return 0, err

@@ -63,7 +63,8 @@ func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived,
 // readArchive is Archive for the log of a key.
 func readArchive(ctx context.Context, s Store, key string, ids ...Range) iter.Seq2[Archived, error] {
 	return func(yield func(Archived, error) bool) {
-		a := archive{yield: yield, ids: ids}
+		a := archive{yield: yield, ids: slices.Clone(ids)}
+		sortRanges(a.ids)
 		a.read(records(ctx, s, key, 1))
 	}
 }
@@ -101,17 +102,14 @@ func (a *archive) read(log iter.Seq2[Record, error]) {
 
 // add yields the contents of a record.
 func (a *archive) add(rec *Record) error {
-	r, err := archivedIn(rec)
+	r, err := rec.decode()
 	if err != nil {
-		if errors.Is(err, ErrVersion) {
-			return err
-		}
-		return &DamageError{Key: rec.Key, Offset: -1, Seq: a.prev.Seq, Err: err}
+		return damageIn(rec.Key, a.prev.Seq, err)
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.entries))
 	isNew := func(e *entry) bool { return e.id > a.last || hasID(a.missing, e.id) }
 	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
-	a.missing = without(a.missing, idsOf(fresh))
+	a.missing = minus(a.missing, rangesOf(idsOf(fresh)))
 	// In a copy of a pruned log, the first Prev is empty.
 	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
 		if rec.Upto > a.last {
@@ -122,41 +120,21 @@ func (a *archive) add(rec *Record) error {
 	if rec.Full && !r.lost {
 		a.showGone(rec.Seq)
 	}
-	if a.ids == nil {
-		a.show(Archived{Seq: rec.Seq, Undone: r.undone})
-		for i := range r.summaries {
-			a.showSummary(rec.Seq, &r.summaries[i])
-		}
+	a.show(Archived{Seq: rec.Seq, Undone: r.undone})
+	for _, sum := range r.summaries {
+		a.showSummary(rec.Seq, sum)
 	}
 	for _, e := range fresh {
-		if a.ids == nil || hasID(a.ids, e.id) {
-			a.show(Archived{Seq: rec.Seq, Entry: &Entry{ID: e.id, Message: e.msg, Turn: e.turn, Time: e.time(), Missing: clampInt(e.missing())}})
-		}
+		a.show(Archived{Seq: rec.Seq, Entry: &Entry{ID: e.id, Message: e.msg, Turn: e.turn, Time: e.time(), Missing: clampInt(e.missing())}})
 	}
-	if a.ids == nil {
-		if r.summary != nil && r.summary.Text != "" {
-			a.showSummary(rec.Seq, r.summary)
-		}
-		for _, note := range r.notes {
-			a.show(Archived{Seq: rec.Seq, Note: note})
-		}
+	a.showSummary(rec.Seq, orNil(r.summary))
+	for _, note := range r.notes {
+		a.show(Archived{Seq: rec.Seq, Note: note})
 	}
 	a.last, a.gap = max(a.last, rec.Upto), r.lost
 	a.prev = *rec
 	a.prev.Data = nil
 	return nil
-}
-
-// archivedIn returns the part of a record that Archive shows.
-func archivedIn(rec *Record) (*stateJSON, error) {
-	if rec.Format < 1 || rec.Format > recordFormat {
-		return nil, (&reading{}).add(rec)
-	}
-	r, err := decode(rec.Data, inRecord)
-	if err == nil {
-		err = r.checkPast(rec.Upto)
-	}
-	return r, err
 }
 
 // showGone yields the missing IDs, unless it has done so already.
@@ -169,6 +147,7 @@ func (a *archive) showGone(seq uint64) {
 		}
 		a.show(Archived{Seq: seq, Gone: shown})
 		a.told = append(a.told, gone...)
+		sortRanges(a.told)
 		a.untold = false
 	}
 }
@@ -178,75 +157,59 @@ func hasID(ranges []Range, id ID) bool {
 	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= id && id <= r.Last })
 }
 
-// checkPast returns an error if the part that Archive shows is out of range.
-func (r *stateJSON) checkPast(upto ID) error {
-	for _, list := range [][]*entry{r.past, orNil(r.system), r.entries} {
-		if err := checkEntries(list, upto); err != nil {
-			return &SnapshotError{Index: -1, Err: err}
-		}
-	}
-	return nil
-}
-
-// show yields x, unless x is empty or the loop has ended.
+// show yields x, unless x is empty, the loop has ended, or it is not asked for.
 func (a *archive) show(x Archived) {
-	empty := x.Entry == nil && x.Summary == nil && len(x.Undone) == 0 && len(x.Gone) == 0 && x.Note == ""
-	if !a.done && !empty {
+	isEmpty := x.Entry == nil && x.Summary == nil && len(x.Undone) == 0 && len(x.Gone) == 0 && x.Note == ""
+	isWanted := a.ids == nil || x.Gone != nil || x.Entry != nil && hasID(a.ids, x.Entry.ID)
+	if !a.done && !isEmpty && isWanted {
 		a.done = !a.yield(x, nil)
 	}
 }
 
-// showSummary yields a summary, unless it was shown last.
-func (a *archive) showSummary(seq uint64, s *Summary) {
-	if reflect.DeepEqual(a.summary, *s) {
-		return
+// showSummary yields a summary, unless it is empty or was shown last.
+func (a *archive) showSummary(seq uint64, sum Summary) {
+	if sum.Text != "" && !reflect.DeepEqual(a.summary, sum) {
+		a.summary = sum
+		a.show(Archived{Seq: seq, Summary: &sum})
 	}
-	a.summary = *s
-	a.show(Archived{Seq: seq, Summary: new(*s)})
 }
 
-// minus returns the parts of ranges that are in none of the others.
-func minus(ranges, others []Range) []Range {
-	for _, o := range others {
-		var left []Range
-		for _, r := range ranges {
+// minus returns the parts of ranges that are in none of the others, which are sorted by First.
+func minus(ranges, others []Range) (left []Range) {
+	for _, r := range ranges {
+		for _, o := range others {
 			if o.Last < r.First || r.Last < o.First {
-				left = append(left, r)
 				continue
 			}
 			if r.First < o.First {
 				left = append(left, Range{r.First, o.First - 1})
 			}
-			if o.Last < r.Last {
-				left = append(left, Range{o.Last + 1, r.Last})
-			}
+			r.First = o.Last + 1
 		}
-		ranges = left
+		if r.First <= r.Last {
+			left = append(left, r)
+		}
 	}
-	return ranges
+	return left
 }
 
-// merge returns the entries of two ascending lists in order. If both have an
-// entry with the same ID, it takes the one in a.
-func merge(a, b []*entry) []*entry {
-	switch {
-	case len(a) == 0:
-		return b
-	case len(b) == 0:
-		return a
-	}
-	out := make([]*entry, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(a) == 0 || len(b) > 0 && b[0].id < a[0].id:
-			out, b = append(out, b[0]), b[1:]
-		case len(b) > 0 && b[0].id == a[0].id:
-			b = b[1:]
-		default:
-			out, a = append(out, a[0]), a[1:]
+// merge returns the entries of two ascending lists in order. If both have an entry with the
+// same ID, it takes the one in a.
+func merge(a, b []*entry) []*entry { return merged(b, a, func(e *entry) ID { return e.id }) }
+
+// merged merges two ascending lists. If both have an ID, it takes the element of b.
+func merged[T any](a, b []T, id func(T) ID) []T {
+	all := make([]T, 0, len(a)+len(b))
+	for _, x := range b {
+		for len(a) > 0 && id(a[0]) < id(x) {
+			all, a = append(all, a[0]), a[1:]
 		}
+		if len(a) > 0 && id(a[0]) == id(x) {
+			a = a[1:]
+		}
+		all = append(all, x)
 	}
-	return out
+	return append(all, a...)
 }
 
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark. The

@@ -1,34 +1,41 @@
 package convo
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
-// load fills an empty view with the state read, before Options.OnLoad takes effect. p is
-// what start has returned. saved is a picture of what is in the log, with the entries of
-// the view unless Repair has changed any.
-func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *picture, err error) {
-	l = &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
+// load fills an empty view with the state read. The loader has a picture of what is in the log,
+// with the entries of the view unless Repair has changed any.
+func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {
+	l := &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil, saved: p}
 	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
-	recounted, err := l.read(r, p)
-	if _, ok := errors.AsType[*SnapshotError](err); ok {
-		err = errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
+	err := l.fill()
+	if err == nil {
+		r.counted, err = l.counts()
 	}
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case l.mended:
-		if p, err = r.picture(true); err != nil {
-			return nil, nil, err
+	if err != nil {
+		return nil, err
+	}
+	to.appendedEver = p.ever
+	if !p.edited.IsZero() {
+		to.editedAt = p.edited.UnixNano()
+	}
+	if n := len(to.list); n > 0 && to.list[n-1].at != noTime {
+		to.lastAppend = to.list[n-1].at
+	}
+	to.newVersion()
+	to.rewritten = to.version // the measured view is only known in part
+	r.mended = l.mended
+	recounted := to.adoptKnowledge(r, with.opts.prior(r.state.model), p.toolsSet)
+	if l.mended {
+		if l.saved, err = r.picture(true); err != nil {
+			return nil, err
 		}
-	default:
+	} else {
 		p.view = &Snapshot{state: to.clipped()}
 		to.seen, p.rewritten = len(to.list), to.rewritten
 	}
-	p.view.queue = l.queued // the same messages as in the view
-	p.recounted = recounted
-	return l, p, nil
+	l.saved.view.queue = l.queued // the same messages as in the view
+	l.saved.recounted = recounted
+	return l, nil
 }
 
 // picture returns the combined content of the records. If count is false, the entries
@@ -36,9 +43,6 @@ func (r *reading) load(with *setup, to *view, p *picture) (l *loader, saved *pic
 // *SnapshotError.
 func (r *reading) picture(count bool) (*picture, error) {
 	in := &r.state
-	fault := func(format string, args ...any) (*picture, error) {
-		return nil, &SnapshotError{Index: -1, Err: fmt.Errorf(format, args...)}
-	}
 	s, err := in.state(count)
 	if err != nil {
 		return nil, err
@@ -50,7 +54,7 @@ func (r *reading) picture(count bool) (*picture, error) {
 	}
 	p.view.knowledge, p.recounted = in.knowledgeOf(&p.view.state, counted, false)
 	if k := p.view.known(); k.reported && k.cal == nil {
-		return fault("usage was reported for the model %.40q, and there is no calibration of it", p.view.known().model)
+		return nil, asSnapshotError(fmt.Errorf("usage was reported for the model %.40q, and there is no calibration of it", k.model))
 	}
 	p.view.sumMeasured(true)
 	p.view.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
@@ -61,12 +65,12 @@ func (r *reading) picture(count bool) (*picture, error) {
 // entries get no calls, and only the tokens that were read.
 func (in *stateJSON) state(count bool) (state, error) {
 	if err := in.check(); err != nil {
-		return state{}, &SnapshotError{Index: -1, Err: err}
+		return state{}, asSnapshotError(err)
 	}
 	sys, list := orNil(in.system), in.entries
 	s := state{
 		id:   &identity{counter: newCounter(nil, Overheads{}), key: in.key},
-		last: in.last, figures: in.figures, meta: in.metaOf(), pins: in.pins,
+		last: in.last, figures: in.figures, meta: meta{orNil(in.title), orNil(in.meta)}, pins: in.pins,
 		knowledge: &knowledge{model: in.model, learned: orNil(in.learned)}, queue: orNil(in.queue), takenBack: orNil(in.back),
 	}
 	if left := orNil(in.left); left.id > 0 {

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -214,6 +216,20 @@ two &lt;summary>
 <b>bold</b> &lt;
 </message>
 `, transcript)
+}
+
+// A transcript says of a message that the application has marked, and of no other, that no
+// person wrote it.
+func TestSummarize_TranscriptNamesTheProgram(t *testing.T) {
+	rec := new(recorder)
+	marked := convo.User("Continue.")
+	marked.Meta = convo.HostMeta
+	h := historyOf(t, windowOf(50_000, nil), convo.User("Go."), convo.Assistant("a"), marked, convo.Assistant("b"), convo.User("<note>x</note>"), convo.Assistant("c"))
+	_, err := h.Handoff(t.Context(), rec, "")
+	require.NoError(t, err)
+	assert.Contains(t, rec.requests[0].Prompt, "<message role=\"user\">\nGo.\n")
+	assert.Contains(t, rec.requests[0].Prompt, "<message role=\"user\" from=\"the program, not the user\">\nContinue.\n")
+	assert.Equal(t, 1, strings.Count(rec.requests[0].Prompt, "the program"))
 }
 
 // A strategy outside of a History counts as its goal says, or else as its
@@ -677,6 +693,35 @@ func TestChain_DoesNotRead(t *testing.T) {
 	assert.Empty(t, k.seen, "the request was refused")
 }
 
+// A panic of Options.Redact is named as its own, also for a result that was read before and whose
+// exchange is dropped.
+func TestChain_RedactPanics(t *testing.T) {
+	k := new(factKeeper)
+	h := readingHistory(t, k, func(o *convo.Options) {
+		o.Redact = func(m convo.Message) convo.Message {
+			for _, r := range m.ToolResults() {
+				fact, _, _ := strings.Cut(r.Text(), " ")
+				if strings.HasPrefix(fact, "fact-") && strings.Contains(strings.Join(k.seen, " ")+" ", fact+" ") {
+					panic("boom")
+				}
+			}
+			return m
+		}
+	})
+	for steps := 0; ; steps += 5 {
+		require.Less(t, steps, 200)
+		research(t, h, steps, steps+5)
+		r, _ := h.Compact(t.Context(), fmt.Sprint("from ", steps))
+		for _, l := range r.Links {
+			var p *convo.PanicError
+			if errors.As(l.Cause, &p) {
+				assert.Equal(t, "Options.Redact", p.In)
+				return
+			}
+		}
+	}
+}
+
 // What a summarizer that failed has not read is cleared anyway, and read from the
 // originals in the next compaction.
 func TestChain_ReadsLater(t *testing.T) {
@@ -921,4 +966,61 @@ func TestChain_ForgottenStays(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotContains(t, string(data), `"covers"`)
 	require.NoError(t, new(convo.Snapshot).UnmarshalJSON(data))
+}
+
+// TestChain_SecondsThatPrepareWaits measures how long Prepare waits for a model: an agent makes
+// 500 steps of five seconds, and the model needs ten seconds for a summary. docs/strategies.md
+// has the figures.
+func TestChain_SecondsThatPrepareWaits(t *testing.T) {
+	const window, steps, step, summary = 20_000, 500, 5 * time.Second, 10 * time.Second
+	var rows strings.Builder
+	for _, tt := range []struct {
+		name       string
+		limits     convo.Limits
+		unread     bool
+		background bool
+	}{
+		{"`ClearToolResults{Unread: true}`", convo.Limits{Window: window}, true, false},
+		{"the chain", convo.Limits{Window: window}, false, false},
+		{"with soft at 0.7, without `Background`", convo.Ratios(window, 0.7, 0.85), false, false},
+		{"with `Background`", convo.Limits{Window: window}, false, true},
+		{"with `Background`, soft at 0.7 and high at 0.85", convo.Ratios(window, 0.7, 0.85), false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := new(factKeeper)
+			slow := convo.SummarizerFunc(func(ctx context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+				time.Sleep(summary)
+				sum, err := k.Summarize(ctx, req)
+				sum.Text = sum.Text[max(len(sum.Text)-800, 0):]
+				return sum, err
+			})
+			h := readingHistory(t, k, func(o *convo.Options) {
+				o.Limits = tt.limits
+				o.Strategy = convo.Chain(convo.ClearToolResults{Unread: tt.unread}, convo.Summarize{With: slow, Window: -1}, convo.Truncate{})
+			})
+			waits, all, longest := 0, time.Duration(0), time.Duration(0)
+			for i := range steps {
+				begin := time.Now()
+				_, _, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				if d := time.Since(begin); d > 0 {
+					waits, all, longest = waits+1, all+d, max(longest, d)
+				}
+				time.Sleep(step)
+				research(t, h, i, i+1)
+				if tt.background {
+					h.CompactInBackground(t.Context())
+				}
+			}
+			require.NoError(t, h.Close())
+			_, err := h.Wait(context.Background())
+			require.NoError(t, err)
+			fmt.Fprintf(&rows, "| %s | %d | %d | %.0f s | %.0f s |\n", tt.name, len(k.seen), waits, all.Seconds(), longest.Seconds())
+		})
+	}
+	page, err := os.ReadFile("docs/strategies.md")
+	require.NoError(t, err)
+	if !strings.Contains(string(page), rows.String()) {
+		t.Errorf("docs/strategies.md lacks the rows\n%s", &rows)
+	}
 }

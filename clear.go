@@ -53,7 +53,7 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if g.NoClear != nil {
 		return Edit{}, g.NoClear
 	}
-	x := &toolClearing{s: s, counter: s.counter(), done: make(map[Clear]bool, len(g.Unclearable))}
+	x := &toolClearing{s: s, id: s.identity(), done: make(map[Clear]bool, len(g.Unclearable))}
 	for _, u := range g.Unclearable {
 		x.done[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
@@ -98,11 +98,11 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 
 // A toolClearing is an edit that clears results.
 type toolClearing struct {
-	s       *Snapshot
-	counter *counter
-	e       Edit
-	freed   int64          // raw tokens
-	done    map[Clear]bool // cleared, or not to be cleared
+	s     *Snapshot
+	id    *identity
+	e     Edit
+	freed int64          // raw tokens
+	done  map[Clear]bool // cleared, or not to be cleared
 }
 
 // leave says that results are not to be cleared, unless they are already to be left: those
@@ -130,7 +130,7 @@ func (x *toolClearing) clear(a listExchange, least int64, only func(callID strin
 		return
 	}
 	for _, result := range x.s.list[a.from+1 : a.to] {
-		x.freed += x.e.clearIn(result, least, x.counter, x.done, only)
+		x.freed += x.e.clearIn(result, least, x.id, x.done, only)
 	}
 }
 
@@ -172,15 +172,15 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]
 // least least raw tokens and are not in done, and adds them to done. If only is not nil,
 // only results for which it returns true are cleared. clearIn returns the raw tokens that
 // this frees.
-func (e *Edit) clearIn(in *entry, least int64, counter *counter, done map[Clear]bool, only func(callID string) bool) (freed int64) {
+func (e *Edit) clearIn(in *entry, least int64, id *identity, done map[Clear]bool, only func(callID string) bool) (freed int64) {
 	for _, p := range in.msg.Parts {
 		r, ok := p.(ToolResult)
 		key := Clear{ID: in.id, CallID: r.CallID}
 		if !ok || r.Cleared || done[key] || only != nil && !only(r.CallID) {
 			continue
 		}
-		size := counter.parts(r.Parts)
-		gain := size - counter.text(markerText(&r, ""))
+		size := id.parts(r.Parts)
+		gain := size - id.text(id.marker(&r, "", in.id, size))
 		if gain <= 0 || size < least {
 			continue
 		}

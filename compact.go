@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -84,7 +85,7 @@ func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
 
 // closedBeside returns ErrClosed, together with err if that is another error.
 func closedBeside(err error) error {
-	if err == nil || matches(err, ErrClosed) {
+	if err == nil || causes.Is(err, ErrClosed) {
 		return cmp.Or(err, ErrClosed)
 	}
 	return errorf("%w (%w)", ErrClosed, err)

@@ -59,16 +59,19 @@ func (a *attempt) cutFloor() error {
 
 // beside returns what should stay beside the floor if it can, as an upper bound: the user's
 // words that are dropped last, and a summary of the default length with its names. If an
-// edit finds less room, it drops these.
+// edit finds less room, it drops these. It returns 0 if there is room for them.
 func (a *attempt) beside() int64 {
 	if a.limit == noMark {
 		return 0
 	}
 	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
-	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	// By default a summary has an eighth of the target, its names a quarter of that, and the
 	// tags around it no more than another eighth.
 	summary := max(a.at.summary.tokens(), r.share/8*11/8, min(leastRoom, a.limit/16))
+	if a.scale.Worst(a.floor.total()+r.share/wordsShare+summary) <= a.limit {
+		return 0 // it fits, whatever the user has said
+	}
+	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
 	return a.scale.Worst(a.floor.total()+words+summary) - a.scale.Kept().Upper()
 }
 
@@ -123,7 +126,7 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 					a.cutErr = errors.Join(a.cutErr, err)
 					continue
 				}
-				c.measure(a.f.h.ident.counter)
+				c.measure(a.f.h.ident)
 			}
 			kept = append(kept, c)
 		}
@@ -179,7 +182,7 @@ func (a *attempt) cuttable() []*cuttable {
 			c := &cuttable{in: e, original: o, part: i, size: counter.content(r.Parts), measured: measured}
 			_, c.stored = o.refs[i]
 			c.stored = c.stored || a.f.h.opts.Spill == nil
-			c.measure(counter)
+			c.measure(a.f.h.ident)
 			if c.size > c.least {
 				list = append(list, c)
 			}
@@ -192,10 +195,13 @@ func (a *attempt) cuttable() []*cuttable {
 func (c *cuttable) whole() ToolResult { return c.original.read.Parts[c.part].(ToolResult) }
 
 // measure sets c.least.
-func (c *cuttable) measure(by *counter) {
+func (c *cuttable) measure(by *identity) {
 	whole := c.whole()
-	c.least = by.leastCut(&whole, c.original.refs[c.part])
+	c.least = by.leastCut(&whole, c.place(by))
 }
+
+// place returns where the marker says that the result is kept.
+func (c *cuttable) place(by *identity) string { return by.placeOf(c.original.refs[c.part], c.in.id) }
 
 // useCuts cuts the results to the given size, and lets the strategy see the view
 // with the cuts.
@@ -207,7 +213,7 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 			continue
 		}
 		whole := c.whole()
-		short, ok := id.cutResult(whole, limit, c.original.refs[c.part])
+		short, ok := id.cutResult(whole, limit, c.place(id))
 		if !ok {
 			continue
 		}

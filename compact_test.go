@@ -5,16 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 // windowOf returns the options of bare with a window of so many tokens, none of
@@ -822,3 +831,809 @@ func TestCut_Recover(t *testing.T) {
 	require.True(t, retry)
 	assert.Equal(t, []convo.ID{9}, r.Shortened)
 }
+
+func TestMakeRoom_Window(t *testing.T) {
+	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
+	total := h.Status().Upper
+
+	res, r, err := h.MakeRoom(t.Context(), 1000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "room enough")
+
+	assert.Equal(t, total, h.Status().Upper)
+	assert.Equal(t, 3000, h.Status().Limit, "the limit is lower until Release")
+	assert.Equal(t, 3000, h.Status().High)
+
+	second, r, err := h.MakeRoom(t.Context(), 2000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, convo.ReasonRoom, r.Reason)
+	assert.LessOrEqual(t, h.Status().Upper, 1000, "further than low water, where n needs it")
+	assert.Equal(t, 1000, h.Status().Limit)
+
+	res.Release()
+	res.Release()
+	assert.Equal(t, 2000, h.Status().Limit)
+	second.Release()
+	assert.Equal(t, 4000, h.Status().Limit)
+
+	// To low water, not just as far as n needs.
+	h = toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
+	_, r, err = h.MakeRoom(t.Context(), 4000-total+1)
+	require.NoError(t, err)
+	assert.LessOrEqual(t, r.TokensAfter, 2000)
+}
+
+func TestMakeRoom_Fails(t *testing.T) {
+	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
+	unchanged(t, h, func() {
+		for _, tt := range []struct {
+			n     int
+			check func(error)
+		}{
+			{-1, func(err error) {
+				var v *convo.ValueError
+				require.ErrorAs(t, err, &v)
+				assert.Equal(t, "MakeRoom", v.Name)
+			}},
+			{3990, func(err error) {
+				var floor *convo.FloorError
+				require.ErrorAs(t, err, &floor)
+				assert.Equal(t, 20, floor.Floor)
+				assert.Equal(t, 3990, floor.Room)
+				assert.Equal(t, 4000, floor.Limit)
+				assert.ErrorContains(t, err, "cannot fit: 20 protected + 3,990 reserved tokens exceed limit 4,000")
+			}},
+		} {
+			res, r, err := h.MakeRoom(t.Context(), tt.n)
+			assert.Nil(t, res)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			tt.check(err)
+		}
+	})
+
+	// A strategy that frees too little: nothing is deleted, nothing reserved.
+	timid := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
+	})
+	h = toolTurn(t, windowOf(4000, timid), 20)
+	unchanged(t, h, func() {
+		_, _, err := h.MakeRoom(t.Context(), 3000)
+		var limit *convo.LimitError
+		require.ErrorAs(t, err, &limit)
+		assert.Equal(t, 3000, limit.Room)
+		assert.Equal(t, 4000, limit.Limit)
+	})
+	var none *convo.Reservation
+	none.Release() // of a MakeRoom that failed
+}
+
+func TestMakeRoom_NoLimit(t *testing.T) {
+	h := tour(t, nil)
+	res, r, err := h.MakeRoom(t.Context(), 1<<30)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	res.Release()
+}
+
+func TestMakeRoom_Budget(t *testing.T) {
+	pool := convo.NewBudget(5000)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h := toolTurn(t, opts, 20)
+	charge := pool.Used()
+
+	res, r, err := h.MakeRoom(t.Context(), 1000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
+	assert.Equal(t, charge+1000, pool.Used())
+	assert.Zero(t, h.Status().Limit, "out of the pool, not of the window")
+
+	other, err := pool.Reserve(1000)
+	require.NoError(t, err)
+	big, r, err := h.MakeRoom(t.Context(), 2000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, 4000+h.Status().Upper, pool.Used())
+	assert.LessOrEqual(t, pool.Used(), 5000)
+
+	// The pool is too small for floor and n, whatever this History gives up.
+	unchanged(t, h, func() {
+		_, _, err := h.MakeRoom(t.Context(), 2500)
+		var floor *convo.FloorError
+		require.ErrorAs(t, err, &floor)
+	})
+	big.Release()
+	other.Release()
+	res.Release()
+	require.NoError(t, h.Close())
+	assert.Zero(t, pool.Used())
+}
+
+// Free tokens in the pool do not help a request that does not fit the window.
+func TestMakeRoom_AboveTheLimitWithABudget(t *testing.T) {
+	pool := convo.NewBudget(100_000)
+	opts := windowOf(1000, convo.Truncate{})
+	opts.Budget = pool
+	h := toolTurn(t, opts, 20)
+	require.Greater(t, h.Status().Upper, 1000)
+	res, r, err := h.MakeRoom(t.Context(), 10)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.True(t, r.Fits)
+	assert.LessOrEqual(t, h.Status().Upper, 1000)
+	assert.Equal(t, h.Status().Upper+10, pool.Used())
+	res.Release()
+	assert.Equal(t, h.Status().Upper, pool.Used())
+}
+
+// The room that MakeRoom made was taken while its strategy ran.
+func TestMakeRoom_RoomTakenMeanwhile(t *testing.T) {
+	for name, take := range map[string]func(h *convo.History){
+		"by another MakeRoom": func(h *convo.History) {
+			_, _, err := h.MakeRoom(context.Background(), 700)
+			assert.NoError(t, err)
+		},
+		"by other limits": func(h *convo.History) {
+			assert.NoError(t, h.SetLimits(convo.Limits{Window: 1000, Reserve: -1}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h *convo.History
+			once := false
+			h = toolTurn(t, windowOf(4000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+				if !once {
+					once = true
+					take(h)
+				}
+				// It would have been enough, had the room not been taken.
+				return convo.Edit{Drop: []convo.ID{3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}, nil
+			})), 20)
+			entries := h.Len()
+			res, r, err := h.MakeRoom(t.Context(), 2000)
+			var limit *convo.LimitError
+			require.ErrorAs(t, err, &limit)
+			assert.Nil(t, res)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+			assert.Equal(t, entries, h.Len())
+		})
+	}
+}
+
+func TestMakeRoom_PoolTooSmall(t *testing.T) {
+	pool := convo.NewBudget(1000)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h := toolTurn(t, opts, 0)
+	held, err := pool.Reserve(900)
+	require.NoError(t, err)
+	_, _, err = h.MakeRoom(t.Context(), 500)
+	require.ErrorIs(t, err, convo.ErrBudget, "another holder's Release would help")
+	var short *convo.BudgetError
+	require.ErrorAs(t, err, &short)
+	assert.Equal(t, convo.BudgetError{Need: 500, Free: 80}, *short)
+	held.Release()
+	res, _, err := h.MakeRoom(t.Context(), 500)
+	require.NoError(t, err)
+	res.Release()
+
+	pool = convo.NewBudget(math.MaxInt)
+	_, err = pool.Reserve(math.MaxInt)
+	require.NoError(t, err)
+	toolTurn(t, &convo.Options{Budget: pool}, 1)
+	assert.Equal(t, math.MaxInt, pool.Used())
+	assert.Zero(t, pool.Free())
+}
+
+// However much is reserved and charged, no sum overflows, and releasing gives
+// all of it back.
+func TestMakeRoom_NoSumOverflows(t *testing.T) {
+	h := toolTurn(t, windowOf(0, nil), 0)
+	var held []*convo.Reservation
+	for range 2100 {
+		res, _, err := h.MakeRoom(t.Context(), math.MaxInt)
+		require.NoError(t, err)
+		held = append(held, res)
+	}
+	require.NoError(t, h.SetLimits(convo.Limits{Window: 1000, Reserve: -1}))
+	for _, res := range held {
+		require.Zero(t, h.Status().Limit)
+		res.Release()
+	}
+	assert.Equal(t, 1000, h.Status().Limit)
+}
+
+// A history that is too large is truncated whether or not anybody reserved tokens
+// for its messages: its size is what counts.
+func TestMakeRoom_TruncatesByTheSizeOfTheHistory(t *testing.T) {
+	h := chatOf(t, windowOf(10_000, convo.Truncate{}), 200, 1000)
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.LessOrEqual(t, h.Status().Upper, h.Status().Low)
+
+	pool := convo.NewBudget(10_000)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h = chatOf(t, opts, 200, 1000)
+	_, r, err = h.MakeRoom(t.Context(), 1000)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, h.Tokens().Upper+1000, pool.Used())
+	assert.LessOrEqual(t, pool.Used(), 10_000)
+}
+
+// Dropping entries gives back what the history itself was charged, and nothing that
+// others have reserved in the same pool.
+func TestMakeRoom_LeavesReservationsOfOthers(t *testing.T) {
+	pool := convo.NewBudget(10_000)
+	_, err := pool.Reserve(9000)
+	require.NoError(t, err)
+	opts := windowOf(0, convo.Truncate{})
+	opts.Budget = pool
+	h := chatOf(t, opts, 20, 100)
+	require.Greater(t, pool.Used(), 10_000, "overdrawn")
+
+	res, r, err := h.MakeRoom(t.Context(), 100)
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
+	assert.Equal(t, 9000+100+h.Tokens().Upper, pool.Used())
+	_, err = h.SplicePrefix(h.Snapshot(), h.Len(), "")
+	require.NoError(t, err)
+	assert.Equal(t, 9000+100+h.Tokens().Upper, pool.Used())
+	require.NoError(t, h.Close())
+	res.Release()
+	res.Release()
+	assert.Equal(t, 9000, pool.Used())
+}
+
+// Asking for more than there is at all drops nothing and reserves nothing.
+func TestMakeRoom_MoreThanTheTotalDropsNothing(t *testing.T) {
+	for _, withPool := range []bool{false, true} {
+		opts := windowOf(50_000, convo.Truncate{})
+		if withPool {
+			opts = windowOf(0, convo.Truncate{})
+			opts.Budget = convo.NewBudget(50_000)
+		}
+		h := chatOf(t, opts, 20, 1000)
+		unchanged(t, h, func() {
+			res, r, err := h.MakeRoom(t.Context(), 50_001)
+			var floor *convo.FloorError
+			require.ErrorAs(t, err, &floor)
+			assert.Nil(t, res)
+			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+		})
+		assert.Equal(t, 39, h.Len())
+	}
+}
+
+// Room is reserved when the very last entry that can go makes it.
+func TestMakeRoom_CountsTheLastDrop(t *testing.T) {
+	h := chatOf(t, windowOf(400, convo.Truncate{}), 2, 100) // the newest weighs 113
+	unchanged(t, h, func() {
+		_, _, err := h.MakeRoom(t.Context(), 400-113+1)
+		require.Error(t, err)
+	})
+	_, _, err := h.MakeRoom(t.Context(), 400-113)
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{3}, idsOf(h.Snapshot()), "all that could go went")
+
+	assert.Equal(t, 113, h.Status().Limit)
+}
+
+// MakeRoom tells apart: there was room, room was made, and there can be no room. Each
+// reservation is handed over, to be released.
+func TestMakeRoom_SaysWhetherItReserved(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		n        int
+		outcome  convo.Outcome
+		reserved bool
+	}{
+		{"it just fits", 2862, convo.OutcomeNotNeeded, true},
+		{"room was made", 2863, convo.OutcomeApplied, true},
+		{"it cannot fit", 4900, convo.OutcomeFailed, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := chatOf(t, windowOf(5000, convo.Truncate{}), 10, 100)
+			res, r, err := h.MakeRoom(t.Context(), tt.n)
+			assert.Equal(t, tt.outcome, r.Outcome)
+			assert.Equal(t, tt.reserved, res != nil)
+			assert.Equal(t, tt.reserved, err == nil)
+			assert.Equal(t, tt.outcome == convo.OutcomeApplied, len(r.Dropped) > 0)
+		})
+	}
+
+	h := chatOf(t, windowOf(5000, convo.Truncate{}), 2, 100)
+	var held []*convo.Reservation
+	for range 5 {
+		res, _, err := h.MakeRoom(t.Context(), 100)
+		require.NoError(t, err)
+		held = append(held, res)
+	}
+	assert.Equal(t, 4500, h.Status().Limit)
+	for _, res := range held {
+
+		res.Release()
+	}
+	assert.Equal(t, 5000, h.Status().Limit)
+}
+
+// When somebody else takes the room in the pool that a compaction makes, nothing is
+// dropped and the error is ErrBudget.
+func TestMakeRoom_RoomTakenByAnotherReserver(t *testing.T) {
+	pool := convo.NewBudget(5000)
+	var other *convo.Reservation
+	held := 0
+	opts := windowOf(0, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+		if other == nil {
+			var err error
+			held = pool.Free()
+			other, err = pool.Reserve(held)
+			require.NoError(t, err)
+		}
+		return convo.Truncate{}.Compact(ctx, s, g)
+	}))
+	opts.Budget = pool
+	h := toolTurn(t, opts, 20)
+	unchanged(t, h, func() {
+		res, _, err := h.MakeRoom(t.Context(), 3000)
+		require.ErrorIs(t, err, convo.ErrBudget)
+		assert.Nil(t, res)
+	})
+	assert.Equal(t, held+h.Tokens().Upper, pool.Used())
+	other.Release()
+	res, _, err := h.MakeRoom(t.Context(), 3000)
+	require.NoError(t, err)
+	assert.Equal(t, 3000+h.Tokens().Upper, pool.Used())
+	res.Release()
+}
+
+func TestMakeRoom_SaysWhy(t *testing.T) {
+	h := toolTurn(t, windowOf(4000, convo.Truncate{}), 20)
+	for _, n := range []int{-1, 0, 10, 2000, 10_000} {
+		_, r, _ := h.MakeRoom(t.Context(), n)
+		assert.Equal(t, convo.ReasonRoom, r.Reason, "%d", n)
+	}
+	require.NoError(t, h.Close())
+	_, r, err := h.MakeRoom(t.Context(), 1)
+	require.ErrorIs(t, err, convo.ErrClosed)
+	assert.Equal(t, convo.ReasonRoom, r.Reason)
+	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
+}
+
+// What is appended while a strategy plans counts: the room is reserved now.
+func TestMakeRoom_GrownMeanwhile(t *testing.T) {
+	var h *convo.History
+	var at *convo.Snapshot
+	calls := 0
+	opts := bare()
+	opts.Limits = convo.Limits{Window: 1000, Reserve: -1, Low: 100}
+	opts.Strategy = convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		var e convo.Edit
+		if calls++; calls == 1 { // the edit will be stale
+			for x := range s.Exchanges() {
+				if !x.Floor {
+					e.Drop = append(e.Drop, x.IDs()...)
+				}
+			}
+			return e, h.Rollback(at)
+		}
+		mustAppend(t, h, convo.User(strings.Repeat("w", 900)), convo.Assistant("a"))
+		e.Drop = idsOf(s)[:2]
+		return e, nil
+	})
+	talk := func(turns int) {
+		for range turns {
+			mustAppend(t, h, convo.User(strings.Repeat("u", 50)), convo.Assistant(strings.Repeat("a", 50)))
+		}
+	}
+	h = historyOf(t, opts)
+	talk(4)
+	at = h.Snapshot()
+	talk(5)
+	limit := h.Status().Limit
+	res, _, err := h.MakeRoom(t.Context(), 300)
+	require.Error(t, err)
+	assert.Nil(t, res)
+	assert.Equal(t, 2, calls)
+	assert.Equal(t, limit, h.Status().Limit, "nothing stays reserved")
+}
+
+// The errors of MakeRoom name what was to be reserved, and the bound that the caller
+// has set: that of the window, or that of the pool.
+func TestMakeRoom_ErrorTexts(t *testing.T) {
+	declines := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { return convo.Edit{}, nil })
+	drops := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Drop: []convo.ID{3, 4}}, nil
+	})
+	for name, tt := range map[string]struct {
+		c            convo.CompactionStrategy
+		window, pool int
+		n            int
+		want         []string
+		not          string
+	}{
+		"window":          {declines, 3000, 0, 1000, []string{"2,427 tokens + 1,000 reserved exceed limit 3,000; nothing worth removing; reserve less"}, "after compaction"},
+		"window, refused": {drops, 3000, 0, 1000, []string{"2,308 tokens after compaction + 1,000 reserved exceed limit 3,000; reserve less"}, "nothing"},
+		"pool":            {declines, 0, 3000, 1000, []string{"budget exhausted: need 1,000 tokens, 573 are free", "nothing worth removing"}, "Window"},
+		"pool, refused":   {drops, 0, 3000, 1000, []string{"budget exhausted: need 1,000 tokens, 692 are free"}, "Window"},
+		"pool, floor":     {declines, 0, 3000, 5000, []string{"budget exhausted: need 5,000 tokens", "+ 5,000 reserved tokens exceed limit 3,000", "or use a larger Budget"}, "Window"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts := windowOf(tt.window, tt.c)
+			if tt.pool > 0 {
+				opts.Budget = convo.NewBudget(tt.pool)
+			}
+			_, r, err := toolTurn(t, opts, 20).MakeRoom(t.Context(), tt.n)
+			assert.Equal(t, err, r.Cause)
+			for _, want := range tt.want {
+				assert.ErrorContains(t, err, want)
+			}
+			assert.NotContains(t, err.Error(), tt.not)
+			if tt.pool > 0 {
+				assert.ErrorIs(t, err, convo.ErrBudget)
+			}
+		})
+	}
+}
+
+func askToCompact(id, next string) convo.ToolCall {
+	return convo.ToolCall{ID: id, Name: new(convo.History).CompactTool().Name, Arguments: fmt.Sprintf(`{"next":%q}`, next)}
+}
+
+// answerCompact returns the result of a call of CompactTool.
+func answerCompact(h *convo.History, ctx context.Context, call convo.ToolCall) convo.Message {
+	parts, err := h.CompactTool().Run(ctx, call)
+	if err != nil {
+		return convo.ResultError(call, err)
+	}
+	return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: call.ID, Name: call.Name, Parts: parts}}}
+}
+
+// toldWindow is windowOf with the reports that OnCompaction is given.
+func toldWindow(window int, c convo.CompactionStrategy) (*convo.Options, *[]convo.Report) {
+	told := new([]convo.Report)
+	opts := windowOf(window, c)
+	opts.OnCompaction = func(r convo.Report) { *told = append(*told, r) }
+	return opts, told
+}
+
+func answerOf(t *testing.T, m convo.Message) convo.ToolResult {
+	t.Helper()
+	require.Equal(t, convo.RoleTool, m.Role)
+	require.Len(t, m.ToolResults(), 1)
+	return m.ToolResults()[0]
+}
+
+func TestCompactTool_ProvidersTakeIt(t *testing.T) {
+	for _, w := range []wire.ToolWriter{wire.OpenAIChat{}, wire.OpenAIResponses{}, wire.Anthropic{}, wire.Gemini{}, wire.Converse{}} {
+		_, err := w.Tools(new(convo.History).CompactTool().Tool)
+		require.NoError(t, err)
+	}
+}
+
+// The compaction happens while the call and another one are open; both stay, after the
+// summary, and so does the result.
+func TestAnswerCompact(t *testing.T) {
+	var req convo.SummaryRequest
+	opts, told := toldWindow(8000, convo.Chain(convo.Summarize{With: convo.SummarizerFunc(func(_ context.Context, r convo.SummaryRequest) (convo.Summary, error) {
+		req = r
+		return convo.Summary{Text: "what went before"}, nil
+	})}, convo.Truncate{}))
+	h := toolTurn(t, opts, 50)
+	call, other := askToCompact("c", "write the report in out.md"), callOf("other")
+	mustAppend(t, h, convo.User("go on"), convo.Assistant("", call, other))
+	before := h.Status()
+	require.LessOrEqual(t, before.Upper, before.High, "no compaction is due")
+
+	result := answerCompact(h, t.Context(), call)
+	r := answerOf(t, result)
+	assert.Equal(t, "c", r.CallID)
+	assert.False(t, r.IsError)
+	assert.Contains(t, r.Text(), "older messages were removed")
+	assert.Equal(t, "write the report in out.md", req.Focus)
+	require.Len(t, *told, 1)
+	assert.Equal(t, convo.OutcomeApplied, (*told)[0].Outcome)
+	assert.Equal(t, convo.ReasonTool, (*told)[0].Reason)
+	assert.Equal(t, "tool", (*told)[0].Reason.String())
+	assert.LessOrEqual(t, h.Status().Upper, before.Upper/2)
+	assert.Equal(t, 2, h.Status().OpenCalls)
+
+	mustAppend(t, h, result, convo.Result(other, "x"))
+	s, p, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, convo.OutcomeNotNeeded, p.Outcome)
+	msgs := s.Messages()
+	assert.Contains(t, msgs[1].Text(), "what went before")
+	n := len(msgs)
+	assert.Equal(t, []convo.ToolCall{call, other}, msgs[n-3].ToolCalls())
+	assert.Equal(t, r, msgs[n-2].ToolResults()[0])
+
+	// Soon after it, too little is new.
+	r = answerOf(t, answerCompact(h, t.Context(), askToCompact("d", "go on")))
+	assert.False(t, r.IsError)
+	assert.Contains(t, r.Text(), "Nothing was removed")
+	assert.Equal(t, msgs, h.Snapshot().Messages())
+}
+
+// A call that cannot be carried out gets a result that says so, and changes nothing.
+func TestAnswerCompact_Refuses(t *testing.T) {
+	full := func(t *testing.T, c convo.CompactionStrategy) (*convo.History, *[]convo.Report) {
+		opts, told := toldWindow(8000, c)
+		return toolTurn(t, opts, 50), told
+	}
+	const secret = "https://key@host"
+	down := convo.Chain(convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+		return convo.Summary{}, errors.New("503 of " + secret)
+	})}, convo.Truncate{})
+	unchanged := func(t *testing.T, h *convo.History, ctx context.Context, call convo.ToolCall) convo.ToolResult {
+		t.Helper()
+		before := h.Snapshot()
+		r := answerOf(t, answerCompact(h, ctx, call))
+		assert.Same(t, before, h.Snapshot())
+		assert.NotContains(t, r.Text(), secret)
+		return r
+	}
+
+	for args, want := range map[string]string{
+		"": "not a JSON object", "x": "not a JSON object", "[]": "not a JSON object", `{"next":1}`: "not a JSON object",
+		"{}": "say what you do next", `{"next":" \n"}`: "say what you do next",
+	} {
+		h, told := full(t, convo.Truncate{})
+		r := unchanged(t, h, t.Context(), convo.ToolCall{ID: "c", Name: "compact", Arguments: args})
+		assert.True(t, r.IsError, args)
+		assert.Contains(t, r.Text(), want, args)
+		assert.Empty(t, *told, args)
+	}
+
+	t.Run("a summarizer that fails", func(t *testing.T) {
+		h, told := full(t, down)
+		r := unchanged(t, h, t.Context(), askToCompact("c", "go on"))
+		assert.True(t, r.IsError)
+		require.Len(t, *told, 1)
+		assert.Equal(t, convo.OutcomeFailed, (*told)[0].Outcome)
+		assert.ErrorContains(t, (*told)[0].Cause, secret)
+		r = unchanged(t, h, t.Context(), askToCompact("c", "go on"))
+		assert.Contains(t, r.Text(), "Nothing was removed")
+		assert.Zero(t, (*told)[1].Calls, "the breaker is open")
+	})
+	t.Run("too little to free", func(t *testing.T) {
+		opts, _ := toldWindow(8000, convo.Truncate{})
+		h := toolTurn(t, opts, 10)
+		assert.False(t, unchanged(t, h, t.Context(), askToCompact("c", "go on")).IsError)
+		_, err := h.Compact(t.Context(), "")
+		require.NoError(t, err, "by hand it would free something")
+	})
+	t.Run("ctx has ended", func(t *testing.T) {
+		h, _ := full(t, convo.Truncate{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.True(t, unchanged(t, h, ctx, askToCompact("c", "go on")).IsError)
+	})
+	t.Run("closed", func(t *testing.T) {
+		h, _ := full(t, convo.Truncate{})
+		require.NoError(t, h.Close())
+		assert.True(t, unchanged(t, h, t.Context(), askToCompact("c", "go on")).IsError)
+		answerOf(t, answerCompact(new(convo.History), t.Context(), askToCompact("c", "go on")))
+	})
+	t.Run("within a compaction", func(t *testing.T) {
+		var h *convo.History
+		opts, _ := toldWindow(8000, convo.StrategyFunc(func(ctx context.Context, _ *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+			assert.True(t, answerOf(t, answerCompact(h, ctx, askToCompact("c", "go on"))).IsError)
+			return convo.Edit{}, convo.ErrNoGain
+		}))
+		h = toolTurn(t, opts, 50)
+		_, err := h.Compact(t.Context(), "")
+		require.ErrorIs(t, err, convo.ErrNoGain)
+	})
+}
+
+// Above high it is the compaction that Prepare would make, with all links of the chain.
+func TestAnswerCompact_WhenDue(t *testing.T) {
+	calls := 0
+	opts, told := toldWindow(4000, convo.Chain(convo.Summarize{With: broken(&calls)}, convo.Truncate{}))
+	h := toolTurn(t, opts, 50)
+	mustAppend(t, h, convo.User("go on"), convo.Assistant("", askToCompact("c", "go on")))
+	require.Greater(t, h.Status().Upper, h.Status().High)
+	//lint:ignore SA1012 a nil ctx never ends
+	r := answerOf(t, answerCompact(h, nil, askToCompact("c", strings.Repeat("é", 5000))))
+	assert.False(t, r.IsError)
+	assert.Equal(t, convo.ReasonHigh, (*told)[0].Reason)
+	assert.Equal(t, convo.OutcomeApplied, (*told)[0].Outcome)
+}
+
+// The model asks for a compaction when a part of its work is done.
+func ExampleHistory_CompactTool() {
+	h, err := convo.New(&convo.Options{
+		Limits: convo.Limits{Window: 6000},
+		Strategy: convo.Summarize{With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
+			return convo.Summary{Text: "The user wants a train to Rome. The timetables were read."}, nil
+		})},
+		OnCompaction: func(r convo.Report) { fmt.Println(r.Outcome, "by", r.Reason) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	h.Append(convo.System("You are a travel agent."), convo.User("Find a train to Rome, then book it."))
+	for i := range 8 {
+		read := convo.ToolCall{ID: callid.New(), Name: "timetable", Arguments: fmt.Sprintf(`{"page":%d}`, i)}
+		h.Append(convo.Assistant("", read), convo.Result(read, strings.Repeat("09:10 Rome, 10:10 Bari. ", 30)))
+	}
+
+	tool := h.CompactTool() // for RunOptions.Tools; in a loop of your own, for SetTools
+	// The model answers:
+	call := convo.ToolCall{ID: "c1", Name: "compact", Arguments: `{"next":"Book the 09:10 to Rome."}`}
+	h.Append(convo.Assistant("", call))
+	result, _ := tool.Run(context.Background(), call)
+	h.Append(convo.Result(call, string(result[0].(convo.Text))))
+
+	summary, _ := h.Snapshot().Summary()
+	fmt.Println(summary.Text)
+	for _, e := range h.Snapshot().All() {
+		fmt.Println(e)
+	}
+	// Output:
+	// applied by tool
+	// The user wants a train to Rome. The timetables were read.
+	// 1 system: You are a travel agent.
+	// 2 user: Find a train to Rome, then book it.
+	// 15 assistant: call timetable({"page":6})
+	// 16 tool: result of timetable(09:10 Rome, 10:10 Bari. 09:10 Rome, 10:10 Bari. 09:10 Rome, 10:1… (720 bytes))
+	// 17 assistant: call timetable({"page":7})
+	// 18 tool: result of timetable(09:10 Rome, 10:10 Bari. 09:10 Rome, 10:10 Bari. 09:10 Rome, 10:1… (720 bytes))
+	// 19 assistant: call compact({"next":"Book the 09:10 to Rome."})
+	// 20 tool: result of compact(Done: older messages were removed. Go on with what you wanted to… (73 bytes))
+}
+
+// ofOptions are the functions that a History calls without a ctx, with what they must not
+// call, as Options says. None may call Do or Run. Repair and OnImport are not among them,
+// since Restore and Open call them before there is a History.
+var ofOptions = map[string][]string{
+	"Tokenizer":       append(slices.Clone(waitForReload), waitForCompaction...),
+	"Overheads.Media": append(slices.Clone(waitForReload), waitForCompaction...),
+	"Pin":             append(slices.Clone(waitForReload), waitForCompaction...),
+	"AfterCompaction": waitForCompaction,
+	"Due":             waitForCompaction,
+	"Key":             nil,
+	"Time":            nil,
+	"IsOverflow":      nil,
+	"OnCompaction":    {"Wait"},
+	"Logger":          nil,
+	"Same":            waitForCompaction,
+	"Redact":          waitForCompaction,
+}
+
+var (
+	waitForReload     = []string{"Save", "SaveFull", "Reload", "Attach", "Prune"}
+	waitForCompaction = []string{"Prepare", "CompactIfNeeded", "Compact", "MakeRoom", "Recover", "Wait"}
+)
+
+// A method that a function of Options calls returns, unless Options says that the function
+// must not call it.
+func TestOptions_WhatFunctionsMayCall(t *testing.T) {
+	methods := map[string]func(*convo.History, context.Context) error{
+		"Prepare":         func(h *convo.History, ctx context.Context) error { _, _, err := h.Prepare(ctx); return err },
+		"CompactIfNeeded": func(h *convo.History, ctx context.Context) error { _, err := h.CompactIfNeeded(ctx); return err },
+		"Compact":         func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
+		"MakeRoom":        func(h *convo.History, ctx context.Context) error { _, _, err := h.MakeRoom(ctx, 1); return err },
+		"Recover": func(h *convo.History, ctx context.Context) error {
+			_, _, err := h.Recover(ctx, h.Snapshot(), errors.New("prompt is too long"))
+			return err
+		},
+		"Wait": func(h *convo.History, ctx context.Context) error { _, err := h.Wait(ctx); return err },
+		"CompactTool": func(h *convo.History, ctx context.Context) error {
+			_, _ = h.CompactTool().Run(ctx, convo.ToolCall{ID: "c", Name: "compact", Arguments: "{}"})
+			return ctx.Err()
+		},
+		"CompactInBackground": func(h *convo.History, ctx context.Context) error { h.CompactInBackground(ctx); return nil },
+		"Handoff": func(h *convo.History, ctx context.Context) error {
+			_, err := h.Handoff(ctx, convo.Extract{}, "")
+			return err
+		},
+		"Save":     (*convo.History).Save,
+		"SaveFull": (*convo.History).SaveFull,
+		"Reload":   func(h *convo.History, ctx context.Context) error { _, _, err := h.Reload(ctx); return err },
+		"Attach": func(h *convo.History, ctx context.Context) error {
+			return h.Attach(ctx, new(convotest.MemStore), "other")
+		},
+		"Prune":  func(h *convo.History, ctx context.Context) error { return h.Prune(ctx, time.Time{}) },
+		"Append": func(h *convo.History, _ context.Context) error { _, err := h.Append(convo.User("a note")); return err },
+		"Queue":  func(h *convo.History, _ context.Context) error { return h.Queue(convo.User("a note")) },
+		"Apply": func(h *convo.History, _ context.Context) error {
+			_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1}})
+			return err
+		},
+		"SetSystem": func(h *convo.History, _ context.Context) error { return h.SetSystem(convo.System("be brief")) },
+	}
+	var called sync.Map
+	for of, mustNot := range ofOptions {
+		for method, call := range methods {
+			var waits atomic.Bool
+			synctest.Test(t, func(t *testing.T) {
+				var inside atomic.Bool
+				everything(t, func(name string, h *convo.History) {
+					if name != of || h == nil || waits.Load() || !inside.CompareAndSwap(false, true) {
+						return
+					}
+					defer inside.Store(false)
+					called.Store(of, true)
+					ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+					defer cancel()
+					if errors.Is(call(h, ctx), context.DeadlineExceeded) {
+						waits.Store(true)
+					}
+				})
+			})
+			if waits.Load() {
+				assert.Contains(t, mustNot, method, of)
+			}
+		}
+		_, isCalled := called.Load(of)
+		assert.True(t, isCalled, of)
+	}
+}
+
+// everything has a History call each function, which calls f with its name.
+func everything(t *testing.T, f func(string, *convo.History)) {
+	var h *convo.History
+	var store convotest.MemStore
+	opts := &convo.Options{
+		Limits:          convo.Limits{Window: 2000},
+		Tokenizer:       convo.TokenizerFunc(func(text string) int { f("Tokenizer", h); return len(text) }),
+		Overheads:       convo.Overheads{Media: func(convo.Media) int { f("Overheads.Media", h); return 10 }},
+		IsOverflow:      func(error) bool { f("IsOverflow", h); return true },
+		Pin:             func(convo.Message) bool { f("Pin", h); return false },
+		Key:             func(convo.Message) string { f("Key", h); return "" },
+		Time:            func(convo.Message) time.Time { f("Time", h); return time.Time{} },
+		AfterCompaction: func(convo.Report) []convo.Message { f("AfterCompaction", h); return nil },
+		Redact:          func(m convo.Message) convo.Message { f("Redact", h); return m },
+		OnCompaction:    func(convo.Report) { f("OnCompaction", h) },
+		Logger:          slog.New(handlerFunc(func() { f("Logger", h) })),
+		Strategy: convo.Chain(
+			convo.When(func(convo.Status) bool { f("Due", h); return true }, convo.ClearToolResults{
+				KeepLast: -1, Same: func(c convo.ToolCall) string { f("Same", h); return c.Arguments },
+			}),
+			convo.Summarize{With: convo.Extract{}}, convo.Truncate{},
+		),
+	}
+	ctx := t.Context()
+	h, err := convo.Open(ctx, &store, "k", opts)
+	require.NoError(t, err)
+	defer h.Close()
+	more := func(h *convo.History) {
+		image := convo.Media{MIME: "image/png", URL: "https://example.com/i.png"}
+		_, _ = h.Append(convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("look"), image}})
+		for _, id := range []string{"1", "2"} {
+			_, _ = h.Append(convo.Assistant("", convo.ToolCall{ID: id, Name: "read", Arguments: "{}"}))
+			_, _ = h.Append(convo.Result(convo.ToolCall{ID: id, Name: "read"}, strings.Repeat("words ", 50)))
+		}
+		_, _ = h.Append(convo.Assistant(strings.Repeat("words ", 50)), convo.User("next"), convo.Assistant("done"))
+	}
+	for range 3 {
+		_, _, _ = h.Prepare(ctx) // below the limit, for Due
+		more(h)
+		_ = h.Save(ctx)
+		other, err := convo.Open(ctx, &store, "k", &convo.Options{Roles: convo.Relaxed()})
+		require.NoError(t, err)
+		more(other)
+		_, _ = other.Append(convo.Assistant("two in a row"))
+		_ = other.Save(ctx)
+		more(h)
+		_, _, _ = h.Reload(ctx)
+		_ = h.Save(ctx)
+		_, _, _ = h.Prepare(ctx)
+		_, _, _ = h.Recover(ctx, h.Snapshot(), errors.New("prompt is too long"))
+		_, _ = h.Handoff(ctx, convo.Extract{}, "")
+		h.CompactInBackground(ctx)
+		_, _ = h.Wait(ctx)
+	}
+}
+
+// A handlerFunc is a slog.Handler without a lock of its own.
+type handlerFunc func()
+
+func (handlerFunc) Enabled(context.Context, slog.Level) bool    { return true }
+func (f handlerFunc) Handle(context.Context, slog.Record) error { f(); return nil }
+func (f handlerFunc) WithAttrs([]slog.Attr) slog.Handler        { return f }
+func (f handlerFunc) WithGroup(string) slog.Handler             { return f }

@@ -111,16 +111,18 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	before := min(keep, s.tailStart(r.tailBeside(kept+max(budget, 0), maxTail)))
 	words = make(userWords, len(s.list)) // at first, all candidates
 	first, isFirst := len(s.list), true
+	least := int64(noMark) // tokens of the smallest candidate
 	for a := range walk(s) {
 		if a.from >= before {
 			break
 		}
-		if !a.user || s.list[a.from].note || s.list[a.from].msg.isHosts() {
+		isFound := first < len(s.list) // then it is asked below, if need be
+		if !a.user || s.list[a.from].note || !isFound && s.list[a.from].msg.isHosts() {
 			continue
 		}
 		if !a.floor && (isFirst && a.tokens <= r.share/documentShare/2 || a.tokens < r.large()) {
 			words[a.from] = true
-			first = min(first, a.from)
+			first, least = min(first, a.from), min(least, a.tokens)
 		}
 		isFirst = false
 	}
@@ -136,7 +138,11 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	}
 	var alike echoes
 	for i := len(words) - 1; i > first; i-- {
-		if words[i] && alike.has(&s.list[i].msg) {
+		if tokens+least > budget { // no older one fits
+			clear(words[first+1 : i+1])
+			break
+		}
+		if m := &s.list[i].msg; words[i] && (m.isHosts() || alike.has(m)) {
 			words[i] = false
 		}
 		if words[i] {
@@ -245,6 +251,16 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 	}
 	c.collect(min(c.moveToTurn(place, budget/4), keep), left-held > budget)
 	return c
+}
+
+// dropsAny reports whether cutTo drops anything if nothing but the floor has to stay. It
+// usually does not look for the user's words.
+func dropsAny(s *Snapshot, r room, maxTail int64) bool {
+	kept := s.floorWeight().total() + s.summary.tokens() + r.spared.tokens(&s.state)
+	if s.raw()-kept-r.share/wordsShare > r.tailBeside(kept, maxTail) {
+		return true // whatever stays of these, and however long the tail is
+	}
+	return len(cutTo(s, r, maxTail, len(s.list)).drop) > 0
 }
 
 // stays reports whether list[i] is dropped only as a last resort.

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -60,6 +59,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows.pack()
 	rows.lastAppend = at.UTC()
 	if sent.known {
 		rows.sent = &sent
@@ -72,7 +72,7 @@ func (h *History) Decisions() ([]byte, error) {
 	list := p.view.withoutFrame()
 	p.view, p.counted = &Snapshot{state: list}, list.raw()
 	out := difference(noPicture, p)
-	out.version, out.rows = decisionsVersion, rows
+	out.version, out.rows = versions[inDecisions], rows
 	out.entries, out.left = others, changed(leftRow{}, rows.left)
 	return out.encode(inDecisions)
 }
@@ -98,10 +98,7 @@ func decodeDecisions(data []byte) (*stateJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := in.checkDecisions(); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
-	}
-	return in, nil
+	return in, asSnapshotError(in.checkDecisions())
 }
 
 // Format prints what d needs, and its size.
@@ -117,7 +114,7 @@ func (in *stateJSON) checkDecisions() error {
 	if in.rows == nil {
 		return errors.New("it has no rows: it is not what History.Decisions has returned")
 	}
-	if err := cmp.Or(checkEntries(in.entries, in.last), in.checkLeft()); err != nil {
+	if err := in.checkLeft(); err != nil {
 		return err
 	}
 	in.rows.left = orNil(in.left)
@@ -193,7 +190,6 @@ func (in *stateJSON) rewind(last ID) {
 	s := state{last: in.last, takenBack: orNil(in.back)}
 	s.tookBack(last)
 	in.back = &s.takenBack
-	in.has |= 1<<len(savedFields) - 1 // also those that were set here
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	for in.summary != nil && in.summary.before != nil && in.summary.newestRead() > last {

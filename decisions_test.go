@@ -709,12 +709,12 @@ func TestReadDecisions_Faults(t *testing.T) {
 	require.NoError(t, err)
 	data, err := h.Decisions()
 	require.NoError(t, err)
-	require.Contains(t, string(data), `{"version":2,`)
+	require.Contains(t, string(data), `{"version":3,`)
 	_, err = convo.ReadDecisions(data)
 	require.NoError(t, err)
-	_, err = convo.ReadDecisions([]byte(strings.Replace(string(data), `"version":2`, `"version":1`, 1)))
+	_, err = convo.ReadDecisions([]byte(strings.Replace(string(data), `"version":3`, `"version":2`, 1)))
 	require.ErrorIs(t, err, convo.ErrVersion)
-	require.EqualError(t, err, "convo: snapshot: unknown format version 1 of Decisions, want 2; make a History of the rows with Restore, and store its Decisions")
+	require.EqualError(t, err, "convo: snapshot: unknown format version 2 of Decisions, want 3; make a History of the rows with Restore, and store its Decisions")
 	snapshot, err := h.Snapshot().MarshalJSON()
 	require.NoError(t, err)
 	var s convo.Snapshot
@@ -724,13 +724,15 @@ func TestReadDecisions_Faults(t *testing.T) {
 		"no JSON":                    "x",
 		"null":                       "null",
 		"a snapshot":                 string(snapshot),
-		"a later one":                strings.Replace(string(data), `"version":2`, `"version":3`, 1),
-		"no version":                 strings.Replace(string(data), `"version":2,`, ``, 1),
-		"a negative ID":              strings.Replace(string(data), `["m1",1,1`, `["m1",-1,1`, 1),
-		"a large ID":                 strings.Replace(string(data), `["m1",1,1`, `["m1",9007199254740993,1`, 1),
-		"a large number":             strings.Replace(string(data), `,32,"m40"`, `,9007199254740993,"m40"`, 1),
+		"a later one":                strings.Replace(string(data), `"version":3`, `"version":4`, 1),
+		"no version":                 strings.Replace(string(data), `"version":3,`, ``, 1),
+		"a negative ID":              strings.Replace(string(data), `"places":[1,`, `"places":[-1,`, 1),
+		"a large ID":                 strings.Replace(string(data), `"places":[1,`, `"places":[9007199254740993,`, 1),
+		"a large number":             strings.Replace(string(data), `,32]`, `,9007199254740993]`, 1),
 		"a key twice":                strings.Replace(string(data), `"m40"`, `"m1"`, 1),
 		"no key":                     strings.Replace(string(data), `"m40"`, `""`, 1),
+		"a place too few":            strings.Replace(string(data), `,32]`, `]`, 1),
+		"a key too many":             strings.Replace(string(data), `"keys":[`, `"keys":["x",`, 1),
 		"no sums":                    regexp.MustCompile(`"sums":"[^"]*"`).ReplaceAllString(string(data), `"sums":""`),
 		"a sum too many":             strings.Replace(string(data), `"sums":"`, `"sums":"AAAAAAAAAAA`, 1),
 		"no sum":                     regexp.MustCompile(`"sums":"[^"]*"`).ReplaceAllString(string(data), `"sums":"x"`),
@@ -742,7 +744,7 @@ func TestReadDecisions_Faults(t *testing.T) {
 		"no left row":                strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{}`, 1),
 		"a left row that is new":     strings.Replace(string(data), `"left":{"id":8,"key":"m8"}`, `"left":{"id":42,"key":"m8"}`, 1),
 		"a left row with a long key": strings.Replace(string(data), `"key":"m8"`, `"key":"`+strings.Repeat("x", 257)+`"`, 1),
-		"a store's log":              strings.Replace(string(data), `{"version":2,`, `{"version":2,"log":"x",`, 1),
+		"a store's log":              strings.Replace(string(data), `{"version":3,`, `{"version":3,"log":"x",`, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NotEqual(t, string(data), bad)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log"
 	"log/slog"
 	"math"
@@ -24,6 +25,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/logs"
 )
 
 type sendFunc = func(context.Context, *convo.Snapshot) (convo.Reply, error)
@@ -1131,4 +1133,485 @@ func TestDo_PauseAndOverflow(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 3, n)
 	assert.Equal(t, "one\ntwo", reply.Text())
+}
+
+// errLeft is the cause with which the tests end a ctx.
+var errLeft = errors.New("the user left")
+
+// untilEnd calls f and waits until ctx ends.
+func untilEnd(ctx context.Context, f func()) {
+	f()
+	<-ctx.Done()
+}
+
+// A lateStore is a Store whose calls wait until ctx ends, and fail with err(ctx).
+type lateStore struct {
+	*convotest.MemStore
+	end func()
+	err func(ctx context.Context) error
+}
+
+func (s *lateStore) Append(ctx context.Context, r convo.Record) error {
+	if s.end == nil {
+		return s.MemStore.Append(ctx, r)
+	}
+	untilEnd(ctx, s.end)
+	return s.err(ctx)
+}
+
+func (s *lateStore) Records(ctx context.Context, key string, from uint64) iter.Seq2[convo.Record, error] {
+	if s.end == nil {
+		return s.MemStore.Records(ctx, key, from)
+	}
+	return func(yield func(convo.Record, error) bool) {
+		untilEnd(ctx, s.end)
+		yield(convo.Record{}, s.err(ctx))
+	}
+}
+
+// ended are the ways in which caller-supplied code returns after its ctx has ended.
+var ended = map[string]func(ctx context.Context) error{
+	"ctx's error": func(ctx context.Context) error { return ctx.Err() },
+	"its cause":   func(ctx context.Context) error { return fmt.Errorf("Post: %w", context.Cause(ctx)) },
+	"another":     func(context.Context) error { return errors.New("connection reset") },
+	"a panic":     func(context.Context) error { panic("reset") },
+}
+
+// Whatever is called with a ctx that ends fails with an error that matches both ctx's error
+// and its cause, however the caller's code returns.
+func TestErrors_EndedContext(t *testing.T) {
+	for how, returns := range ended {
+		send := func(end func()) convo.Send {
+			return func(ctx context.Context, _ *convo.Snapshot) (convo.Reply, error) {
+				untilEnd(ctx, end)
+				return convo.Reply{}, returns(ctx)
+			}
+		}
+		full := func(end func()) *convo.History { // only a strategy that waits for ctx makes it fit
+			return historyOf(t, &convo.Options{Limits: convo.Limits{Window: 500}, Strategy: convo.StrategyFunc(func(ctx context.Context, _ *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+				untilEnd(ctx, end)
+				return convo.Edit{}, returns(ctx)
+			})}, append(smallTalk(30), convo.User("the last"))...)
+		}
+		byModel := func(end func()) *convo.History {
+			return historyOf(t, &convo.Options{Limits: convo.Limits{Window: 500}, Strategy: convo.Summarize{Window: -1, With: convo.SummarizerFunc(func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+				untilEnd(ctx, end)
+				return convo.Summary{}, returns(ctx)
+			})}}, append(smallTalk(30), convo.User("the last"))...)
+		}
+		stored := func(end func()) (*lateStore, *convo.History) {
+			s := &lateStore{MemStore: new(convotest.MemStore), err: returns}
+			h, err := convo.Open(t.Context(), s, "chat", nil)
+			require.NoError(t, err)
+			mustAppend(t, h, convo.User("q"))
+			require.NoError(t, h.Save(t.Context()))
+			mustAppend(t, h, convo.Assistant("a"))
+			s.end = end
+			return s, h
+		}
+		for name, call := range map[string]func(ctx context.Context, end func()) error{
+			"Do": func(ctx context.Context, end func()) error {
+				_, err := historyOf(t, nil, convo.User("q")).Do(ctx, send(end))
+				return err
+			},
+			"Run": func(ctx context.Context, end func()) error {
+				_, err := historyOf(t, nil, convo.User("q")).Run(ctx, send(end), convo.RunOptions{})
+				return err
+			},
+			"Run, in a tool": func(ctx context.Context, end func()) error {
+				h := historyOf(t, nil, convo.User("q"), convo.Assistant("", callOf("c")))
+				_, err := h.Run(ctx, send(func() {}), convo.RunOptions{Tools: []convo.Handler{{Tool: convo.Tool{Name: "tool"}, Run: func(ctx context.Context, _ convo.ToolCall) ([]convo.Part, error) {
+					untilEnd(ctx, end)
+					return nil, returns(ctx)
+				}}}})
+				return err
+			},
+			"Steps": func(ctx context.Context, end func()) (last error) {
+				for _, err := range historyOf(t, nil, convo.User("q")).Steps(ctx, send(end), convo.RunOptions{}) {
+					last = err
+				}
+				return last
+			},
+			"Prepare": func(ctx context.Context, end func()) error {
+				_, _, err := full(end).Prepare(ctx)
+				return err
+			},
+			"CompactIfNeeded": func(ctx context.Context, end func()) error {
+				_, err := full(end).CompactIfNeeded(ctx)
+				return err
+			},
+			"Compact": func(ctx context.Context, end func()) error {
+				_, err := full(end).Compact(ctx, "")
+				return err
+			},
+			"Compact, in a summarizer": func(ctx context.Context, end func()) error {
+				_, err := byModel(end).Compact(ctx, "")
+				return err
+			},
+			"MakeRoom": func(ctx context.Context, end func()) error {
+				_, _, err := full(end).MakeRoom(ctx, 10)
+				return err
+			},
+			"Recover": func(ctx context.Context, end func()) error {
+				h := full(end)
+				_, _, err := h.Recover(ctx, h.Snapshot(), errTooLong)
+				return err
+			},
+			"Handoff": func(ctx context.Context, end func()) error {
+				_, err := historyOf(t, nil, append(smallTalk(30), convo.User("the last"))...).Handoff(ctx, convo.SummarizerFunc(func(ctx context.Context, _ convo.SummaryRequest) (convo.Summary, error) {
+					untilEnd(ctx, end)
+					return convo.Summary{}, returns(ctx)
+				}), "")
+				return err
+			},
+			"Wait": func(ctx context.Context, end func()) error {
+				release, started := make(chan struct{}), make(chan struct{})
+				h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 500}, Strategy: convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+					close(started)
+					<-release
+					return convo.Edit{}, nil
+				})}, append(smallTalk(30), convo.User("the last"))...)
+				h.CompactInBackground(t.Context())
+				<-started
+				go end()
+				_, err := h.Wait(ctx)
+				close(release)
+				_, again := h.Wait(t.Context())
+				require.NoError(t, again)
+				return err
+			},
+			"Save": func(ctx context.Context, end func()) error {
+				_, h := stored(end)
+				return h.Save(ctx)
+			},
+			"Reload": func(ctx context.Context, end func()) error {
+				_, h := stored(end)
+				_, _, err := h.Reload(ctx)
+				return err
+			},
+			"Open": func(ctx context.Context, end func()) error {
+				s, _ := stored(end)
+				_, err := convo.Open(ctx, s, "chat", nil)
+				return err
+			},
+			"Load": func(ctx context.Context, end func()) error {
+				s, _ := stored(end)
+				_, err := convo.Load(ctx, s, "chat", 0)
+				return err
+			},
+			"Copy": func(ctx context.Context, end func()) error {
+				s, _ := stored(end)
+				return logs.Copy(ctx, new(convotest.MemStore), "copy", s, "chat")
+			},
+			"Archive": func(ctx context.Context, end func()) (last error) {
+				_, h := stored(end)
+				for _, err := range h.Archive(ctx, convo.Range{First: 1, Last: 9}) {
+					last = err
+				}
+				return last
+			},
+		} {
+			if ofStore[name] && how != "ctx's error" && how != "its cause" {
+				continue // what a Store has found out, such as a conflict, remains as it is
+			}
+			t.Run(name+", "+how, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				err := call(ctx, func() { cancel(errLeft) })
+				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorIs(t, err, errLeft)
+				assert.NotContains(t, err.Error(), "\n")
+
+				if givesLess[name] {
+					return
+				}
+				ctx, stop := context.WithTimeoutCause(t.Context(), time.Millisecond, errLeft)
+				defer stop()
+				err = call(ctx, func() {})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, errLeft)
+			})
+		}
+	}
+}
+
+// ofStore are the calls in which a Store returns the error, and givesLess are those that give
+// a model less time than ctx has.
+var (
+	ofStore   = map[string]bool{"Save": true, "Reload": true, "Open": true, "Load": true, "Copy": true, "Archive": true}
+	givesLess = map[string]bool{"Compact, in a summarizer": true}
+)
+
+// badAnswers are the ways in which a request fails, or its answer is of no use.
+func badAnswers() map[string]convo.Send {
+	fails := func(err error) convo.Send {
+		return func(context.Context, *convo.Snapshot) (convo.Reply, error) { return convo.Reply{}, err }
+	}
+	returns := func(r convo.Reply) convo.Send {
+		return func(context.Context, *convo.Snapshot) (convo.Reply, error) { return r, nil }
+	}
+	of := func(parts ...convo.Part) []convo.Message {
+		return []convo.Message{{Role: convo.RoleAssistant, Parts: parts}}
+	}
+	cut := &convo.ToolCall{ID: "9", Name: "search", Arguments: `{"to":`}
+	return map[string]convo.Send{
+		"500":                           fails(errors.New("500 internal server error")),
+		"network":                       fails(errors.New("connection reset by peer")),
+		"ctx ended":                     fails(context.Canceled),
+		"empty":                         returns(convo.Reply{}),
+		"reasoning only":                returns(convo.Reply{Messages: of(convo.Reasoning{Text: "hm"})}),
+		"two calls with one ID":         returns(convo.Reply{Messages: of(callOf("c"), callOf("c")), Stop: convo.StopToolCall}),
+		"cut off in a call":             returns(convo.Reply{CutOff: cut, Stop: convo.StopLength}),
+		"cut off behind a whole call":   returns(convo.Reply{Messages: of(callOf("c")), CutOff: cut, Stop: convo.StopLength}),
+		"too long, and nothing to drop": fails(errTooLong),
+		"too long, with a number":       fails(errors.New("400: prompt is too long: 5939 tokens > 1 maximum")),
+	}
+}
+
+// After whatever the model or the network does, the user types again, and is answered: with
+// the loop of the README, with Do and with Run, under every policy that lets a user speak,
+// also if the process ends in between.
+func TestFailed_UserGoesOn(t *testing.T) {
+	loops := map[string]func(h *convo.History, send convo.Send, question string) error{
+		"loop of the README": func(h *convo.History, send convo.Send, question string) error {
+			return ask(context.Background(), h, send, question)
+		},
+		"Do": func(h *convo.History, send convo.Send, question string) error {
+			if err := runCalls(h); err != nil {
+				return err
+			}
+			if _, err := h.Append(convo.User(question)); err != nil {
+				return err
+			}
+			_, err := h.Do(context.Background(), send)
+			return err
+		},
+		"Run": func(h *convo.History, send convo.Send, question string) error {
+			if _, err := h.Append(convo.User(question)); err != nil {
+				return err
+			}
+			_, err := h.Run(context.Background(), send, convo.RunOptions{Tools: []convo.Handler{{
+				Tool: convo.Tool{Name: callOf("c").Name},
+				Run:  func(context.Context, convo.ToolCall) ([]convo.Part, error) { return []convo.Part{convo.Text("r")}, nil },
+			}}})
+			return err
+		},
+	}
+	policies := policies()
+	for loop, ask := range loops {
+		for name, policy := range policies {
+			for fault, send := range badAnswers() {
+				if fault == "cut off behind a whole call" && loop != "Run" && !slices.Contains(policy.UserAfter, convo.RoleTool) && policy.UserAfter != nil {
+					continue // under this policy the results are for the model first
+				}
+				for _, restart := range []bool{false, true} {
+					t.Run(fmt.Sprint(loop, "/", name, "/", fault, "/restart ", restart), func(t *testing.T) {
+						opts := &convo.Options{Roles: policy}
+						s := new(shelf)
+						h := open(t, s, "k", opts)
+						for n := range 3 { // an outage of three questions
+							_ = ask(h, send, fmt.Sprint("question ", n))
+							if restart {
+								save(t, h)
+								h = open(t, s, "k", opts)
+							}
+						}
+						require.NoError(t, ask(h, saying(convo.Assistant("answer")), "question 3"))
+						texts := strings.Join(textsOf(h.Snapshot()), " ")
+						for n := range 4 {
+							want := 1
+							if n < 3 && loop == "loop of the README" && strings.HasPrefix(fault, "too long") {
+								want = 0 // the loop takes back what does not fit
+							}
+							assert.Equal(t, want, strings.Count(texts, fmt.Sprint("question ", n)))
+						}
+						assert.True(t, strings.HasSuffix(texts, "question 3 answer"), texts)
+						checkPairs(t, h.Snapshot())
+						checkSaved(t, h, nil)
+					})
+				}
+			}
+		}
+	}
+}
+
+// Two user messages with no failed request between them stay refused, in one Append and in two.
+func TestFailed_OnlyAfterARequest(t *testing.T) {
+	refused := func(t *testing.T, h *convo.History, msgs ...convo.Message) {
+		t.Helper()
+		unchanged(t, h, func() {
+			_, err := h.Append(msgs...)
+			require.ErrorAs(t, err, new(*convo.RoleError))
+		})
+	}
+	fail := func(t *testing.T, h *convo.History) {
+		t.Helper()
+		_, err := h.Do(t.Context(), badAnswers()["500"])
+		require.Error(t, err)
+	}
+	u, v := convo.User("u"), convo.User("v")
+	h := historyOf(t, nil, u)
+	refused(t, h, v)
+	fail(t, h)
+	refused(t, h, v, convo.User("w"))
+	mustAppend(t, h, convo.System("a note"), v)
+	refused(t, h, convo.User("w"))
+	mustAppend(t, h, convo.Assistant("a"), u)
+	refused(t, h, v)
+
+	// While a Do waits for its answer, nothing follows the question.
+	h = historyOf(t, nil, u)
+	fail(t, h)
+	_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		refused(t, h, v)
+		require.NoError(t, h.Queue(v))
+		assert.Equal(t, 1, h.Status().Queued)
+		return convo.Reply{Messages: []convo.Message{convo.Assistant("a")}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"u", "a", "v"}, textsOf(h.Snapshot()))
+	refused(t, h, u)
+
+	// While a request of an own loop is under way, the queue waits, and an answer ends what
+	// failed before it.
+	h = historyOf(t, nil, u)
+	s, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	retry, _, err := h.Recover(t.Context(), s, errors.New("500"))
+	require.False(t, retry, "%v", err)
+	s, _, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, h.Queue(v))
+	refused(t, h, v)
+	_, err = h.AppendReply(s, convo.Reply{Messages: []convo.Message{convo.Assistant("to u")}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"u", "to u", "v"}, textsOf(h.Snapshot()))
+	require.NoError(t, h.RewindTo(1))
+	refused(t, h, v)
+
+	// A reply to a message that was taken back says nothing of the one in its place.
+	h = historyOf(t, nil, u)
+	s = h.Snapshot()
+	require.NoError(t, h.RewindBefore(1))
+	mustAppend(t, h, v)
+	_, err = h.AppendReply(s, convo.Reply{Messages: []convo.Message{convo.Assistant("to u")}})
+	require.ErrorIs(t, err, convo.ErrStale)
+	refused(t, h, u)
+
+	// Nor is what was queued during a request with an empty answer one that was asked.
+	h = historyOf(t, nil, u)
+	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		return convo.Reply{}, h.Queue(v)
+	})
+	require.NoError(t, err)
+	refused(t, h, u)
+
+	// A conversation that does not fit would not fit with another message.
+	h = historyOf(t, &convo.Options{Limits: convo.Limits{Window: 600, Reserve: 100}}, convo.User(strings.Repeat("long ", 900)))
+	for range 2 {
+		_, _, err = h.Prepare(t.Context())
+		require.ErrorAs(t, err, new(*convo.FloorError))
+		refused(t, h, v)
+		_, err = h.Do(t.Context(), saying(convo.Assistant("a")))
+		require.ErrorAs(t, err, new(*convo.FloorError))
+		refused(t, h, v)
+		_, err = h.Run(t.Context(), saying(convo.Assistant("a")), convo.RunOptions{})
+		require.ErrorAs(t, err, new(*convo.FloorError))
+		refused(t, h, v)
+	}
+	rewind(t, h)
+	mustAppend(t, h, v)
+}
+
+// If what was asked again and again fills the window, Rewind(1) takes the run back, as the
+// error says.
+func TestFailed_RunFillsTheWindow(t *testing.T) {
+	h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 1000, Reserve: 100}}, convo.User("before"), convo.Assistant("a"))
+	var floor *convo.FloorError
+	for err := error(nil); floor == nil; errors.As(err, &floor) {
+		mustAppend(t, h, convo.User(strings.Repeat("well? ", 60)))
+		_, err = h.Do(t.Context(), badAnswers()["500"])
+		require.Less(t, h.Len(), 30)
+	}
+	assert.ErrorContains(t, floor, "Rewind")
+	rewind(t, h)
+	assert.Equal(t, []string{"before", "a"}, textsOf(h.Snapshot()))
+}
+
+// The second message joins the turn of the first. What was queued joins it too, and a Reload
+// leaves the mark where it is.
+func TestFailed_TurnQueueAndReload(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, nil, convo.User("1"), convo.Assistant("2"))
+	mustAppend(t, b, convo.User("mine"))
+	_, err := b.Do(t.Context(), badAnswers()["500"])
+	require.Error(t, err)
+	mustAppend(t, a, convo.User("theirs"), convo.Assistant("4"))
+	save(t, a)
+	takeOver(t, b)
+	require.NoError(t, b.Queue(convo.User("queued")))
+	assert.Zero(t, b.Status().Queued)
+	assert.Equal(t, []string{"1 1", "2 2", "3 theirs", "4 4", "5 mine", "6 queued"}, linesOf(b))
+	first, _ := b.Snapshot().Find(5)
+	second, _ := b.Snapshot().Find(6)
+	assert.Equal(t, first.Turn, second.Turn)
+	save(t, b)
+	checkOpened(t, s, "k", nil, b)
+
+	mustAppend(t, a, convo.User("5"))
+	takeOver(t, a)
+	_, err = a.Append(convo.User("6"))
+	require.ErrorAs(t, err, new(*convo.RoleError), "a Reload is no failed request")
+}
+
+// Rows may hold two user messages in a row, in AppendRows and Resume; all other rules hold.
+func TestAppendRows(t *testing.T) {
+	for name, policy := range policies() {
+		h := historyOf(t, &convo.Options{Roles: policy})
+		rows := []convo.Message{keyed("1", convo.User("1")), keyed("2", convo.User("2")), keyed("3", convo.Assistant("3")), keyed("4", convo.User("4"))}
+		last, err := h.AppendRows(rows...)
+		require.NoError(t, err, name)
+		assert.Equal(t, convo.ID(4), last)
+		rows = append(rows, keyed("5", convo.User("5")))
+		_, err = h.AppendRows(rows[4])
+		require.NoError(t, err, name)
+		again, err := convo.Resume(decisionsOf(t, h), rowsOf(rows...), &convo.Options{Roles: policy})
+		require.NoError(t, err, name)
+		assert.Equal(t, h.Snapshot().Messages(), again.Snapshot().Messages())
+		more := append(rows, keyed("6", convo.User("6")))
+		again, err = convo.Resume(decisionsOf(t, h), rowsOf(more...), &convo.Options{Roles: policy})
+		require.NoError(t, err, name)
+		assert.Equal(t, 6, again.Len())
+	}
+	h := historyOf(t, nil)
+	_, err := h.AppendRows(convo.Assistant("a"))
+	require.ErrorAs(t, err, new(*convo.RoleError))
+	mustAppend(t, h, convo.User("u"), convo.Assistant("", callOf("c")))
+	_, err = h.AppendRows(convo.User("v"))
+	require.ErrorIs(t, err, convo.ErrOpenCalls)
+}
+
+func TestSnapshot_OpenCallsAndQueued(t *testing.T) {
+	a, b := callOf("a"), callOf("b")
+	h := historyOf(t, nil, convo.User("u"), convo.Assistant("", a, b))
+	assert.Equal(t, []convo.ToolCall{a, b}, h.Snapshot().OpenCalls())
+	mustAppend(t, h, convo.Result(a, "r"))
+	queue(t, h, "q1", "q2")
+	s := reload(t, h, nil).Snapshot() // in another process
+	assert.Equal(t, []convo.ToolCall{b}, s.OpenCalls())
+	assert.Equal(t, []convo.Message{convo.User("q1"), convo.User("q2")}, s.Queued())
+	s.Queued()[0].Parts[0] = convo.Text("changed")
+	assert.Equal(t, "q1", s.Queued()[0].Text())
+	mustAppend(t, h, convo.Result(b, "r"), convo.Assistant("done"))
+	assert.Empty(t, h.Snapshot().OpenCalls())
+	assert.Empty(t, h.Snapshot().Queued())
+	assert.Empty(t, new(convo.Snapshot).OpenCalls())
+	assert.Empty(t, new(convo.Snapshot).Queued())
+}
+
+func TestPrint_Usage(t *testing.T) {
+	u := convo.Usage{Input: 12_400, CacheRead: 11_000, Extra: 7, Output: 310, Reasoning: 200}
+	assert.Equal(t, "12,400 read (11,000 from the cache, 7 beyond the request), 310 written (200 reasoning)", fmt.Sprint(u))
+	assert.Equal(t, "0 read, 0 written", fmt.Sprint(convo.Usage{}))
+
 }

@@ -503,7 +503,7 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers, reads := without(ed.newSummary.Covers, done.report.Spared), ed.newSummary.Read
+	covers, reads := minus(ed.newSummary.Covers, rangesOf(done.report.Spared)), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
 		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)
@@ -527,13 +527,17 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // splitDropped moves the entries that the summary stands for from dropped to
 // summarised.
 func (done *editEffect) splitDropped(ed *checkedEdit) {
-	r := &done.report
-	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool {
-		_, covered := slices.BinarySearch(ed.covered, id)
-		if covered {
+	r, covered := &done.report, ed.covered
+	r.Summarised = slices.Grow(r.Summarised, min(len(r.Dropped), len(covered)))
+	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool { // both ascend
+		for len(covered) > 0 && covered[0] < id {
+			covered = covered[1:]
+		}
+		isCovered := len(covered) > 0 && covered[0] == id
+		if isCovered {
 			r.Summarised = append(r.Summarised, id)
 		}
-		return covered
+		return isCovered
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/causes"
 )
 
 // Errors of a History.
@@ -508,7 +510,7 @@ func (e *SnapshotError) remedy() string {
 	case *PairError, *RoleError, *RefusedError, *ValueError, *PanicError:
 		return ""
 	}
-	if matches(e.Err, ErrVersion) || strings.Contains(fmt.Sprint(e.Err), "; ") {
+	if causes.Is(e.Err, ErrVersion) || strings.Contains(fmt.Sprint(e.Err), "; ") {
 		return ""
 	}
 	return asWritten
@@ -645,13 +647,6 @@ func errorf(format string, args ...any) error {
 	return e
 }
 
-// matches is errors.Is for a caller-supplied error, whose methods may panic: then
-// it does not match.
-func matches(err, target error) (is bool) {
-	defer func() { _ = recover() }()
-	return errors.Is(err, target)
-}
-
 // isTooLarge reports whether err, which a method of this package returns, says that the
 // conversation does not fit. It asks no error of the caller's, whose methods may panic or
 // wrap in a circle.
@@ -671,43 +666,12 @@ func isTooLarge(err error) bool {
 // another. ErrNoGain has no remedy in it.
 func withoutPrefix(err error) string {
 	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
-	return strings.TrimPrefix(reworded(s, err, func(e error) string {
+	return strings.TrimPrefix(causes.Reworded(s, err, func(e error) string {
 		if e == ErrNoGain {
 			return noGain
 		}
 		return ""
 	}), "convo: ")
-}
-
-// reworded returns s, the text of err, with other texts for errors that err wraps. other
-// returns the other text, or "" for an error whose text stays. An equal text that is not
-// of such an error also stays.
-func reworded(s string, err error, other func(error) string) string {
-	left := 64 // errors may wrap each other in a cycle
-	eachError(err, &left, func(e error) {
-		if text := other(e); text != "" {
-			s = strings.ReplaceAll(s, strings.TrimPrefix(fmt.Sprint(e), "convo: "), text)
-		}
-	})
-	return s
-}
-
-// eachError calls f with an error and those that it wraps, at most left in all.
-func eachError(err error, left *int, f func(error)) {
-	defer func() { _ = recover() }() // of a caller-supplied Unwrap
-	*left--
-	if *left < 0 || err == nil {
-		return
-	}
-	f(err)
-	switch e := err.(type) {
-	case interface{ Unwrap() error }:
-		eachError(e.Unwrap(), left, f)
-	case interface{ Unwrap() []error }:
-		for _, err := range e.Unwrap() {
-			eachError(err, left, f)
-		}
-	}
 }
 
 // roleName returns r as an error quotes it.
@@ -722,7 +686,7 @@ func roleName(r Role) string {
 // cause.
 func causeOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
-	if matches(cause, err) {
+	if causes.Is(cause, err) {
 		return cause
 	}
 	return errorf("%w (%w)", cause, err)
@@ -736,7 +700,7 @@ func withEnd(ctx context.Context, err error) error {
 		return err
 	}
 	cause := context.Cause(ctx)
-	switch isEnd, isCause := matches(err, end), matches(err, cause); {
+	switch isEnd, isCause := causes.Is(err, end), causes.Is(err, cause); {
 	case isEnd && isCause:
 		return err
 	case isEnd:
@@ -750,7 +714,7 @@ func withEnd(ctx context.Context, err error) error {
 // withBothEnds returns an error of a Store. If it is ctx's error or its cause, it matches
 // both; any other error remains as it is, such as a conflict that was found as ctx ended.
 func withBothEnds(ctx context.Context, err error) error {
-	if end := ctx.Err(); err == nil || end == nil || !matches(err, end) && !matches(err, context.Cause(ctx)) {
+	if end := ctx.Err(); err == nil || end == nil || !causes.Is(err, end) && !causes.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return withEnd(ctx, err)

@@ -174,3 +174,9 @@ func PartsOf(h *History) any {
 
 // IsHosts reports whether no person wrote a user message, as far as it shows it.
 func IsHosts(m Message) bool { return m.isHosts() }
+
+// DropsAny returns what dropsAny reports for a goal, and whether a cut drops anything.
+func DropsAny(s *Snapshot, g Goal, maxTail int64) (says, drops bool) {
+	r := g.room(s)
+	return dropsAny(s, r, maxTail), len(cutTo(s, r, maxTail, len(s.list)).drop) > 0
+}

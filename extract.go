@@ -69,10 +69,11 @@ func (n *notes) summary(req *SummaryRequest) string {
 // oldest. The notes of a list are in that order.
 type notes struct {
 	names   names.Index
-	before  []note // lines of a summary that was not written by Extract
-	asked   []note // what the user said
-	said    ranked // what the assistant said
-	results ranked // lines of results
+	before  []note  // lines of a summary that was not written by Extract
+	asked   []note  // what the user said
+	rare    *ranked // asked but for the first, by how rare their words are; nil: not ranked yet
+	said    ranked  // what the assistant said
+	results ranked  // lines of results
 	tools   []note
 	errs    []note
 	paths   []note
@@ -80,6 +81,7 @@ type notes struct {
 	alike   echoes
 
 	lines  []note // for readLines
+	free   []note // memory for keep
 	read   int    // bytes of the texts that were searched
 	whole  int    // bytes of results that may still be read as a whole
 	unread int64  // raw tokens of results that were not read
@@ -93,27 +95,37 @@ type note struct {
 	nth    int      // in a ranked list
 	calls  int      // of a tool
 	most   int      // characters that are shown of the line; 0: all
-	line   string   // made by show
+	line   string   // made by show, with "- " and a line feed; empty: not made yet
 	weight int      // of line, in tokens
-	isMade bool     // whether line and weight are set
 }
 
 // A ranked list holds lines by how useful they are.
 type ranked struct {
-	by [mostWorth + 1][]note // the newest of each score
-	n  int                   // number of lines, with those that were left out
+	by [mostWorth + 1][]*note // the newest of each score
+	n  int                    // number of lines, with those that were left out
 }
 
 // mostWorth is the best score of a line.
 const mostWorth = 14
 
 // add adds a line that is older than those before.
-func (r *ranked) add(l note, score int) {
+func (r *ranked) add(l *note, score int) {
 	l.nth = r.n
 	r.n++
 	if len(r.by[score]) < mostNoted {
 		r.by[score] = append(r.by[score], l)
 	}
+}
+
+// keep returns a copy of a line.
+func (n *notes) keep(l note) *note {
+	if len(n.free) == 0 {
+		n.free = make([]note, 64)
+	}
+	own := &n.free[0]
+	n.free = n.free[1:]
+	*own = l
+	return own
 }
 
 // best yields the lines, the best first: of lines that are as useful, the newer one is better.
@@ -128,7 +140,7 @@ func (r *ranked) best(yield func(*note) bool) {
 				}
 			}
 		}
-		if best < 0 || !yield(&r.by[best][next[best]]) {
+		if best < 0 || !yield(r.by[best][next[best]]) {
 			return
 		}
 		next[best]++
@@ -152,16 +164,18 @@ var headings = [...]string{headBefore, headAsked, headSaid, headResults, headToo
 
 // readAll notes what messages say.
 func (n *notes) readAll(sources []source) {
-	said := 0
+	said, results := 0, 0
 	for i := range sources {
 		for role, text := range sources[i].msg.texts {
-			if role != RoleTool {
+			if role == RoleTool {
+				results += len(text)
+			} else {
 				said += len(text)
 			}
 		}
 	}
 	n.whole = max(mostRead-said, mostRead/8)
-	n.names.Grow((said + min(n.whole, said)) / 64)
+	n.names.Grow((said + min(n.whole, results)) / 64)
 	for i := range slices.Backward(sources) {
 		role := n.speaker(sources[i].msg)
 		n.readSource(&sources[i], role, names.Source{Place: i, Weight: nameWeight[role], Said: role != RoleTool})
@@ -262,7 +276,7 @@ func (n *notes) readLines(list *ranked, least int, s string, l note, from names.
 		l.at++
 	}
 	for _, l := range slices.Backward(n.lines) {
-		list.add(l, l.weight)
+		list.add(n.keep(l), l.weight)
 	}
 }
 
@@ -300,6 +314,7 @@ const (
 	mostMissed = 50      // lines in a row that do not fit
 
 	mostCompared = 1000 // newest messages of the user whose words are compared
+	askedShown   = 400  // characters that are shown of a message of the user besides the first
 )
 
 // readPrevious reads a summary that Extract wrote earlier, after the messages. It keeps any
@@ -325,9 +340,9 @@ func (n *notes) readPrevious(previous string) {
 		case headAsked:
 			n.asked = append(n.asked, l)
 		case headSaid:
-			n.said.add(l, 1)
+			n.said.add(&l, 1)
 		case headResults:
-			n.results.add(l, 4)
+			n.results.add(&l, 4)
 		case headTools:
 			if i := strings.LastIndexByte(l.text, ' '); i >= 0 {
 				if calls, err := strconv.Atoi(l.text[i+1:]); err == nil {
@@ -342,7 +357,7 @@ func (n *notes) readPrevious(previous string) {
 			if n.answer.text == "" {
 				l.most, n.answer = 0, l
 			} else {
-				n.said.add(l, 1)
+				n.said.add(&l, 1)
 			}
 		default:
 			l.most = 0
@@ -362,29 +377,33 @@ func (n *notes) readPrevious(previous string) {
 
 // show makes the line of a note.
 func (l *note) show(count func(string) int) {
-	if l.isMade {
+	if l.line != "" {
 		return
 	}
-	l.isMade = true
+	line := ""
 	switch {
 	case l.msg != nil:
-		l.line = oneLine(l.msg.Text())
+		line = oneLine(l.msg.Text())
 		for media := range l.msg.allMedia {
-			l.line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", l.line, media.label(), oneLine(media.place())))
+			line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", line, media.label(), oneLine(media.place())))
 		}
-		if l.line != "" && l.msg.Author != "" {
-			l.line = oneLine(l.msg.Author) + ": " + l.line
+		if line != "" && l.msg.Author != "" {
+			line = oneLine(l.msg.Author) + ": " + line
 		}
 	case l.calls > 0:
-		l.line = fmt.Sprintf("%s %d", oneLine(l.text), l.calls)
+		line = fmt.Sprintf("%s %d", oneLine(l.text), l.calls)
 	default:
-		l.line = oneLine(l.text)
+		line = oneLine(l.text)
 	}
 	if l.most > 0 {
-		l.line = shortenRunes(l.line, l.most)
+		line = shortenRunes(line, l.most)
 	}
-	l.weight = count("- " + l.line + "\n")
+	l.line = listed(line)
+	l.weight = count(l.line)
 }
+
+// listed returns the line of a list.
+func listed(s string) string { return "- " + s + "\n" }
 
 // forward yields notes, the oldest first.
 func forward(list []note) iter.Seq[*note] {
@@ -425,33 +444,40 @@ func firstThenNewest(list []note, most int) iter.Seq[*note] {
 }
 
 // firstThenRarest yields the first of what the user said, and then the others: those with words
-// that few of the others have, and the newer of two that are as rare. Those are shortened to
-// the given number of characters.
-func firstThenRarest(list []note, most int) iter.Seq[*note] {
-	newestFirst(list)
-	return func(yield func(*note) bool) {
-		last := len(list) - 1
-		if last < 0 || !yield(&list[last]) {
-			return
-		}
-		compared := min(last, mostCompared)
-		texts := make([]string, compared)
-		var counts wordCounts
-		for i := range texts {
-			texts[i] = list[i].beginning(most / 2)
-			counts.add(texts[i])
-		}
-		var best ranked
-		for i := range list[:last] {
-			score := 0
-			if i < compared {
-				score = min(2*counts.rare(texts[i], compared), mostWorth)
-			}
-			list[i].most = most
-			best.add(list[i], score)
-		}
-		best.best(yield)
+// that few of the others have, and the newer of two that are as rare. Those are shortened.
+func (n *notes) firstThenRarest(yield func(*note) bool) {
+	newestFirst(n.asked)
+	last := len(n.asked) - 1
+	if last < 0 || !yield(&n.asked[last]) {
+		return
 	}
+	if n.rare == nil {
+		n.rare = rankedByWords(n.asked[:last])
+	}
+	n.rare.best(yield)
+}
+
+// rankedByWords ranks what the user said, newest first, by how many rare words it has.
+func rankedByWords(list []note) *ranked {
+	compared := min(len(list), mostCompared)
+	words, ends := make([]uint16, 0, 32*compared), make([]int, compared)
+	for i := range ends {
+		words = hashedWords(words, list[i].beginning(askedShown/2))
+		ends[i] = len(words)
+	}
+	var counts wordCounts
+	counts.add(words)
+	best, from := new(ranked), 0
+	for i := range list {
+		score := 0
+		if i < compared {
+			score = min(2*counts.rare(words[from:ends[i]], compared), mostWorth)
+			from = ends[i]
+		}
+		list[i].most = askedShown
+		best.add(&list[i], score)
+	}
+	return best
 }
 
 // beginning returns about the first n bytes of what a note is made of.
@@ -483,13 +509,14 @@ func (n *notes) text(room int, count func(string) int) string {
 				same.at = min(same.at, l.at) // a line that is repeated is shown where it came first
 				continue
 			}
-			if l.line == "" {
+			line, weight := l.line, l.weight
+			if line == listed("") {
 				continue
 			}
-			line, weight := l.line, l.weight
 			if weight > share && isFirst && share > 8 {
-				line = shorten(line, text.Prefix(line, share-4, weight, count))
-				weight = count("- " + line + "\n")
+				said := line[2 : len(line)-1]
+				line = listed(shorten(said, text.Prefix(said, share-4, weight, count)))
+				weight = count(line)
 			}
 			isFirst = false
 			if weight > share {
@@ -516,7 +543,7 @@ func (n *notes) text(room int, count func(string) int) string {
 	if n.said.n+n.results.n+len(n.tools)+len(n.paths)+len(n.errs) == 0 && n.answer.text == "" {
 		share = room
 	}
-	choose(headAsked, share, firstThenRarest(n.asked, 400))
+	choose(headAsked, share, n.firstThenRarest)
 	if n.answer.text != "" {
 		choose(headAnswer, room/8, forward([]note{n.answer}))
 	}
@@ -534,13 +561,13 @@ func (n *notes) text(room int, count func(string) int) string {
 			if i == 0 {
 				b.WriteString(heading + "\n")
 			}
-			b.WriteString("- " + l.line + "\n")
+			b.WriteString(l.line)
 		}
 	}
 	switch {
 	case b.Len() > 0:
 	case len(n.asked) > 0: // there is no room for a line
-		return headAsked + "\n- " + n.asked[len(n.asked)-1].line
+		return headAsked + "\n" + strings.TrimSuffix(n.asked[len(n.asked)-1].line, "\n")
 	default:
 		return "Nothing was said."
 	}

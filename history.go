@@ -112,6 +112,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 	h.slots.init()
 	h.ident = newIdentity(newCounter(o.Tokenizer, o.Overheads), from, o.TagKey)
 	h.ident.hint = strings.TrimSpace(text.Valid(o.SummaryHint))
+	h.ident.tool = text.Valid(o.RecallTool)
 	h.view = view{state: state{id: h.ident, knowledge: knowledge{prior: o.prior("")}.within(limits, false)}}
 	h.keepOriginalsLocked()
 	if o.Budget != nil {

@@ -13,6 +13,7 @@ type identity struct {
 	*counter
 	key  string // part of all tags, so that no text can forge them
 	hint string // see Options.SummaryHint
+	tool string // see Options.RecallTool
 }
 
 // newIdentity returns an identity with the key and the hint of from or, if from is nil,

@@ -79,8 +79,8 @@ type draft struct {
 	name     string
 	created  time.Time
 	notes    []string
-	retry    int64   // logbook.retry; 0: as before
-	perToken float64 // logbook.perToken; 0: not measured
+	retry    int64   // logbook.retry
+	perToken float64 // logbook.perToken
 	keepsake
 }
 
@@ -247,7 +247,7 @@ func (r *recorder) add(note string, made map[ID]*queued) {
 
 // draft returns a draft of the state p. It is a full record if full is set.
 func (r *recorder) draft(p *picture, full bool) *draft {
-	d := &draft{picture: p, full: full || r.saved == nil, notes: slices.Clip(r.notes), keepsake: r.keepsake}
+	d := &draft{picture: p, full: full || r.saved == nil, notes: slices.Clip(r.notes), keepsake: r.keepsake, retry: r.retry, perToken: r.perToken}
 	d.past, d.made = maps.Clone(r.past), maps.Clone(r.made)
 	d.summaries, d.undone = slices.Clip(r.summaries), slices.Clip(r.undone)
 	r.kept = p.last
@@ -274,7 +274,7 @@ func (r *recorder) wrote(o outcome) {
 		r.settle(o.settled)
 	case o.doubted != nil:
 		r.drafts = append(slices.Clip(r.drafts[max(len(r.drafts)-maxDrafts+1, 0):]), o.doubted)
-		r.measured(o.doubted)
+		r.perToken, r.retry = o.doubted.perToken, o.doubted.retry
 	case o.excess:
 		r.excess = true
 	case o.pruned > 0:
@@ -293,7 +293,7 @@ func (r *recorder) stored(d *draft) {
 	}
 	r.id, r.seq, r.drafts = d.id, r.seq+1, nil
 	r.recent = append(slices.Clone(r.recent[max(len(r.recent)-maxRecent+1, 0):]), d.id)
-	r.measured(d)
+	r.perToken, r.retry = d.perToken, d.retry
 	if d.full {
 		r.read, r.retry, r.count, r.excess = 0, 0, 0, r.seq > 1
 	}
@@ -301,16 +301,6 @@ func (r *recorder) stored(d *draft) {
 	r.count++
 	r.torn = 0 // the Append has cut it off
 	r.settle(d)
-}
-
-// measured takes note of how long the state is as a full record.
-func (r *recorder) measured(d *draft) {
-	if d.perToken > 0 {
-		r.perToken = d.perToken
-	}
-	if d.retry > 0 {
-		r.retry = d.retry
-	}
 }
 
 // settle notes that the log holds the content of the draft.

@@ -3,12 +3,24 @@ package convo_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/logs"
+	"github.com/seed-c1b73e60/convo/wire"
 )
 
 func TestMessage_Constructors(t *testing.T) {
@@ -143,4 +155,277 @@ func FuzzMessageJSON(f *testing.F) {
 		require.NoError(t, json.Unmarshal(once, &again))
 		require.Equal(t, m, again)
 	})
+}
+
+// A part of a type that Append refuses prints as that type.
+func TestPrinting_ForeignParts(t *testing.T) {
+	m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{foreignPart{}, nil}}
+	assert.Equal(t, "user: convo_test.foreignPart <nil>", fmt.Sprint(m))
+	assert.Contains(t, m.LogValue().String(), "convo_test.foreignPart, <nil>")
+}
+
+// The String methods and log values are short, however long the message is.
+func TestPrinting_IsShort(t *testing.T) {
+	big := strings.Repeat("A", 4<<20)
+	parts := []convo.Part{
+		convo.Text(big), convo.Reasoning{Text: big, Signature: big}, convo.ToolCall{ID: big, Name: big, Arguments: big},
+		convo.ToolResult{Name: big, Parts: []convo.Part{convo.Text(big)}}, convo.Media{MIME: "image/png", Data: big}, convo.Opaque{Format: "f", JSON: big},
+	}
+	m := convo.Message{Role: convo.RoleAssistant, Author: big, Parts: parts}
+	h, err := convo.New(nil)
+	require.NoError(t, err)
+	_, err = h.Append(convo.User(big, convo.Media{MIME: "image/png", Data: big}))
+	require.NoError(t, err)
+	e, _ := h.Snapshot().At(0)
+	logged := []any{m, e, h.Snapshot(), h}
+	values := slices.Clone(logged)
+	for _, p := range parts[1:] {
+		values = append(values, p)
+	}
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			if _, ok := v.(*convo.History); ok && verb == "%#v" {
+				continue // shows pointers
+			}
+			if _, ok := v.(*convo.Snapshot); ok && verb == "%#v" {
+				continue
+			}
+			assert.Less(t, len(fmt.Sprintf(verb, v)), 2048, "%T %s", v, verb)
+		}
+	}
+	for _, v := range logged {
+		var out strings.Builder
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "v", v)
+		slog.New(slog.NewTextHandler(&out, nil)).Info("x", "v", v)
+		assert.Less(t, out.Len(), 4096, "%T", v)
+	}
+	loop := []convo.Part{nil}
+	loop[0] = convo.ToolResult{Parts: loop}
+	assert.NotPanics(t, func() { _ = fmt.Sprint(convo.Message{Role: convo.RoleTool, Parts: loop}) })
+	_, err = json.Marshal(convo.Message{Role: convo.RoleTool, Parts: loop})
+	assert.Error(t, err)
+}
+
+// Each part prints in short, and shows its size alone in a log.
+func TestPrinting_EachPart(t *testing.T) {
+	for _, tt := range []struct {
+		part       convo.Part
+		text, size string
+	}{
+		{convo.Text("hello"), "hello", "text 5"},
+		{convo.Reasoning{Text: "abc", Signature: "de", Encrypted: "f"}, "reasoning(abc)", "reasoning 6"},
+		{convo.ToolCall{ID: "1", Name: "run", Arguments: `{"x":1}`}, `call run({"x":1})`, "call run 7"},
+		{convo.ToolResult{Name: "run", Parts: []convo.Part{convo.Text("one"), convo.Text("two")}}, "result of run(one two)", "result of run 6"},
+		{convo.ToolResult{Name: "run", IsError: true, Parts: []convo.Part{convo.ToolResult{}}}, "error of run()", "result of run 0"},
+		{convo.Media{MIME: "image/png", Data: "AAAAAAAA"}, "media(image/png, 6 bytes)", "image/png 6"},
+		{convo.Media{MIME: "image/png", URL: "https://x"}, "media(image/png https://x)", "image/png 0"},
+		{convo.Opaque{Format: "f", JSON: "{}"}, "opaque(f, 2 bytes)", "opaque 2"},
+	} {
+		m := convo.Message{Role: convo.RoleUser, Parts: []convo.Part{tt.part, convo.Text("t")}}
+		assert.Equal(t, "user: "+tt.text+" t", fmt.Sprint(m))
+		assert.Equal(t, "[role=user author= parts="+tt.size+", text 1]", m.LogValue().String())
+	}
+}
+
+// Whatever of the package is printed, however it is nested, shows no essay; and
+// %+v shows the IDs of calls.
+func TestPrinting_ShowsIDsAndNoEssays(t *testing.T) {
+	call := convo.ToolCall{ID: "call_7", Name: "search", Arguments: `{"q":"` + essay + `"}`}
+	result := convo.ToolResult{CallID: "call_7", Name: "search", Parts: []convo.Part{convo.Text(essay)}}
+	thought := convo.Reasoning{ID: "rs_7", Text: essay}
+	asks := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text(essay), thought, call}}
+	answers := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{result}}
+	h := historyOf(t, nil, convo.User(essay), asks, answers)
+	e, _ := h.Snapshot().Find(2)
+
+	cleared := convo.Clear{ID: 3, CallID: "call_7", Text: essay}
+	sum := convo.Summary{Text: essay, Covers: []convo.Range{{First: 1, Last: 9}, {First: 12, Last: 12}}}
+	rewritten := convo.Rewrite{ID: 2, Parts: []convo.Part{convo.Text(essay), call}}
+	edit := convo.Edit{Drop: []convo.ID{5, 3, 4, 9}, Clear: []convo.Clear{cleared}, Rewrite: []convo.Rewrite{rewritten}, Summary: &sum}
+	report := convo.Report{Outcome: convo.OutcomeFailed, Cleared: []convo.ID{3, 4, 5}, Rewritten: []convo.ID{6}, Cause: errors.New(essay)}
+	request := convo.SummaryRequest{Prompt: essay, Instruction: essay, Previous: essay, Messages: []convo.Message{asks}, Pinned: []convo.Message{answers}}
+	var many []convo.Part
+	for range 500 {
+		many = append(many, result)
+	}
+	for _, tt := range []struct {
+		value any
+		want  string // what %+v shows
+	}{
+		{convo.Text(essay), ""},
+		{call, `call search[call_7]({"q":"essay`},
+		{result, "result of search[call_7](essay"},
+		{thought, "reasoning[rs_7](essay"},
+		{asks, "reasoning[rs_7]("}, {asks, "call search[call_7]("},
+		{answers, "tool: result of search[call_7]("},
+		{convo.Message{Role: convo.RoleTool, Parts: many}, "… (484 more)"},
+		{e, "2 assistant: essay"}, {e, "[call_7]"},
+		{cleared, "3[call_7](essay"},
+		{rewritten, "2(essay"}, {rewritten, "call search[call_7]("},
+		{edit, "rewrite 2(essay"}, {report, "1 message rewritten [6]"},
+		{edit, "edit(drop 3-5 9, clear 3[call_7](essay"}, {edit, "summary(essay"},
+		{&edit, "clear 3[call_7]("},
+		{sum, " of 1-9 12"},
+		{report, "3 results cleared [3-5]"},
+		{request, "request(1 message to summarise"},
+		{*h.Snapshot(), "3 entries"},
+		{convo.Reply{}, "reply(empty)"},
+		{convo.Report{Reason: convo.ReasonAppend, Shortened: []convo.ID{5}, TokensBefore: 2850, TokensAfter: 2804, Limit: 2625}, "cut at append: 1 result [5], 2,850 → 2,804 tokens"},
+		{&convo.PairError{Err: convo.ErrNoOpenCall, CallID: essay, Name: essay}, "answers no call"},
+		{&convo.PairError{Err: convo.ErrAmbiguous, Calls: []string{essay, "b"}, Name: essay}, "could answer the calls"},
+		{*new(convo.Decisions), "0 rows, then from"},
+		{h, "3 entries"}, {h.Snapshot(), "3 entries"}, {h.Status(), "3 entries"},
+		{convo.Goal{Sent: h.Snapshot(), Unclearable: edit.Clear}, "3[call_7]("},
+		{convo.Link{Strategy: "mine", Outcome: convo.OutcomeFailed, Cause: errors.New("why")}, "mine failed: why"},
+		{convo.Effort{Links: []convo.Link{{Strategy: "truncate", Outcome: convo.OutcomeApplied}}}, "[truncate applied]"},
+		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, "reply(done; assistant: essay"},
+		{convo.Reply{Messages: []convo.Message{asks}, IDs: []convo.ID{2}}, ") [2]"},
+		{convo.Reply{CutOff: &call, Stop: convo.StopLength}, `reply(length; cut off: call search[call_7]({"q":"essay`},
+		{convo.Goal{Target: 5000, Focus: "dates"}, "goal(down to 5,000 raw tokens, manual; focus dates)"},
+		{wire.Delta{Text: essay, Call: &wire.CallDelta{Index: 2, Name: "run", Arguments: "{}"}}, "delta(120000 bytes of text, 2 bytes of call 2)"},
+		{wire.Request{System: json.RawMessage(`"s"`), Messages: []json.RawMessage{json.RawMessage(`"` + essay + `"`)}}, "request(1 messages, 120030 bytes)"},
+		{wire.Request{Messages: []json.RawMessage{json.RawMessage("1")}, Lost: make([]wire.Omission, 3)}, "request(1 messages, 16 bytes, 3 parts lost)"},
+		{[]convo.Message{asks, answers}, "[call_7]"},
+		{struct{ A any }{[]convo.Part{convo.Text(essay), call}}, "[call_7]"},
+	} {
+		assert.Contains(t, fmt.Sprintf("%+v", tt.value), tt.want, "%T", tt.value)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+			if _, text := tt.value.(convo.Text); text && !strings.Contains("%+v %#v", verb) {
+				continue // a text alone is printed as it is
+			}
+			if _, pointer := tt.value.(*convo.Edit); pointer && verb == "%#v" || strings.HasPrefix(fmt.Sprintf("%T", tt.value), "*convo.") && verb == "%#v" {
+				continue // shows pointers
+			}
+			if _, request := tt.value.(convo.SummaryRequest); request && verb == "%#v" {
+				continue // shows everything
+			}
+			if _, nested := tt.value.(struct{ A any }); nested && verb != "%+v" && verb != "%#v" {
+				continue // holds a Text
+			}
+			printed := fmt.Sprintf(verb, tt.value)
+			assert.Less(t, len(printed), 2500, "%T %s", tt.value, verb)
+			if verb == "%v" || verb == "%s" {
+				if _, isClear := tt.value.(convo.Clear); !isClear {
+					assert.NotContains(t, printed, "essay essay essay essay essay essay essay essay essay essay essay essay", "%T", tt.value)
+				}
+			}
+		}
+	}
+	assert.Equal(t, essay, fmt.Sprint(convo.Text(essay)))
+	assert.Equal(t, "x   |", fmt.Sprintf("%-4v|", convo.Text("x")), "flags are kept")
+	assert.Equal(t, "edit(drop 4, clear 1, rewrite 1, summary(x))", fmt.Sprint(convo.Edit{Drop: edit.Drop, Clear: edit.Clear, Rewrite: edit.Rewrite, Summary: &convo.Summary{Text: "x"}}))
+}
+
+func TestPrinting_Numbers(t *testing.T) {
+	for want, n := range map[string]int{"0": 0, "999": 999, "1,000": 1000, "41,200": 41_200, "1,234,567": 1_234_567} {
+		assert.Contains(t, fmt.Sprint(convo.Report{TokensAfter: n}), "at "+want+" tokens")
+		assert.Contains(t, convo.Breakdown{Window: 1, Free: -n}.String(), want+" and reserve 0 of 1")
+	}
+}
+
+// essay is what no text that is printed may hold.
+var essay = strings.Repeat("essay ", 20_000)
+
+// filled returns a value of a type, in which each text is an essay.
+func filled(t reflect.Type, depth int) reflect.Value {
+	v := reflect.New(t).Elem()
+	if depth > 5 || t == reflect.TypeFor[wire.Loss]() { // which holds a few words of package wire
+		return v
+	}
+	switch t.Kind() {
+	case reflect.String:
+		v.SetString(essay)
+	case reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		v.Elem().Set(filled(t.Elem(), depth+1))
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte(essay))
+		} else {
+			v.Set(reflect.Append(v, filled(t.Elem(), depth+1)))
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(t))
+		v.SetMapIndex(reflect.ValueOf("m"), filled(t.Elem(), depth+1))
+	case reflect.Interface:
+		for _, held := range []any{convo.Text(essay), errors.New(essay), convo.Truncate{}, convotest.Canned{Text: essay}} {
+			if reflect.TypeOf(held).Implements(t) {
+				v.Set(reflect.ValueOf(held))
+			}
+		}
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if t.Field(i).IsExported() {
+				v.Field(i).Set(filled(t.Field(i).Type, depth+1))
+			}
+		}
+	}
+	return v
+}
+
+// printed are all exported structs that can hold a text, except errors.
+var printed = []any{
+
+	convo.Archived{}, convo.Clear{}, convo.ClearMedia{}, convo.ClearThinking{}, convo.ClearToolResults{}, convo.Edit{}, convo.Entry{}, convo.Exchange{}, convo.Goal{}, convo.LogInfo{}, convo.Link{},
+	convo.Salvaged{}, logs.Field{},
+	convo.Record{},
+	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Place{}, convo.Reasoning{}, convo.Reply{}, convo.Report{}, convo.Rewrite{}, convo.Status{},
+	convo.SlidingWindow{}, convo.Summarize{}, convo.NativeSummary{}, convo.Native{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{}, convo.Effort{},
+	convo.Tool{}, convo.Handler{}, convo.RunOptions{}, wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
+	convotest.Canned{}, &convotest.Model{}, convotest.Step{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
+}
+
+// Whatever an exported struct holds, it prints no essay.
+func TestPrinting_EveryType(t *testing.T) {
+	r := &convotest.Recorder{With: convotest.Echo{}}
+	_, _ = r.Summarize(t.Context(), convo.SummaryRequest{Prompt: essay, Messages: []convo.Message{convo.User(essay)}})
+	stored := new(convotest.MemStore)
+	require.NoError(t, stored.Append(t.Context(), convo.Record{LogInfo: convo.LogInfo{Key: strings.Repeat("k", 4096), Seq: 1}, ID: strings.Repeat("a", 26), Full: true, Data: []byte(essay)}))
+	encoder := &wire.Encoder{Format: wire.Gemini{}}
+	_, err := encoder.Encode(historyOf(t, nil, convo.System(essay), convo.User(essay)).Snapshot())
+	require.NoError(t, err)
+	values := []any{r, stored, encoder, historyOf(t, nil, convo.User(essay)), historyOf(t, nil, convo.User(essay)).Snapshot()}
+	for _, v := range printed {
+		values = append(values, filled(reflect.TypeOf(v), 0).Interface())
+	}
+	for _, v := range values {
+		for _, verb := range []string{"%v", "%+v", "%s"} {
+			assert.Less(t, len(fmt.Sprintf(verb, v)), 4000, "%T %s", v, verb)
+		}
+	}
+}
+
+// No exported struct is missing above.
+func TestPrinting_KnowsEveryType(t *testing.T) {
+	const others = " Anthropic Breakdown Budget Converse CutOff Decisions Echo Empty Encoder Estimate Extract Failing Fault Finding Flaky Gemini Growing Heuristic History Limits ListOptions Loss " +
+		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range Reservation RolePolicy Snapshot Truncate Usage Store MemStore " // hold no long text but an error of the caller's, or are checked by hand
+	known := map[string]bool{}
+	for _, v := range printed {
+		known[strings.TrimLeft(fmt.Sprintf("%T", v), "*")] = true
+	}
+	for _, dir := range []string{".", "wire", "convotest", "filestore"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		require.NoError(t, err)
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			require.NoError(t, err)
+			for _, d := range file.Decls {
+				g, ok := d.(*ast.GenDecl)
+				if !ok || g.Tok != token.TYPE {
+					continue
+				}
+				for _, spec := range g.Specs {
+					s := spec.(*ast.TypeSpec)
+					_, isStruct := s.Type.(*ast.StructType)
+					if !isStruct || !s.Name.IsExported() || strings.HasSuffix(s.Name.Name, "Error") || strings.Contains(others, " "+s.Name.Name+" ") {
+						continue
+					}
+					assert.True(t, known[file.Name.Name+"."+s.Name.Name], "%s.%s: add it to printed", file.Name.Name, s.Name.Name)
+				}
+			}
+		}
+	}
 }

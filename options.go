@@ -114,8 +114,7 @@ type Options struct {
 	// Repair is set.
 	OnImport func(Message) ImportAs
 
-	// Repair lets Restore repair a faulty conversation, and is called for each repair. Nil:
-	// Restore returns an error instead.
+	// Repair lets Restore repair a conversation, and gets each repair. Nil: an error instead.
 	Repair func(Fault)
 
 	// Background lets Do start a compaction in the background, as CompactInBackground does,
@@ -164,17 +163,18 @@ type Options struct {
 	// that could not reach the limit otherwise removes them. Nil: no call.
 	AfterCompaction func(Report) []Message
 
-	// SummaryHint is a line that the model sees after each summary, such as which tool finds
-	// what left, as package recall has it. It is counted, but is not a part of the summary: no
-	// summarizer sees it, Snapshot.Summary does not return it, and nothing saves it. Empty:
-	// none.
+	// SummaryHint is a line that the model sees after each summary, such as recall.Hint. It is counted,
+	// but no summarizer sees it, Snapshot.Summary lacks it, and nothing saves it. Empty: none.
 	SummaryHint string
+
+	// RecallTool names a tool that returns a message by its ID, such as recall.ToolName. New markers
+	// then say "kept at recall(id=12)", where they are shorter than the result. Empty: none.
+	RecallTool string
 
 	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it, such
 	// as to remove a secret. It gets a copy of each message to be summarised or given for
 	// context; the role stays. The conversation itself does not change, and
-	// SummaryRequest.Sent is nil. Your own strategy calls Goal.Redact. Nil: messages are shown
-	// as they are.
+	// SummaryRequest.Sent is nil. Your own strategy calls Goal.Redact. Nil: no change.
 	Redact func(Message) Message
 
 	// OnCompaction is called after each compaction or edit that was applied or declined, or

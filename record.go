@@ -2,10 +2,8 @@ package convo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -105,21 +103,6 @@ func (r *stateJSON) compare(was, is *picture) {
 		}
 		joined = !stays
 	}
-	if len(r.entries) == 0 {
-		return
-	}
-	r.counter = is.view.id.name()
-	if r.counter == "" {
-		return
-	}
-	r.tokens = make([]int64, len(r.entries))
-	for i, e := range r.entries {
-		r.tokens[i] = e.tokens
-	}
-}
-
-func sameIDs(a, b []ID) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
 }
 
 // added returns the IDs in to that are not in from. Both lists ascend.
@@ -132,9 +115,13 @@ func added(from, to []ID) (ids []ID) {
 	return ids
 }
 
-// keep adds what d holds for the archive.
+// keep adds what a record has besides the state: what from holds for the archive, and the counter
+// of the tokens of entries.
 func (r *stateJSON) keep(from *draft) {
 	r.undone, r.notes = from.undone, from.notes
+	if len(r.entries) > 0 {
+		r.counter = from.picture.view.id.name()
+	}
 	for _, s := range from.summaries {
 		r.summaries = append(r.summaries, s.saved())
 	}
@@ -154,6 +141,18 @@ func (r *stateJSON) keep(from *draft) {
 	}
 }
 
+// decode reads the Data of a record. An error is a *SnapshotError, or matches ErrVersion.
+func (rec *Record) decode() (*stateJSON, error) {
+	if rec.Format < 1 || rec.Format > recordFormat {
+		return nil, fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d; use the release of convo that wrote it, or a later one", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
+	}
+	in, err := decode(rec.Data, inRecord)
+	if err == nil && in.last != rec.Upto {
+		err = &SnapshotError{Index: -1, Err: fmt.Errorf("last is %d, and the record says %d", in.last, rec.Upto)}
+	}
+	return in, err
+}
+
 // A reading is the combined content of the records of a log, read in order from a full
 // record on.
 type reading struct {
@@ -170,10 +169,7 @@ type reading struct {
 
 // add reads another record. An error is a *SnapshotError, or matches ErrVersion.
 func (r *reading) add(rec *Record) error {
-	if rec.Format < 1 || rec.Format > recordFormat {
-		return fmt.Errorf("%w: record %d of %q has format %d, and this version reads up to %d; use the release of convo that wrote it, or a later one", ErrVersion, rec.Seq, rec.Key, rec.Format, recordFormat)
-	}
-	next, err := decode(rec.Data, inRecord)
+	next, err := rec.decode()
 	if err != nil {
 		return err
 	}
@@ -187,9 +183,6 @@ func (r *reading) add(rec *Record) error {
 	if r.count > 0 && r.state.summary.newestKept() > before.covered {
 		r.marks = withMark(r.marks, before)
 	}
-	if r.state.last != rec.Upto {
-		return &SnapshotError{Index: -1, Err: fmt.Errorf("last is %d, and the record says %d", r.state.last, rec.Upto)}
-	}
 	r.size += int64(len(rec.Data))
 	r.count++
 	r.ids = append(r.ids, rec.ID)
@@ -200,8 +193,8 @@ func (r *reading) add(rec *Record) error {
 
 // apply merges next into r.
 func (r *stateJSON) apply(next *stateJSON) error {
-	if next.last < r.last || next.last > maxID {
-		return fmt.Errorf("last is %d, want %d to %d", next.last, r.last, int64(maxID))
+	if next.last < r.last {
+		return fmt.Errorf("last is %d, want at least %d", next.last, r.last)
 	}
 	if next.model != r.model || next.learned != nil || next.cal != nil || next.seen != nil {
 		r.cal, r.seen = next.cal, next.seen
@@ -214,87 +207,22 @@ func (r *stateJSON) apply(next *stateJSON) error {
 			strictjson.Update(r.field(i).Value, next.field(i).Value)
 		}
 	}
-	if err := r.leave(next.out); err != nil {
-		return err
+	if len(next.out) > 0 {
+		left := inRanges(next.out)
+		r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return left(e.id) })
 	}
-	switch {
-	case len(next.entries) == 0:
-	case len(r.entries) == 0:
-		r.counter = next.counter
-	case r.counter != next.counter:
-		r.counter = ""
-	}
-	if err := r.enter(next.entries); err != nil {
-		return err
-	}
-	if err := checkEntries(next.past, r.last); err != nil {
-		return fmt.Errorf("past: %w", err)
-	}
-	for _, u := range next.undone {
-		if u.First < 1 || u.Last < u.First {
-			return fmt.Errorf("undone has %d to %d, want ranges of IDs", u.First, u.Last)
+	if list := next.entries; len(list) > 0 {
+		if len(r.entries) == 0 {
+			r.counter = next.counter
+		} else if r.counter != next.counter {
+			r.counter = ""
 		}
+		from, _ := index(r.entries, list[0].id)
+		r.entries = append(r.entries[:from], merge(list, r.entries[from:])...)
 	}
-	if r.system != nil {
-		if err := checkEntries(*r.system, r.last); err != nil {
-			return fmt.Errorf("system: %w", err)
-		}
+	if len(next.pins)+len(next.unpin) > 0 {
+		r.pins = withPin(slices.Clip(withoutPin(r.pins, next.unpin...)), next.pins...)
 	}
-	return r.repin(next.pins, next.unpin)
-}
-
-// leave removes the entries in the ranges, which ascend.
-func (r *stateJSON) leave(out []Range) error {
-	if len(out) == 0 {
-		return nil
-	}
-	if !ascend(out, out[len(out)-1].Last) {
-		return fmt.Errorf("out is %v, want ascending ranges of IDs", out)
-	}
-	from, _ := index(r.entries, out[0].First)
-	left := inRanges(out)
-	r.entries = append(r.entries[:from], slices.DeleteFunc(r.entries[from:], func(e *entry) bool { return left(e.id) })...)
-	return nil
-}
-
-// enter adds entries, and replaces those with the same IDs.
-func (r *stateJSON) enter(in []*entry) error {
-	if err := checkEntries(in, r.last); err != nil {
-		return fmt.Errorf("entries: %w", err)
-	}
-	if len(in) > 0 {
-		from, _ := index(r.entries, in[0].id)
-		r.entries = append(r.entries[:from], merge(in, slices.Clone(r.entries[from:]))...)
-	}
-	return nil
-}
-
-// checkEntries returns an error unless the IDs ascend up to last.
-func checkEntries(list []*entry, last ID) error {
-	prev := ID(0)
-	for _, e := range list {
-		if e.id <= prev || e.id > last {
-			return fmt.Errorf("ID %d does not ascend from %d, or is above last, %d", e.id, prev, last)
-		}
-		prev = e.id
-	}
-	return nil
-}
-
-// repin removes and adds pins.
-func (r *stateJSON) repin(pin, unpin []ID) error {
-	if len(pin)+len(unpin) == 0 {
-		return nil
-	}
-	if !slices.IsSorted(unpin) || !slices.IsSorted(pin) {
-		return errors.New("pins do not ascend")
-	}
-	for _, id := range pin {
-		if _, ok := index(r.entries, id); !ok {
-			return fmt.Errorf("pin of entry %d, which is not there", id)
-		}
-	}
-	r.pins = withPin(slices.Clip(withoutPin(r.pins, unpin...)), pin...)
 	return nil
 }
 
@@ -322,9 +250,6 @@ func (r *stateJSON) knowledgeOf(s *state, counted int64, mended bool) (k *knowle
 		k.cal.at = r.seen.reported(s)
 		if r.seen.raw > 0 && k.cal.at.raw > 0 && !mended {
 			was, is = r.seen.raw, k.cal.at.raw
-			if r.counted == 0 { // an earlier version wrote the log
-				factor = float64(is) / float64(was)
-			}
 		}
 	}
 	if recounted = factor != 1 || was != is; !recounted {
@@ -368,5 +293,10 @@ func entriesIn(list []*entry, ranges []Range) []*entry {
 
 // isEmpty reports whether r changes nothing but the scalars.
 func (r *stateJSON) isEmpty() bool {
-	return reflect.DeepEqual(r, &stateJSON{scalars: r.scalars})
+	isEmpty := true
+	r.eachField(func(_ int, f *strictjson.Field) {
+		v, isChange := f.Value.(strictjson.Value)
+		isEmpty = isEmpty && (!isChange || v.IsZero())
+	})
+	return isEmpty
 }

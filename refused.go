@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 )
 
@@ -42,8 +43,8 @@ func init() {
 // something else. It calls methods of the error, so no lock may be held.
 func refusalIn(err error) *refusal {
 	r := &refusal{Refusal: overflow.Refused(err), cause: err}
-	words, left := err, 64
-	eachError(err, &left, func(err error) {
+	words := err
+	causes.Each(err, func(err error) {
 		if e, ok := err.(*PlaceError); ok && e != nil {
 			if r.named == nil {
 				r.named = e.Places

@@ -68,13 +68,13 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	}
 	own := h.withKeyOf(p.view.id)
 	theirs := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
-	_, saved, err := r.load(own, theirs, p)
+	l, err := r.load(own, theirs, p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, r.inRecord(err)
 	}
 	var m *merger
 	h.change(func() error {
-		m = h.mergeLocked(r, theirs, saved, isStored)
+		m = h.mergeLocked(r, theirs, l.saved, isStored)
 		return nil
 	})
 	if len(m.refused) > 0 {

@@ -68,18 +68,16 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.adoptCalibration(l.from, h.opts.prior(l.from.known().model))
-	if err := h.settleLoad(l); err != nil {
+	if err := h.finishLoad(l, true); err != nil {
 		return nil, err
 	}
-	h.charge(h.account)
-	h.warnDue(true)
 	return h, nil
 }
 
 // withKeyOf returns a setup for the conversation with the key of id.
 func (s *setup) withKeyOf(id *identity) *setup {
 	own := &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
-	own.ident.hint = s.ident.hint
+	own.ident.hint, own.ident.tool = s.ident.hint, s.ident.tool
 	return own
 }
 
@@ -142,29 +140,6 @@ func (id *identity) placed(s Summary) *placedSummary {
 	return p
 }
 
-// read fills the view with the content of records, whose picture is p. It reports whether
-// the calibrations had to be converted.
-func (l *loader) read(r *reading, p *picture) (recounted bool, err error) {
-	if err := l.fill(); err != nil {
-		return false, err
-	}
-	if r.counted, err = l.counts(); err != nil {
-		return false, err
-	}
-	r.mended = l.mended
-	v := l.to
-	v.appendedEver = p.ever
-	if !p.edited.IsZero() {
-		v.editedAt = p.edited.UnixNano()
-	}
-	if n := len(v.list); n > 0 && v.list[n-1].at != noTime {
-		v.lastAppend = v.list[n-1].at
-	}
-	v.newVersion()
-	v.rewritten = v.version // the measured view is only known in part
-	return v.adoptKnowledge(r, l.opts.prior(r.state.model), p.toolsSet), nil
-}
-
 // counts returns the raw tokens of the snapshot by the counter of l, without ephemeral
 // messages.
 func (l *loader) counts() (n int64, err error) {
@@ -191,13 +166,25 @@ func (l *loader) isUnfinished() bool {
 	}
 }
 
-// settleLoad applies Options.OnLoad, and delivers the queue if possible. No lock is needed,
-// since h is not shared yet.
-func (h *History) settleLoad(l *loader) (err error) {
+// finishLoad does what is left to do for a History that was loaded. No lock is needed, since h
+// is not shared yet.
+func (h *History) finishLoad(l *loader, deliver bool) error {
+	if err := h.settleLoad(l, deliver); err != nil {
+		return err
+	}
+	h.charge(h.account)
+	h.warnDue(true)
+	return nil
+}
+
+// settleLoad applies Options.OnLoad. It delivers the queue, if possible, after a change and if
+// deliver is set.
+func (h *History) settleLoad(l *loader, deliver bool) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
+	isUnfinished := l.isUnfinished()
 	switch turn := newestTurn(h.list); {
-	case !l.isUnfinished():
+	case !isUnfinished:
 	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
 		h.recorder.add("", l.closeCalls())
 	default:
@@ -210,17 +197,18 @@ func (h *History) settleLoad(l *loader) (err error) {
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	h.deliverLocked()
+	if deliver || isUnfinished {
+		h.deliverLocked()
+	}
 	return nil
 }
 
 // closeCalls answers the open calls of the new view, and returns the IDs of the results, none
 // of which was queued. They are no news: Status.LastAppend stays that of the snapshot.
 func (l *loader) closeCalls() (made map[ID]*queued) {
-	const reason = "no result"
 	was := l.to.lastAppend
 	made = make(map[ID]*queued)
-	for _, id := range l.to.closeCalls(l.setup, reason, l.ident.text(reason)) {
+	for _, id := range l.to.closeCalls(l.setup, noResult, l.ident.text(noResult)) {
 		made[id] = nil
 	}
 	l.to.lastAppend = was
@@ -267,7 +255,8 @@ type loader struct {
 	from *Snapshot
 	own  bool // from is not shared, and nothing is repaired: its entries are used without copying
 
-	counted bool // with own, entries that have token counts need not be counted
+	counted bool     // with own, entries that have token counts need not be counted
+	saved   *picture // what is in the log; nil: from comes from no log
 
 	next int       // index in from of the entry being checked
 	at   placement // of that entry
@@ -322,7 +311,7 @@ func (l *loader) entry() error {
 		return l.results(e)
 	case e.note && len(l.list) == 0 && (l.from.imported || l.placed != nil):
 		e.note = false // the entries before it were removed or dropped
-	case e.note && !l.takesNote():
+	case e.note && l.calls.openCalls() > 0 && l.from.hasResultBehind(l.next):
 		return l.moveToFront(e)
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(); err != nil {
@@ -403,11 +392,6 @@ func (l *loader) repaired(m Message) Message {
 	return m
 }
 
-// takesNote reports whether a note may stay where it is.
-func (l *loader) takesNote() bool {
-	return l.calls.openCalls() == 0 || !l.from.hasResultBehind(l.next)
-}
-
 // moveToFront adds a system message that comes between calls and their results.
 func (l *loader) moveToFront(e *entry) error {
 	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
@@ -454,18 +438,13 @@ func (l *loader) results(e *entry) error {
 // answerOpen adds an error result for each call that is open before l.old.
 func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
-	for j := range l.calls.list {
-		k := &l.calls.list[j]
-		if k.answered {
-			continue
-		}
+	results, answered := l.setup.answerOpen(l.calls, l.to.last, newest.turn, noResult, l.ident.text(noResult))
+	l.moving = true
+	for i, e := range results {
+		e.at = newest.at
+		l.to.last, l.list = e.id, append(l.list, e)
+		k := &l.calls.list[answered[i]]
 		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
-		l.moving = true
-		l.calls.answer(j)
-		e := &entry{id: l.newID(), head: l.calls.head, at: newest.at, turn: newest.turn, tools: true}
-		e.msg = ResultError(ToolCall{ID: k.id, Name: k.name}, errors.New("no result"))
-		e.tokens = l.ident.message(&e.msg)
-		l.list = append(l.list, e)
 		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}

@@ -32,6 +32,64 @@ func markerText(r *ToolResult, ref string) string {
 	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, size, refText(ref))
 }
 
+// recallOf returns the call of Options.RecallTool for an entry, as markers show it.
+func (id *identity) recallOf(in ID) string { return fmt.Sprintf("%s(id=%d)", id.tool, in) }
+
+// placeOf returns where a marker says that a result in an entry is kept: at the reference that
+// Options.Spill returned, and with Options.RecallTool.
+func (id *identity) placeOf(ref string, in ID) string {
+	own := id.recallOf(in)
+	switch {
+	case id.tool == "" || strings.HasSuffix(", "+ref, ", "+own):
+		return ref
+	case ref == "":
+		return own
+	}
+	return ref + ", " + own
+}
+
+// cutPlace is placeOf for a result that is cut to limit, and ref if it leaves no room.
+func (id *identity) cutPlace(r *ToolResult, ref string, in ID, limit int64) string {
+	place := id.placeOf(ref, in)
+	if place != ref && id.leastCut(r, place) > limit {
+		return ref
+	}
+	return place
+}
+
+// marker returns the text that replaces a cleared result of size raw tokens in an entry.
+func (id *identity) marker(r *ToolResult, ref string, in ID, size int64) string {
+	if place := id.placeOf(ref, in); place != ref {
+		if text := markerText(r, place); id.text(text) < size {
+			return text
+		}
+	}
+	return markerText(r, ref)
+}
+
+// renumber makes the markers in e, whose ID was another, name its ID. The tokens are not
+// counted again, since the lock is held.
+func (id *identity) renumber(e *entry, was ID) {
+	if id.tool == "" || was == 0 || was == e.id || e.msg.Role != RoleTool {
+		return
+	}
+	e.content = 0
+	old, now := " "+id.recallOf(was)+"]", " "+id.recallOf(e.id)+"]"
+	for i, p := range e.msg.Parts {
+		r, ok := p.(ToolResult)
+		if !ok {
+			continue
+		}
+		r.Parts = slices.Clone(r.Parts)
+		for k, q := range r.Parts {
+			if t, ok := q.(Text); ok {
+				r.Parts[k] = Text(strings.ReplaceAll(string(t), old, now))
+			}
+		}
+		e.msg.Parts[i] = r
+	}
+}
+
 // cutRef returns the reference in the marker of a result that was cut, and whether
 // there is a marker.
 func cutRef(r *ToolResult) (ref string, cut bool) {

@@ -56,22 +56,14 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := r.compare(); err != nil {
 		return nil, err
 	}
-	log := new(reading)
-	if err := log.state.apply(r.in); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
-	}
+	log := &reading{state: *r.in}
 	p, err := log.picture(false)
 	if err != nil {
 		return nil, r.faultOf(err)
 	}
-	h, err := newHistory(&own, p.view.id)
-	if err != nil {
-		return nil, err
-	}
-	h.takeOver(p)
 	p.view.setOriginals(r.originals)
-	l := &loader{setup: &h.setup, to: &h.view, from: p.view, own: true}
-	if _, err := l.read(log, p); err != nil {
+	h, l, err := log.open(p, &own)
+	if err != nil {
 		return nil, r.faultOf(err)
 	}
 	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
@@ -82,7 +74,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 		return nil, err
 	}
 	l.to.setResumed(&r.rows.measuredFrame)
-	if err := h.finishLoad(l); err != nil {
+	if err := h.finishLoad(l, false); err != nil {
 		return nil, err
 	}
 	h.talk.note(h.newestMessage(), true)
@@ -357,8 +349,8 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 
 // entry returns the entry of a row.
 func (r *resumer) entry(m Message, id ID, turn int, namer *setup) (*entry, error) {
-	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: isIn(r.rows.tools, id)}
-	e.marks.set(paused, isIn(r.rows.paused, id))
+	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: hasID(r.rows.tools, id)}
+	e.marks.set(paused, hasID(r.rows.paused, id))
 	if err := e.msg.checkShared(&e.inline); err != nil {
 		return nil, err
 	}
@@ -434,37 +426,24 @@ func onlyResults(parts []Part) bool {
 
 // change makes the changes to the entry of a row, and keeps its original.
 func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
-	key := r.ids[e.id]
-	o := &original{id: e.id, msg: e.msg.clone()}
-	var rest []rowChange
-	for _, c := range changes {
-		switch {
-		case c.mark == "":
-			rest = append(rest, c)
-		case c.id == e.id && e.msg.mark(c):
-			e.final = true // a summarizer reads the mark
-		case !r.accepted[key]:
-			return &RowError{Key: key, Fault: rowChanged}
+	if e.msg.Role == RoleTool && hasID(r.rows.cleared, e.id) {
+		changes = slices.DeleteFunc(slices.Clone(changes), func(c rowChange) bool { return c.mark == "" })
+		for i := range e.msg.Parts {
+			changes = append(changes, rowChange{id: e.id, part: i})
 		}
 	}
-	o.read = e.msg.clone()
-	if e.msg.Role == RoleTool && isIn(r.rows.cleared, e.id) {
-		rest = make([]rowChange, len(e.msg.Parts))
-		for i := range rest {
-			rest[i] = rowChange{id: e.id, part: i}
-		}
-	}
-	if len(rest) == 0 && !e.final {
+	if len(changes) == 0 {
 		return nil
 	}
-	for _, c := range rest {
-		switch {
-		case c.id == e.id && e.msg.shorten(c):
-			if spilled {
-				o.setRef(c.part, c.ref)
-			}
-		case !r.accepted[key]:
-			return &RowError{Key: key, Fault: rowChanged}
+	o := &original{id: e.id, msg: e.msg.clone()}
+	read, ok := e.replay(changes)
+	if key := r.ids[e.id]; !ok && !r.accepted[key] {
+		return &RowError{Key: key, Fault: rowChanged}
+	}
+	o.read = read
+	for _, c := range changes {
+		if spilled && c.mark == "" {
+			o.setRef(c.part, c.ref)
 		}
 	}
 	r.originals = append(r.originals, o)
@@ -482,61 +461,45 @@ func (r *resumer) faultOf(err error) error {
 	return err
 }
 
-// A given is the content of the entry at the place of a row.
-type given struct {
-	key  string // "": it is not to be compared
-	id   ID
-	role Role
-	sum  fingerprint.Sum
-}
-
 // compare compares the entries of the rows with what they were.
 func (r *resumer) compare() error {
-	var list []given // of all places
+	var rows []*entry // in order
+	var now []fingerprint.Sum
 	var sums rowSums
-	next := 0 // index of the next entry
-	for _, run := range r.rows.runs {
-		for id := run.first; id <= run.last(); id++ {
-			for r.in.entries[next].id < id {
-				sums.of(r.in.entries[next])
-				next++
-			}
-			e := r.in.entries[next] // each row has an entry
-			next++
-			g := given{r.ids[id], id, e.msg.Role, sums.of(e)}
-			if r.accepted[g.key] {
-				g.key = ""
-			}
-			list = append(list, g)
+	for _, e := range r.in.entries {
+		sum := sums.of(e)
+		if r.rows.runOf(e.id) >= 0 {
+			rows, now = append(rows, e), append(now, sum)
 		}
 	}
-	for place, g := range list {
-		if g.key == "" || g.sum == r.rows.sums[place] {
+	for place, e := range rows {
+		key := r.ids[e.id]
+		if key == "" || r.accepted[key] || now[place] == r.rows.sums[place] {
 			continue
 		}
-		if after := r.stoodAfter(list, place); after != "" {
-			return &RowError{Key: g.key, Fault: rowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
+		if after := r.stoodAfter(rows, now, place); after != "" {
+			return &RowError{Key: key, Fault: rowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
 		}
-		return &RowError{Key: g.key, Fault: rowChanged}
+		return &RowError{Key: key, Fault: rowChanged}
 	}
 	return nil
 }
 
 // stoodAfter returns the key of the row that the user rows from a place on stood after, if they
 // were given too early, and otherwise "". What stood there is the row after them then.
-func (r *resumer) stoodAfter(list []given, place int) string {
-	to, n := place+1+slices.Index(r.rows.sums[place+1:], list[place].sum), 1
-	if to == place || list[place].role != RoleUser {
+func (r *resumer) stoodAfter(rows []*entry, now []fingerprint.Sum, place int) string {
+	to, n := place+1+slices.Index(r.rows.sums[place+1:], now[place]), 1
+	if to == place || rows[place].msg.Role != RoleUser {
 		return ""
 	}
-	for to+n < len(list) && list[place+n].role == RoleUser && list[place+n].sum == r.rows.sums[to+n] {
+	for to+n < len(rows) && rows[place+n].msg.Role == RoleUser && now[place+n] == r.rows.sums[to+n] {
 		n++ // so many are moved
 	}
-	next := list[place+n]
-	if next.sum != r.rows.sums[place] && !r.rows.isShort(next.id) && !r.rows.isShort(list[place].id) {
+	next := place + n
+	if now[next] != r.rows.sums[place] && !r.rows.isShort(rows[next].id) && !r.rows.isShort(rows[place].id) {
 		return ""
 	}
-	return list[to+n-1].key
+	return r.ids[rows[to+n-1].id]
 }
 
 // A tail is the rows after the decisions, as they are appended.

@@ -246,7 +246,7 @@ func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 		batch[i].row = true
 	}
 	err = h.ifOpen(func() error {
-		_, err := h.keptLocked(id, batch, h.spillsOf(batch))
+		_, err := h.keptLocked(id, batch, h.joinsFirst(batch))
 		return err
 	})
 	if err == nil {
@@ -732,19 +732,4 @@ func (v *view) putBack(d *departure) {
 		}
 	}
 	v.replace(v.sys, list, originals, max(d.was.touched, newestTurn(list)))
-}
-
-// merged merges two ascending lists. If both have an ID, it takes the element of b.
-func merged[T any](a, b []T, id func(T) ID) []T {
-	all := make([]T, 0, len(a)+len(b))
-	for _, x := range b {
-		for len(a) > 0 && id(a[0]) < id(x) {
-			all, a = append(all, a[0]), a[1:]
-		}
-		if len(a) > 0 && id(a[0]) == id(x) {
-			a = a[1:]
-		}
-		all = append(all, x)
-	}
-	return append(all, a...)
 }

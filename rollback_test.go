@@ -2,6 +2,7 @@ package convo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 func TestRollback_TakesBackWhatIsNewer(t *testing.T) {
@@ -1254,4 +1257,651 @@ func TestHistory_RewindToUnsaved(t *testing.T) {
 	err = h.RewindTo(0)
 	assert.ErrorAs(t, err, new(*convo.ValueError))
 	assert.ErrorContains(t, err, "Undo it first")
+}
+
+// Undo brings back what an edit took, and leaves what came later.
+func TestUndo(t *testing.T) {
+	h := tour(t, nil)
+	before := h.Snapshot()
+	require.NoError(t, h.RecordUsage(before, convo.Usage{Input: 900}))
+	estimate := h.Tokens()
+	first := apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}, Clear: []convo.Clear{{ID: 4}}, Summary: &convo.Summary{Text: "one"}})
+	mustAppend(t, h, convo.Assistant("so"), convo.User("go on"))
+	require.NoError(t, h.Pin(8))
+	second := apply(t, h, convo.Edit{Drop: []convo.ID{3, 4, 5}, Summary: &convo.Summary{Text: "two"}})
+
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(first), convo.ErrStale, "not the newest") })
+	require.NoError(t, h.Undo(second))
+	assert.Equal(t, []convo.ID{1, 3, 4, 5, 7, 8, 9, 10, 11}, idsOf(h.Snapshot()))
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "one", sum.Text)
+	assert.Zero(t, sum.Updates)
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(second), convo.ErrStale, "once") })
+
+	require.NoError(t, h.Undo(first))
+	s := h.Snapshot()
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, idsOf(s))
+	assert.Equal(t, textsOf(before), textsOf(s)[:9])
+	_, ok := s.Summary()
+	assert.False(t, ok)
+	assert.Equal(t, []convo.ID{8}, s.Pinned())
+	assert.Equal(t, rawTotal(s), s.Tokens())
+	require.NoError(t, h.Rollback(before))
+	assert.Equal(t, estimate, h.Tokens(), "as measured")
+	unchanged(t, h, func() { require.ErrorIs(t, h.Undo(first), convo.ErrStale) })
+}
+
+// Undo brings back nothing that a rewind has taken back since the edit.
+func TestUndo_AfterRewind(t *testing.T) {
+	call := convo.ToolCall{ID: "a", Name: "run", Arguments: "{}"}
+	newHistory := func() *convo.History {
+		return historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("", call), convo.Result(call, "5"), convo.Assistant("6"), convo.User("7"))
+	}
+	h := newHistory()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 6}})
+	require.NoError(t, h.RewindTo(3))
+	mustAppend(t, h, convo.Assistant("8"))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 8}, idsOf(h.Snapshot()))
+	require.ErrorIs(t, h.RewindTo(6), convo.ErrStale)
+
+	// A call whose result was taken back stays away with it.
+	h = newHistory()
+	r = apply(t, h, convo.Edit{Drop: []convo.ID{4, 5}})
+	require.NoError(t, h.RewindTo(4))
+	mustAppend(t, h, convo.Assistant("8"))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 8}, idsOf(h.Snapshot()))
+
+	// So does a summary that stands for what was taken back.
+	h = newHistory()
+	apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4, 5}, Summary: &convo.Summary{Text: "s"}})
+	r = apply(t, h, convo.Edit{Summary: &convo.Summary{}})
+	require.NoError(t, h.RewindTo(1))
+	require.NoError(t, h.Undo(r))
+	_, ok := h.Snapshot().Summary()
+	assert.False(t, ok)
+	assert.Equal(t, []convo.ID{1}, idsOf(h.Snapshot()))
+
+	// What left between two rewinds comes back, however many rewinds there were.
+	h = newHistory()
+	for range 101 {
+		mustAppend(t, h, convo.Assistant("a"), convo.User("u"), convo.Assistant("b"))
+		ids := idsOf(h.Snapshot())
+		require.NoError(t, h.RewindTo(ids[len(ids)-2]))
+	}
+	before := idsOf(h.Snapshot())
+	r = apply(t, h, convo.Edit{Drop: before[1 : len(before)-1]})
+	mustAppend(t, h, convo.Assistant("a"))
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, before[:len(before)-1], idsOf(h.Snapshot()))
+}
+
+func TestUndo_Refuses(t *testing.T) {
+	h := tour(t, nil)
+	at := h.Snapshot()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	shown := h.Snapshot()
+	other := tour(t, nil)
+	theirs := apply(t, other, convo.Edit{Drop: []convo.ID{6}})
+	fork, err := convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	unchanged(t, h, func() {
+		for name, r := range map[string]convo.Report{"zero": {}, "of another": theirs} {
+			require.ErrorIs(t, h.Undo(r), convo.ErrStale, name)
+		}
+		_, declined := h.Apply(h.Snapshot(), convo.Edit{})
+		require.Error(t, declined)
+	})
+	require.ErrorIs(t, fork.Undo(r), convo.ErrStale)
+
+	require.NoError(t, h.Undo(r))
+	unchanged(t, h, func() {
+		require.ErrorIs(t, h.Rollback(shown), convo.ErrStale, "it shows an edit that was undone")
+	})
+	require.NoError(t, h.Rollback(at))
+
+	// A rollback that undoes an edit leaves the one before to be undone.
+	first := apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	mustAppend(t, h, convo.Assistant("x"))
+	between := h.Snapshot()
+	mustAppend(t, h, convo.User("y"), convo.Assistant("z"), convo.User("w"))
+	second := apply(t, h, convo.Edit{Drop: []convo.ID{12}})
+	require.NoError(t, h.Rollback(between))
+	require.ErrorIs(t, h.Undo(second), convo.ErrStale)
+	require.NoError(t, h.Undo(first))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, idsOf(h.Snapshot()))
+
+	r = apply(t, h, convo.Edit{Drop: []convo.ID{6}})
+	require.NoError(t, h.Close())
+	require.ErrorIs(t, h.Undo(r), convo.ErrClosed)
+	require.ErrorIs(t, new(convo.History).Undo(r), convo.ErrClosed)
+}
+
+// always is due at each check.
+type always struct{ convo.Truncate }
+
+func (always) Due(convo.Status) bool { return true }
+
+// After an Undo, nothing is compacted unasked until MinFree was appended or the
+// request does not fit.
+func TestUndo_Holds(t *testing.T) {
+	opts := windowOf(1000, always{})
+	opts.Priors = map[string]convo.Prior{"": {Margin: -1}}
+	opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 600, 300, 100
+	h := historyOf(t, opts, convo.User("u"), convo.Assistant(strings.Repeat("a", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("c", 200)), convo.User("x"))
+	r, err := h.CompactIfNeeded(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+
+	needed := func(want convo.Outcome) {
+		t.Helper()
+		r, err := h.CompactIfNeeded(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Outcome)
+	}
+	needed(convo.OutcomeNotNeeded)
+	assert.False(t, h.CompactInBackground(t.Context()))
+	mustAppend(t, h, convo.Assistant(strings.Repeat("d", 98)))
+	needed(convo.OutcomeNotNeeded)
+	mustAppend(t, h, convo.User("yy"))
+	needed(convo.OutcomeApplied)
+
+	// What is asked for is done, with nothing new since.
+	mustAppend(t, h, convo.Assistant(strings.Repeat("d", 500)), convo.User("z"))
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+	r, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, convo.OutcomeApplied, r.Outcome)
+	require.NoError(t, h.Undo(r))
+	require.NoError(t, h.SetLimits(convo.Limits{Window: h.Status().Upper - 1, Reserve: -1}))
+	needed(convo.OutcomeApplied) // it does not fit
+}
+
+// A compaction that is running unasked does not take back what Undo put back.
+func TestUndo_DuringACompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h *convo.History
+		resume := make(chan struct{})
+		calls := 0
+		slow := convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			if calls++; calls > 1 {
+				return convo.Edit{}, errors.New("asked again")
+			}
+			<-resume
+			return convo.Truncate{}.Compact(ctx, s, g)
+		})
+		opts := windowOf(1000, slow)
+		opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 600, 300, 10
+		h = historyOf(t, opts, convo.User("u"), convo.Assistant(strings.Repeat("a", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+		r := apply(t, h, convo.Edit{Drop: []convo.ID{3}})
+		mustAppend(t, h, convo.Assistant(strings.Repeat("c", 200)), convo.User("x"))
+		require.True(t, h.CompactInBackground(t.Context()))
+		synctest.Wait()
+		require.NoError(t, h.Undo(r))
+		before := textsOf(h.Snapshot())
+		close(resume)
+		got, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeStale, got.Outcome)
+		assert.Equal(t, before, textsOf(h.Snapshot()))
+	})
+}
+
+// What Undo takes back is held in memory by reports and not by the History, so any number
+// of edits can be taken back.
+func TestUndo_ManyEdits(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	var reports []convo.Report
+	for range 1200 {
+		id := mustAppend(t, h, convo.Assistant("a"), convo.User("v"))
+		reports = append(reports, apply(t, h, convo.Edit{Drop: []convo.ID{id - 1}}))
+	}
+	undone := 0
+	for i := len(reports) - 1; i >= 0; i-- {
+		if h.Undo(reports[i]) != nil {
+			break
+		}
+		undone++
+	}
+	assert.Equal(t, 1200, undone)
+	assert.Equal(t, 1201+1200, h.Len())
+}
+
+// A user message behind one of a turn that has lost what followed begins a turn, so
+// that Undo can put that back in between.
+func TestUndo_KeepsTurnsApart(t *testing.T) {
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b"), convo.User("w"))
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{4}})
+	rewind(t, h)
+	mustAppend(t, h, convo.User("x"), convo.User("y"))
+	assert.Equal(t, 3, find(t, h, 6).Turn)
+	assert.Equal(t, 3, find(t, h, 7).Turn)
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{1, 2, 3, 4, 6, 7}, idsOf(h.Snapshot()))
+	checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
+}
+
+// Reasoning behind a call that is back is sent, and counted, for its turn has a call
+// again.
+func TestUndo_ReasoningBehindACall(t *testing.T) {
+	opts := bare()
+	opts.Overheads.Reasoning = convo.ReplayTools
+	opts.Roles = convo.Relaxed()
+	h := historyOf(t, opts)
+	c := callOf("c")
+	thought := thoughts.In(convo.Assistant("b"), convo.Reasoning{Text: "one two three four five"})
+	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, "r"), convo.Assistant("a"), convo.User("5"))
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4}})
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	mustAppend(t, h, thought)
+	idle := find(t, h, 6).Tokens
+	require.NoError(t, h.Undo(r))
+	assert.Greater(t, find(t, h, 6).Tokens, idle)
+	restored, err := convo.Restore(h.Snapshot(), opts)
+	require.NoError(t, err)
+	for i, e := range restored.Snapshot().All() {
+		own, _ := h.Snapshot().At(i)
+		assert.Equal(t, e.Tokens, own.Tokens, "entry %d", e.ID)
+	}
+	tokens, err := h.Count(thought)
+	require.NoError(t, err)
+	assert.Equal(t, find(t, h, 6).Tokens, tokens)
+}
+
+// What was changed and then taken back stays away, also where nothing newer is left.
+func TestUndo_OfWhatRewindTookBack(t *testing.T) {
+	h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	r := apply(t, h, rewriteOf(4, convo.Text("other")))
+	_, err := h.Rewind(1)
+	require.NoError(t, err)
+	require.Equal(t, []convo.ID{1, 2}, idsOf(h.Snapshot()))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []string{"1", "2"}, textsOf(h.Snapshot()))
+	mustAppend(t, h, convo.User("5"))
+	assert.Equal(t, []string{"1", "2", "5"}, textsOf(h.Snapshot()))
+}
+
+// Reasoning that an Undo brings back stays bound if nothing was answered without it.
+func TestUndo_Bound(t *testing.T) {
+	h := historyOf(t, nil, convo.User("u"))
+	for _, text := range []string{"a", "b"} {
+		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{signed(text)}})
+		require.NoError(t, err)
+		mustAppend(t, h, convo.User("next"))
+	}
+	r := apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: 2, Parts: []convo.Part{convo.Text("a")}}}})
+	require.True(t, h.Snapshot().Bound(4))
+	require.NoError(t, h.Undo(r))
+	assert.True(t, h.Snapshot().Bound(2))
+	assert.True(t, h.Snapshot().Bound(4))
+}
+
+func said(h *convo.History) (texts []string) {
+	for _, e := range h.Snapshot().All() {
+		texts = append(texts, e.Message.Text())
+	}
+	return texts
+}
+
+func row(key, text string) convo.Message {
+	m := convo.User(text)
+	m.Key = key
+	return m
+}
+
+func TestHistory_ReplaceRows(t *testing.T) {
+	h := historyOf(t, nil)
+	answer := convo.Assistant("b")
+	answer.Key = "b"
+	_, err := h.AppendRows(row("a", "a"), answer, row("c", "c"), row("d", "d"))
+	require.NoError(t, err)
+	require.NoError(t, h.Pin(3, 4))
+
+	last, err := h.ReplaceRows(3, row("new", "new"), row("d", "d, edited"))
+	require.NoError(t, err)
+	assert.Equal(t, convo.ID(6), last)
+	assert.Equal(t, []string{"a", "b", "new", "d, edited"}, said(h))
+	assert.Equal(t, []convo.ID{6}, h.Snapshot().Pinned(), "by its key")
+	assert.True(t, h.Snapshot().TakenBack(4))
+	assert.False(t, h.Snapshot().TakenBack(2))
+	assert.False(t, h.Snapshot().TakenBack(6))
+	assert.False(t, h.Snapshot().TakenBack(7), "it does not exist yet")
+
+	_, err = h.ReplaceRows(2)
+	require.NoError(t, err, "nothing in its place")
+	assert.Equal(t, []string{"a"}, said(h))
+}
+
+// ReplaceRows(0) begins anew: the summary goes too, and what belongs to no entry stays.
+func TestHistory_ReplaceAll(t *testing.T) {
+	ctx := context.Background()
+	store := &convotest.MemStore{}
+	h, err := convo.Open(ctx, store, "s", nil)
+	require.NoError(t, err)
+	defer h.Close()
+	require.NoError(t, h.SetSystem(convo.System("Be brief.")))
+	require.NoError(t, h.SetMeta("title", "data"))
+	require.NoError(t, h.SetTools(convo.Tool{Name: "read"}))
+	_, err = h.AppendRows(row("a", "a"), convo.Assistant("b"), row("c", "c"))
+	require.NoError(t, err)
+	require.NoError(t, h.Pin(4))
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3}, Summary: &convo.Summary{Text: "s"}})
+	require.NoError(t, err)
+	require.NoError(t, h.Save(ctx))
+	_, err = h.ReplaceRows(2, row("x", "x"))
+	require.ErrorAs(t, err, new(*convo.ValueError), "the summary stands for it")
+	_, err = h.ReplaceRows(0, row("c", "c"), convo.Assistant("d"))
+	require.NoError(t, err)
+	check := func(h *convo.History) {
+		assert.Equal(t, []string{"Be brief.", "c", "d"}, said(h))
+		_, has := h.Snapshot().Summary()
+		assert.False(t, has)
+		assert.Equal(t, []convo.ID{5}, h.Snapshot().Pinned())
+		title, data := h.Snapshot().Meta()
+		assert.Equal(t, "title data", title+" "+data)
+		assert.Len(t, h.Snapshot().Tools(), 1)
+		assert.True(t, h.Snapshot().TakenBack(3))
+	}
+	check(h)
+	require.NoError(t, h.Save(ctx))
+	again, err := convo.Open(ctx, store, "s", nil)
+	require.NoError(t, err)
+	defer again.Close()
+	check(again)
+	found := 0
+	for a, err := range h.Archive(ctx) {
+		require.NoError(t, err)
+		if a.Entry != nil && a.Entry.Message.Text() == "b" {
+			found++
+		}
+	}
+	assert.Positive(t, found, "the archive keeps what was taken back")
+}
+
+// What cannot be appended takes nothing back.
+func TestHistory_ReplaceRowsRefused(t *testing.T) {
+	call := convo.ToolCall{ID: "1", Name: "read", Arguments: "{}"}
+	h := historyOf(t, &convo.Options{MaxResult: 64, Spill: func(context.Context, convo.ToolResult) (string, error) { return "", errors.New("full") }})
+	_, err := h.AppendRows(row("a", "a"), convo.Assistant("b"), row("c", "c"))
+	require.NoError(t, err)
+	before := h.Snapshot()
+	for name, c := range map[string]struct {
+		id   convo.ID
+		rows []convo.Message
+		want any
+	}{
+		"an empty message":    {2, []convo.Message{convo.User("")}, new(*convo.MessageError)},
+		"a role":              {3, []convo.Message{convo.Assistant("d")}, new(*convo.RoleError)},
+		"a result of no call": {2, []convo.Message{convo.Result(call, "r")}, new(*convo.PairError)},
+		"an entry to come":    {9, []convo.Message{convo.User("d")}, nil},
+		"no ID":               {-1, nil, nil},
+		"a Spill that fails":  {2, []convo.Message{convo.Assistant("", call), convo.Result(call, string(make([]byte, 4000)))}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := h.ReplaceRows(c.id, c.rows...)
+			require.Error(t, err)
+			if c.want != nil {
+				assert.ErrorAs(t, err, c.want)
+			}
+			assert.Equal(t, before.Version(), h.Snapshot().Version())
+		})
+	}
+	require.NoError(t, h.RewindTo(1))
+	_, err = h.ReplaceRows(2, convo.User("d"))
+	require.ErrorIs(t, err, convo.ErrStale, "it was taken back")
+	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		_, err := h.ReplaceRows(1, convo.User("d"))
+		assert.ErrorIs(t, err, convo.ErrStale)
+		return convo.Reply{}, errors.New("stop")
+	})
+	require.Error(t, err)
+	assert.Equal(t, []string{"a"}, said(h))
+	_, err = new(convo.History).ReplaceRows(0)
+	require.ErrorIs(t, err, convo.ErrClosed)
+}
+
+// Rows may interrupt open calls anywhere, and a note may come before everything else.
+func TestHistory_AppendRows(t *testing.T) {
+	call := func(id string) convo.Message {
+		return convo.Assistant("", convo.ToolCall{ID: id, Name: "read", Arguments: "{}"})
+	}
+	rows := []convo.Message{convo.System("note"), convo.User("a"), call("1"), convo.User("b"), convo.User("c"), call("2"), convo.User("d")}
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()})
+	last, err := h.AppendRows(rows...)
+	require.NoError(t, err)
+	assert.Equal(t, convo.ID(9), last)
+	require.NoError(t, h.SetSystem(convo.System("Be brief.")))
+	data, err := h.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	var s convo.Snapshot
+	require.NoError(t, s.UnmarshalJSON(data))
+	again, err := convo.Restore(&s, &convo.Options{Roles: convo.Relaxed()})
+	require.NoError(t, err)
+	defer again.Close()
+	for _, h := range []*convo.History{h, again} {
+		require.NoError(t, h.SetSystem(convo.System("Be calm.")))
+		assert.Equal(t, []string{"Be calm.", "note", "a", "", "interrupted by the user", "b", "c", "", "interrupted by the user", "d"}, said(h))
+	}
+
+	h = historyOf(t, nil)
+	_, err = h.AppendRows(rows...)
+	require.ErrorAs(t, err, new(*convo.PairError), "Strict lets nobody interrupt")
+	assert.Zero(t, h.Len())
+	h = historyOf(t, &convo.Options{Roles: convo.Relaxed()})
+	_, err = h.Append(rows...)
+	require.ErrorAs(t, err, new(*convo.PairError), "only the first message of an Append interrupts")
+	_, err = h.AppendRows(append(rows, call("3"), convo.Result(convo.ToolCall{ID: "x"}, ""))...)
+	require.ErrorAs(t, err, new(*convo.PairError))
+	assert.Zero(t, h.Len())
+}
+
+func TestMessage_Sum(t *testing.T) {
+	call := func(arguments string) convo.Message {
+		return convo.Assistant(" Well. ", convo.ToolCall{ID: "1", Name: "read", Arguments: arguments})
+	}
+	result := func(id, text string) convo.Message {
+		return convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: id, Parts: []convo.Part{convo.Text(text)}}}}
+	}
+	for name, c := range map[string]struct {
+		a, b convo.Message
+		same bool
+	}{
+		"white space":     {convo.User("a"), convo.User(" a\n"), true},
+		"parts":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Text("b")}}, convo.User("ab"), true},
+		"reasoning":       {thoughts.In(convo.Assistant("a"), convo.Reasoning{Text: "t", Signature: "s"}), convo.Assistant("a"), true},
+		"key":             {row("k", "a"), convo.User("a"), true},
+		"invalid":         {convo.User("a\xff"), convo.User("a\uFFFD"), true},
+		"JSON":            {call(`{"a":1,"b":[1, 2]}`), call("{\"b\":[1,2],\n\"a\":1}"), true},
+		"no JSON":         {call(""), call("{}"), true},
+		"IDs":             {result("1", "a"), result("2", "a"), true},
+		"role":            {convo.User("a"), convo.Assistant("a"), false},
+		"text":            {convo.User("a"), convo.User("b"), false},
+		"inner space":     {convo.User("a b"), convo.User("a  b"), false},
+		"arguments":       {call(`{"a":1}`), call(`{"a":2}`), false},
+		"numbers":         {call(`{"a":1}`), call(`{"a":1.0}`), false},
+		"half JSON":       {call(`{"a":1}`), call(`{"a":1`), false},
+		"a bracket":       {call(`{"a":1}`), call(`{"a":1}]`), false},
+		"two values":      {call(`{"a":1}`), call(`{"a":1}{"a":2}`), false},
+		"container":       {convo.Message{Role: convo.RoleAssistant, Origin: convo.Origin{Container: "c"}, Parts: []convo.Part{convo.Text("a")}}, convo.Assistant("a"), true},
+		"media":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AA=="}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{MIME: "image/png", Data: "AB=="}}}, false},
+		"place of a text": {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Media{URL: "u"}}}, convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Media{URL: "u"}, convo.Text("a")}}, false},
+	} {
+		if c.same {
+			assert.Equal(t, c.a.Sum(), c.b.Sum(), name)
+		} else {
+			assert.NotEqual(t, c.a.Sum(), c.b.Sum(), name)
+		}
+	}
+	assert.NotPanics(t, func() { convo.Message{Parts: []convo.Part{nil}}.Sum() })
+}
+
+// The sums are saved in Decisions, so they must never change.
+func TestMessage_SumGolden(t *testing.T) {
+	call := convo.ToolCall{ID: "1", Name: "read", Arguments: `{"b":[1, 2.50],"a":"ä"}`}
+	cleared := convo.Message{Role: convo.RoleTool, Parts: []convo.Part{convo.ToolResult{CallID: "1", Cleared: true, Parts: []convo.Part{convo.Text("gone")}}}}
+	for _, c := range []struct {
+		m    convo.Message
+		want uint64
+	}{
+		{convo.Message{}, 0xc0c933306b404e08},
+		{convo.System("Be brief."), 0x974afd3795ffb28a},
+		{convo.User("The quick brown fox jumps over the lazy dog."), 0x19b54b0e2baf1eb8},
+		{convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Hm."), convo.Media{MIME: "image/png", Data: "AA=="}, convo.Media{MIME: "image/png", URL: "https://example.com/a.png"}}}, 0xf57e5f33183f75ff},
+		{thoughts.In(convo.Assistant("Well.", call), convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
+		{convo.Result(call, "a result"), 0xd596d3b248c365fc},
+		{convo.ResultError(call, errors.New("no such file")), 0xd23b72c2b85212b5},
+		{cleared, 0xb3bc8dd0d26bb518},
+		{convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{convo.Opaque{Format: "anthropic", JSON: `{"type":"x"}`}}}, 0xf4590085e0f3757a},
+	} {
+		assert.Equal(t, c.want, c.m.Sum(), "%v: %#x", c.m, c.m.Sum())
+	}
+}
+
+// The rows of entries that are taken back are not needed, and others may come in their place.
+func TestDecisions_RewindTo(t *testing.T) {
+	ask := func(i int) convo.Message { return row(string(rune('a'+i)), "question") }
+	for _, n := range []int{4, 40} { // with keys that are listed or not
+		h := historyOf(t, nil)
+		var rows []convo.Message
+		for i := range n {
+			m := row("", "x")
+			m.Key = string(rune('A' + i))
+			if i%2 == 1 {
+				m.Role = convo.RoleAssistant
+			}
+			rows = append(rows, m)
+		}
+		_, err := h.AppendRows(rows...)
+		require.NoError(t, err)
+		require.NoError(t, h.Pin(1, 4))
+		data, err := h.Decisions()
+		require.NoError(t, err)
+		for last := range n {
+			d, err := convo.ReadDecisions(data)
+			require.NoError(t, err)
+			require.NoError(t, d.RewindTo(convo.ID(last)))
+			other := append(append([]convo.Message(nil), rows[:last]...), ask(last))
+			if last%2 == 1 {
+				other[last].Role = convo.RoleAssistant
+			}
+			again, err := convo.Resume(d, rowsOf(other...), nil)
+			require.NoError(t, err, "%d of %d", last, n)
+			assert.Equal(t, last+1, again.Len())
+			assert.True(t, last == n || again.Snapshot().TakenBack(convo.ID(last+1)))
+			e, _ := again.Snapshot().At(last)
+			assert.Equal(t, convo.ID(n+1), e.ID, "no ID is used again")
+			require.NoError(t, again.Close())
+		}
+	}
+	d, err := convo.ReadDecisions(func() []byte {
+		h := historyOf(t, nil)
+		_, err := h.AppendRows(row("a", "a"), convo.Assistant("b"), row("c", "c"))
+		require.NoError(t, err)
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{1, 2}, Summary: &convo.Summary{Text: "s"}})
+		require.NoError(t, err)
+		data, err := h.Decisions()
+		require.NoError(t, err)
+		return data
+	}())
+	require.NoError(t, err)
+	require.ErrorAs(t, d.RewindTo(1), new(*convo.ValueError))
+	require.NoError(t, d.RewindTo(2))
+	for _, d := range []*convo.Decisions{nil, new(convo.Decisions)} {
+		require.ErrorAs(t, d.RewindTo(1), new(*convo.ValueError))
+		d.Accept("key")
+		keys, from := d.Needs()
+		assert.Empty(t, keys)
+		assert.Empty(t, from)
+		_, err := convo.Resume(d, nil, nil)
+		require.ErrorAs(t, err, new(*convo.ValueError))
+	}
+}
+
+// Reasoning stays bound to what it was made of, whatever stands before it by now.
+func TestHistory_ReplaceRowsKeepsBonds(t *testing.T) {
+	row := func(key string, m convo.Message) convo.Message {
+		m.Key = key
+		return m
+	}
+	h := historyOf(t, nil, row("a", convo.User("a")), row("b", signed("b")), row("c", convo.User("c")), row("d", signed("d")), row("e", convo.User("e")))
+	require.Empty(t, h.Snapshot().Unbound())
+	_, err := h.ReplaceRows(3, row("c", convo.User("c")), row("d", signed("d")), row("new", convo.User("new")))
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Unbound(), "the same stands before d")
+	_, err = h.ReplaceRows(6, row("c", convo.User("c, edited")), row("d", signed("d")))
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{10}, h.Snapshot().Unbound(), "something else stands before d")
+	_, err = h.ReplaceRows(0, row("x", convo.User("x")), row("b", signed("b")), row("y", convo.User("y")), row("z", signed("z")))
+	require.NoError(t, err)
+	assert.Len(t, h.Snapshot().Unbound(), 2)
+}
+
+// Reasoning of a row that has left the view before is not bound where it comes back; that of
+// the answer to the request under way is, whatever was appended since.
+func TestHistory_ReplaceRowsBackInTheView(t *testing.T) {
+	row := func(key string, m convo.Message) convo.Message {
+		m.Key = key
+		return m
+	}
+	for _, isAsking := range []bool{false, true} {
+		h := historyOf(t, nil, row("a", convo.User("a")), row("b", signed("b")), row("c", convo.User("c")), row("d", signed("d")), row("e", convo.User("e")))
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}})
+		require.NoError(t, err)
+		if isAsking {
+			_, _, err = h.Prepare(t.Context())
+			require.NoError(t, err)
+		}
+		last, err := h.ReplaceRows(3, row("c", convo.User("c, edited")), row("b", signed("b")), row("e", convo.User("e")), row("d", signed("d")), row("f", convo.User("f")))
+		require.NoError(t, err)
+		assert.Equal(t, []convo.ID{last - 3, last - 1}, h.Snapshot().Unbound())
+	}
+	h := historyOf(t, nil, row("a", convo.User("a")))
+	_, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	typed, err := h.AppendRows(row("typed", convo.User("typed")))
+	require.NoError(t, err)
+	_, err = h.ReplaceRows(typed, row("b", signed("b")), row("typed", convo.User("typed")))
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Unbound())
+}
+
+// The container of an answer is kept wherever the answer is: in the log, in the rows of an
+// application and in a snapshot.
+func TestOrigin_Container(t *testing.T) {
+	answer := signed("it runs", callOf("c"))
+	answer.Origin = convo.Origin{Format: "f", Model: "m", Container: "container_1"}
+	rows := []convo.Message{keyed("1", convo.User("u")), keyed("2", answer)}
+	want := func(h *convo.History) {
+		t.Helper()
+		s := h.Snapshot()
+		e, _ := s.Find(2)
+		assert.Equal(t, answer.Origin, e.Message.Origin)
+		assert.True(t, s.Bound(2))
+	}
+	store := new(convotest.MemStore)
+	h, err := convo.Open(t.Context(), store, "k", nil)
+	require.NoError(t, err)
+	mustAppend(t, h, rows[0])
+	_, err = h.AppendReply(h.Snapshot(), convo.Reply{Messages: rows[1:]})
+	require.NoError(t, err)
+	want(h)
+	require.NoError(t, h.Save(t.Context()))
+	again, err := convo.Open(t.Context(), store, "k", nil)
+	require.NoError(t, err)
+	want(again)
+	again, err = convo.Restore(h.Snapshot(), nil)
+	require.NoError(t, err)
+	want(again)
+	again, err = convo.Resume(decisionsOf(t, h), rowsOf(rows...), nil)
+	require.NoError(t, err)
+	want(again)
 }

@@ -20,6 +20,8 @@ import (
 // A rowList stands for the entries of a view that the application has rows of.
 type rowList struct {
 	runs    []rowRun
+	keys    []string          // of the runs, as they are written; see pack
+	places  []int64           // the same: for each run what is to be added to the last ID and to the turn of the run before, and the number of rows
 	from    int               // the index of the run from which on every row is needed
 	sums    []fingerprint.Sum // of all rows, in order; see rowSums
 	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
@@ -256,7 +258,7 @@ func (l *rowLister) setFrom() {
 
 // isShort reports whether something was cleared in the entry of a row, or cut.
 func (r *rowList) isShort(id ID) bool {
-	return isIn(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
+	return hasID(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
 }
 
 // runOf returns the index of the run that an entry is in, or -1.
@@ -273,12 +275,6 @@ func addToRanges(ranges []Range, id ID) []Range {
 	return append(ranges, Range{id, id})
 }
 
-// isIn reports whether an ID is in one of ascending ranges.
-func isIn(ranges []Range, id ID) bool {
-	i, _ := slices.BinarySearchFunc(ranges, id, func(x Range, id ID) int { return cmp.Compare(x.Last, id) })
-	return i < len(ranges) && ranges[i].First <= id
-}
-
 // rowChanges returns how e differs from the message that was appended, whose original is
 // o: in no way, with all results cleared, or with these changes. ok is false if changes
 // cannot tell that.
@@ -292,39 +288,31 @@ func rowChanges(e *entry, o *original) (cleared bool, changes []rowChange, ok bo
 	if o == nil || o.missing != 0 || len(o.msg.Parts) != len(e.msg.Parts) || len(o.read.Parts) != len(e.msg.Parts) {
 		return false, nil, false
 	}
-	changes = marksOf(&o.msg, &o.read)
-	marked := o.msg.clone()
-	for i := range changes {
-		changes[i].id = e.id
-		marked.mark(changes[i])
-	}
-	isEmpty := func(c rowChange) bool { return c.mark == "" } // that means another change
-	if e.final != (len(changes) > 0) || slices.ContainsFunc(changes, isEmpty) || !reflect.DeepEqual(marked.Parts, o.read.Parts) {
-		return false, nil, false
-	}
-	if e.msg.Role != RoleTool {
-		return false, changes, reflect.DeepEqual(marked.Parts, e.msg.Parts)
-	}
-	marks := changes
-	cleared = true
+	marks := marksOf(&o.msg, &o.read)
+	changes, cleared = slices.Clone(marks), e.msg.Role == RoleTool
 	for i, p := range e.msg.Parts {
-		now, was := p.(ToolResult), marked.Parts[i].(ToolResult)
-		if reflect.DeepEqual(now, was) {
-			cleared = false
-			continue
+		var list []rowChange
+		now, isResult := p.(ToolResult)
+		was, _ := o.read.Parts[i].(ToolResult)
+		if isResult && !reflect.DeepEqual(now, was) {
+			list = changesOf(&was, &now)
 		}
-		list, ok := changesOf(&was, &now)
-		if !ok {
-			return false, nil, false
-		}
+		cleared = cleared && now.Cleared && len(list) == 1 && list[0].ref == ""
 		for _, c := range list {
-			c.id, c.part = e.id, i
-			cleared = cleared && now.Cleared && c.ref == ""
+			c.part = i
 			changes = append(changes, c)
 		}
 	}
+	made := &entry{msg: o.msg.clone()}
+	read, ok := made.replay(changes)
+	if !ok || made.final != e.final || !reflect.DeepEqual(read.Parts, o.read.Parts) || !reflect.DeepEqual(made.msg.Parts, e.msg.Parts) {
+		return false, nil, false
+	}
 	if cleared {
 		changes = marks
+	}
+	for i := range changes {
+		changes[i].id = e.id
 	}
 	slices.SortStableFunc(changes, func(a, b rowChange) int { return cmp.Compare(a.part, b.part) })
 	return cleared, changes, true
@@ -354,95 +342,97 @@ func marksOf(was, now *Message) (marks []rowChange) {
 	return marks
 }
 
-// mark puts the mark of a change in its place, and reports whether m has that place. The parts
-// of m are not shared.
-func (m *Message) mark(c rowChange) (ok bool) {
+// replay makes changes to the message of e, which shares no parts: first those that a summarizer
+// reads, and then the others. It returns what a summarizer reads. ok is false if the message
+// lacks the place of a change.
+func (e *entry) replay(changes []rowChange) (read Message, ok bool) {
+	ok = true
+	for _, isRead := range [...]bool{true, false} {
+		for _, c := range changes {
+			if isRead != (c.mark != "") {
+				continue
+			}
+			isMade := c.id == e.id && c.apply(&e.msg)
+			ok, e.final = ok && isMade, e.final || isMade && isRead
+		}
+		if isRead {
+			read = e.msg.clone()
+		}
+	}
+	return read, ok
+}
+
+// apply makes a change to m, which shares no parts, and reports whether m has its place.
+func (c *rowChange) apply(m *Message) (ok bool) {
 	if c.part >= len(m.Parts) {
 		return false
 	}
 	switch p := m.Parts[c.part].(type) {
 	case ToolResult:
-		if c.inside < 1 || c.inside > len(p.Parts) {
-			return false
-		}
-		p.Parts = slices.Clone(p.Parts)
-		p.Parts[c.inside-1] = Text(c.mark)
+		p, ok = c.applyTo(p)
 		m.Parts[c.part] = p
+		return ok
 	case ToolCall:
 		p.Arguments = c.mark
 		m.Parts[c.part] = p
 	default:
 		m.Parts[c.part] = Text(c.mark)
 	}
-	return true
+	return c.mark != ""
 }
 
-// shorten clears or cuts the result that c is about, and reports whether m has it. The parts of m
-// are not shared.
-func (m *Message) shorten(c rowChange) (ok bool) {
-	if c.part >= len(m.Parts) {
-		return false
+// applyTo makes the change to a result.
+func (c *rowChange) applyTo(r ToolResult) (_ ToolResult, ok bool) {
+	i := c.inside - 1
+	switch {
+	case i >= len(r.Parts) || i < 0 && (c.mark != "" || c.head+c.left > textSize(r.Parts)) || i >= 0 && c.mark == "" && !isA[Opaque](r.Parts[i]):
+		return r, false
+	case i >= 0:
+		t := Text(c.mark)
+		if c.mark == "" {
+			t = Text(r.Parts[i].(Opaque).cutMarker(c.ref))
+		}
+		r.Parts = slices.Clone(r.Parts)
+		r.Parts[i] = t
+	case c.left == 0:
+		r.Parts, r.Cleared = textParts(markerText(&r, c.ref)), true
+	default:
+		r = withoutBytes(r, c.head, c.head+c.left, c.ref)
 	}
-	r, ok := m.Parts[c.part].(ToolResult)
-	if !ok {
-		return false
-	}
-	if r, ok = c.apply(r); ok {
-		m.Parts[c.part] = r
-	}
-	return ok
+	return r, true
 }
 
 func hasCleared(m *Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p Part) bool { r, ok := p.(ToolResult); return ok && r.Cleared })
 }
 
-// changesOf returns the changes that make now of the result was.
-func changesOf(was, now *ToolResult) (changes []rowChange, ok bool) {
+// changesOf returns the changes that make now of the result was, if there are such changes.
+func changesOf(was, now *ToolResult) (changes []rowChange) {
 	if now.Cleared {
-		var c rowChange
-		if _, after, found := strings.Cut(now.Text(), keptAt); found {
-			c.ref = strings.TrimSuffix(after, "]")
-		}
-		made, _ := c.apply(*was)
-		return []rowChange{c}, reflect.DeepEqual(made, *now)
+		_, after, _ := strings.Cut(now.Text(), keptAt)
+		return []rowChange{{ref: strings.TrimSuffix(after, "]")}}
 	}
-	made := *was
 	ref, _ := cutRef(now)
+	cut := textSize(was.Parts) - textSize(now.Parts) // bytes of text that were left out, but for the marker
 	left := partsOf[Opaque](now.Parts)
 	for i, p := range slices.Backward(was.Parts) { // of equal parts, the first is replaced first
 		o, ok := p.(Opaque)
 		if n := len(left); n > 0 && ok && left[n-1] == o {
 			left = left[:n-1]
 		} else if ok {
-			c := rowChange{inside: i + 1, ref: ref}
-			made, _ = c.apply(made)
-			changes = append(changes, c)
+			cut += len(o.cutMarker(ref))
+			changes = append(changes, rowChange{inside: i + 1, ref: ref})
 		}
 	}
 	slices.Reverse(changes)
-	if reflect.DeepEqual(made, *now) {
-		return changes, true
+	n := 0
+	for range 3 { // the marker is longer for a longer number
+		n = cut + len(cutMarker(n, ref))
 	}
-	all := textOf(now.Parts)
-	for at := 0; ; {
-		i := strings.Index(all[at:], "\n[cut: ")
-		if i < 0 {
-			return nil, false
-		}
-		at += i
-		var n int
-		if _, err := fmt.Sscanf(all[at:], "\n[cut: %d bytes left out", &n); err == nil && n > 0 {
-			rest := all[at+len(fmt.Sprintf("\n[cut: %d bytes left out", n)):]
-			if ref, _, found := strings.Cut(rest, "]\n"); found {
-				c := rowChange{head: at, left: n, ref: strings.TrimPrefix(ref, keptAt)}
-				if short, ok := c.apply(made); ok && reflect.DeepEqual(short, *now) {
-					return append(changes, c), true
-				}
-			}
-		}
-		at++
+	if at := strings.Index(textOf(now.Parts), cutMarker(n, ref)); n > 0 && at >= 0 {
+		changes = append(changes, rowChange{head: at, left: n, ref: ref})
 	}
+	return changes
 }
 
 // textOf returns the texts among parts, joined.
@@ -456,33 +446,14 @@ func textOf(parts []Part) string {
 	return b.String()
 }
 
-// apply makes the change to the result of a row. ok is false if the result lacks its place.
-func (c *rowChange) apply(r ToolResult) (_ ToolResult, ok bool) {
-	if i := c.inside - 1; i >= 0 {
-		if i >= len(r.Parts) || !isA[Opaque](r.Parts[i]) {
-			return r, false
-		}
-		r.Parts = slices.Clone(r.Parts)
-		r.Parts[i] = Text(r.Parts[i].(Opaque).cutMarker(c.ref))
-		return r, true
-	}
-	if c.left == 0 {
-		r.Parts, r.Cleared = textParts(markerText(&r, c.ref)), true
-		return r, true
-	}
-	if c.head+c.left > textSize(r.Parts) {
-		return r, false
-	}
-	return withoutBytes(r, c.head, c.head+c.left, c.ref), true
-}
-
 // isListed reports whether the keys of all rows of a run are listed.
 func (r *rowList) isListed(run int) bool { return run < r.from }
 
 // fields returns the members of the JSON.
 func (r *rowList) fields() []strictjson.Field {
 	return []strictjson.Field{
-		{Key: "runs", Value: runsJSON{r}},
+		{Key: "keys", Value: strictjson.Texts(&r.keys)},
+		{Key: "places", Value: strictjson.Ints(&r.places)},
 		{Key: "from", Value: &r.from},
 		{Key: "system_seen", Value: &r.sysSeen},
 		{Key: "tools_seen", Value: &r.toolsSeen},
@@ -572,68 +543,39 @@ func (v someSums) Read(r *strictjson.Reader) {
 	}
 }
 
-// A runsJSON is the value of the runs: a list for each.
-type runsJSON struct{ *rowList }
-
-func (v runsJSON) IsZero() bool { return false }
-
-func (v runsJSON) Append(dst []byte) []byte {
-	dst = append(dst, '[')
+// pack sets what is written of the runs.
+func (r *rowList) pack() {
 	last, turn := ID(0), 0
-	for i, run := range v.runs {
-		dst = strictjson.AppendString(append(strictjson.Next(dst), '['), run.keys[0])
-		dst = fmt.Appendf(dst, ",%d,%d", run.first-last, run.turn-turn)
-		last, turn = run.last(), run.turn
-		if !v.isListed(i) && run.n > 1 {
-			dst = fmt.Appendf(dst, ",%d", run.n)
-		}
-		for _, key := range run.keys[1:] {
-			dst = strictjson.AppendString(append(dst, ','), key)
-		}
-		dst = append(dst, ']')
-	}
-	return append(dst, ']')
-}
-
-func (v runsJSON) Read(r *strictjson.Reader) {
-	strictjson.Array(&v.runs, nil, readRowRun).Read(r)
-	v.setPlaces()
-}
-
-// setPlaces makes the first IDs and the turns of the runs, which were read as differences
-// from the run before, absolute.
-func (r *rowList) setPlaces() {
-	last, turn := ID(0), 0
-	for i := range r.runs {
-		run := &r.runs[i]
-		if run.first < 1 || run.first > maxID || int64(run.n) > maxID || run.turn < 0 || run.turn > maxTurn {
-			run.first = 0 // check finds it
-			return
-		}
-		run.first, run.turn = last+run.first, turn+run.turn
-		last, turn = run.last(), run.turn
-		if last > maxID || turn > maxTurn {
-			run.first = 0
-			return
-		}
+	for _, x := range r.runs {
+		r.keys = append(r.keys, x.keys...)
+		r.places = append(r.places, int64(x.first-last), int64(x.turn-turn), int64(x.n))
+		last, turn = x.last(), x.turn
 	}
 }
 
-func readRowRun(r *strictjson.Reader) (run rowRun) {
-	for i := range r.Array {
-		switch {
-		case i == 1:
-			run.first = ID(r.Int64())
-		case i == 2:
-			run.turn = r.Int()
-		case i == 3 && !r.IsText():
-			run.n = r.Int()
-		default:
-			run.keys = append(run.keys, r.Text())
+// unpack makes the runs of what was read of them, or returns an error if that contradicts itself.
+func (r *rowList) unpack() error {
+	rows, last, turn, keys := len(r.sums), int64(0), int64(0), r.keys
+	for p := range slices.Chunk(r.places, 3) {
+		if len(p) < 3 {
+			return fmt.Errorf("places has %d numbers, want three for each run", len(r.places))
 		}
+		n := int(min(p[2], int64(rows)+1))
+		if !r.isListed(len(r.runs)) {
+			n = min(n, 2)
+		}
+		if n < 1 || n > len(keys) || p[0] < 1 || p[0] > maxID || p[1] < 0 || p[1] > maxTurn-turn || p[2] > int64(rows) || last+p[0]+p[2] > maxID+1 {
+			return fmt.Errorf("the place %v of a run does not ascend, or it has no keys or sums", p)
+		}
+		first := last + p[0]
+		turn += p[1]
+		r.runs = append(r.runs, rowRun{first: ID(first), turn: int(turn), n: int(p[2]), keys: keys[:n:n]})
+		rows, last, keys = rows-int(p[2]), first+p[2]-1, keys[n:]
 	}
-	run.n = max(run.n, len(run.keys))
-	return run
+	if rows+len(keys) > 0 {
+		return fmt.Errorf("%d sums and %d keys are of no run", rows, len(keys))
+	}
+	return nil
 }
 
 // nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
@@ -651,14 +593,21 @@ func (m *Message) nameCalls() {
 	}
 }
 
-// check returns an error if r contradicts itself.
+// check makes the runs, and returns an error if r contradicts itself.
 func (r *rowList) check() error {
-	keys, err := r.checkRuns()
+	if err := r.unpack(); err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, key := range r.keys {
+		if key == "" || len(key) > maxMessageKey || seen[key] {
+			return fmt.Errorf("the key %.40q of a row is empty, too long, or there twice", key)
+		}
+		seen[key] = true
+	}
 	_, isTime := nanoseconds(r.lastAppend)
 	switch {
-	case err != nil:
-		return err
-	case keys[r.left.key] || r.runOf(r.left.id) >= 0:
+	case seen[r.left.key] || r.runOf(r.left.id) >= 0:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
 	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
 		return errors.New("ranges do not ascend")
@@ -675,35 +624,4 @@ func (r *rowList) check() error {
 		}
 	}
 	return nil
-}
-
-// checkRuns returns the keys of the runs, or an error if these contradict themselves.
-func (r *rowList) checkRuns() (keys map[string]bool, err error) {
-	rows, last := 0, ID(0)
-	keys = make(map[string]bool)
-	for i, run := range r.runs {
-		want := run.n
-		if !r.isListed(i) {
-			want = min(run.n, 2)
-		}
-		switch {
-		case run.first <= last || run.n < 1 || run.n > len(r.sums)-rows || run.first > maxID:
-			return nil, fmt.Errorf("the run of %d rows from entry %d does not ascend, or has no sums", run.n, run.first)
-		case len(run.keys) != want:
-			return nil, fmt.Errorf("the run from entry %d has %d keys, want %d", run.first, len(run.keys), want)
-		case run.turn < 0 || run.turn > maxTurn:
-			return nil, fmt.Errorf("the run from entry %d has the turn %d", run.first, run.turn)
-		}
-		for _, key := range run.keys {
-			if key == "" || len(key) > maxMessageKey || keys[key] {
-				return nil, fmt.Errorf("the run from entry %d has a key that is empty, too long, or there twice", run.first)
-			}
-			keys[key] = true
-		}
-		rows, last = rows+run.n, run.last()
-	}
-	if rows < len(r.sums) {
-		return nil, fmt.Errorf("%d sums for %d rows", len(r.sums), rows)
-	}
-	return keys, nil
 }

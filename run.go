@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -301,6 +302,9 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 	}
 	err = h.ifOpen(func() (err error) {
 		batch, err = h.onlyOpen(head, batch)
+		for i := range batch {
+			batch[i].id = h.last + ID(i) + 1 // for the markers
+		}
 		return err
 	})
 	if err == nil {
@@ -459,7 +463,7 @@ func resultOf(call ToolCall, parts []Part, err error) Message {
 // forModel returns the text of an error for the result of a call. What ErrClosed and a
 // PanicError tell a programmer to do is not in it.
 func forModel(err error) string {
-	return reworded(withoutPrefix(err), err, func(e error) string {
+	return causes.Reworded(withoutPrefix(err), err, func(e error) string {
 		if e == ErrClosed {
 			return "the conversation was closed"
 		}

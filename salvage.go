@@ -79,11 +79,8 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if err := checkBoth(to, toKey, from, fromKey); err != nil {
 		return Salvaged{}, err
 	}
-	for rec, err := range records(ctx, to, toKey, 0) {
-		if err != nil {
-			return Salvaged{}, err
-		}
-		return Salvaged{}, &ConflictError{Key: toKey, Have: rec.Seq, Want: 1, ID: rec.ID}
+	if err := isFree(ctx, to, toKey); err != nil {
+		return Salvaged{}, err
 	}
 	s := salvage{ctx: ctx, to: to, key: toKey}
 	for rec, err := range records(ctx, from, fromKey, 1) {
@@ -145,7 +142,7 @@ func (s *salvage) add(rec *Record) error {
 		if err := s.keepPart(rec); err != nil || fault == nil {
 			return err
 		}
-		return &DamageError{Key: rec.Key, Offset: -1, Seq: s.out.Newest, Err: fault}
+		return damageIn(rec.Key, s.out.Newest, fault)
 	}
 	s.out.Whole++
 	s.was = s.read.state.scalars
@@ -170,17 +167,22 @@ func (s *salvage) fill(rec *Record) error {
 
 // keepPart writes the part that Archive shows of a record whose state is lost.
 func (s *salvage) keepPart(rec *Record) error {
-	part, err := partOf(rec, s.last.Upto)
-	if errors.Is(err, ErrVersion) {
-		return err
-	}
-	r := *rec
+	r, part := *rec, new(stateJSON)
 	r.ID = newRecordID()
-	if err == nil {
-		s.out.Partial = append(s.out.Partial, rec.Seq)
-	} else {
+	from, err := rec.decode()
+	switch {
+	case errors.Is(err, ErrVersion):
+		return err
+	case err != nil || rec.Upto < s.last.Upto:
 		s.out.Lost = append(s.out.Lost, rec.Seq)
-		part, r.Upto = new(stateJSON), s.last.Upto
+		r.Upto = s.last.Upto
+	default:
+		s.out.Partial = append(s.out.Partial, rec.Seq)
+		part.undone, part.summaries, part.notes = from.undone, from.summaries, from.notes
+		if sum := orNil(from.summary); sum.Text != "" {
+			part.summaries = append(slices.Clip(part.summaries), sum)
+		}
+		part.past = merge(from.past, merge(orNil(from.system), from.entries))
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
@@ -188,23 +190,6 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)
-}
-
-// partOf returns the part of a record that Archive shows, as a record that changes no
-// view. last is the newest ID before it.
-func partOf(rec *Record, last ID) (*stateJSON, error) {
-	from, err := archivedIn(rec)
-	if err != nil {
-		return nil, err
-	}
-	part := &stateJSON{undone: from.undone, summaries: from.summaries, notes: from.notes}
-	if sum := from.summary; sum != nil && sum.Text != "" {
-		part.summaries = append(slices.Clip(part.summaries), *sum)
-	}
-	part.past = merge(from.past, merge(orNil(from.system), from.entries))
-	part.last = rec.Upto
-	trial := stateJSON{scalars: scalars{last: last}}
-	return part, trial.apply(part)
 }
 
 func (s *salvage) writeLost(r Record, part *stateJSON) error {

@@ -43,33 +43,15 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHistory(opts, p.view.id)
+	h, l, err := r.open(p, opts)
 	if err != nil {
-		return nil, err
+		return nil, r.inRecord(err)
 	}
-	h.takeOver(p)
-	l, saved, err := r.load(&h.setup, &h.view, p)
-	if err != nil {
-		return nil, err
-	}
-	h.recorder.adopt(newLogbook(s, key).asRead(r, saved, h.last), keepsake{})
-	if err := h.finishLoad(l); err != nil {
+	h.recorder.adopt(newLogbook(s, key).asRead(r, l.saved, h.last), keepsake{})
+	if err := h.finishLoad(l, false); err != nil {
 		return nil, err
 	}
 	return h, nil
-}
-
-// finishLoad does what is left to do for a History that was loaded.
-func (h *History) finishLoad(l *loader) error {
-	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
-	if l.isUnfinished() {
-		if err := h.settleLoad(l); err != nil {
-			return err
-		}
-	}
-	h.charge(h.account)
-	h.warnDue(true)
-	return nil
 }
 
 // Load returns the state saved in s under a key, as of the record with that Seq, or as of
@@ -151,7 +133,7 @@ func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *rea
 			if r == nil || damage != nil {
 				continue
 			}
-			err = r.damageIn(key, r.add(&rec))
+			err = damageIn(key, r.newest.Seq, r.add(&rec))
 		}
 		if err != nil {
 			d, ok := errors.AsType[*DamageError](err)
@@ -201,13 +183,28 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 	return newest
 }
 
-// damageIn returns the error for an unreadable record after those of r, or nil if err is
-// nil.
-func (r *reading) damageIn(key string, err error) error {
-	if err == nil || errors.Is(err, ErrVersion) {
-		return err
+// open returns a History with the state read, before Options.OnLoad takes effect. p is what
+// start has returned.
+func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
+	h, err := newHistory(opts, p.view.id)
+	if err != nil {
+		return nil, nil, err
 	}
-	return &DamageError{Key: key, Offset: -1, Seq: r.newest.Seq, Err: err}
+	if p.chosen {
+		h.setLimitsLocked(p.limits, p.toolsSet)
+	}
+	h.meter.adoptNamed(p.named)
+	h.compactor.adopt(breaker{}, p.breaker, 0)
+	l, err := r.load(&h.setup, &h.view, p)
+	return h, l, err
+}
+
+// inRecord returns err, and names the newest record if the content of the log is at fault.
+func (r *reading) inRecord(err error) error {
+	if _, ok := errors.AsType[*SnapshotError](err); ok {
+		return errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
+	}
+	return err
 }
 
 // start returns a picture of the state read. If count is false, load counts it, with the
@@ -216,18 +213,9 @@ func (r *reading) start(ctx context.Context, s Store, count bool) (*picture, err
 	p, err := r.picture(count)
 	if err != nil {
 		key := r.newest.Key
-		return nil, &DamageError{Key: key, Offset: -1, Seq: newestWhole(ctx, s, key, r.newest.Seq), Err: err}
+		return nil, damageIn(key, newestWhole(ctx, s, key, r.newest.Seq), err)
 	}
 	return p, nil
-}
-
-// takeOver adopts the figures of a picture that are not of the view.
-func (h *History) takeOver(p *picture) {
-	if p.chosen {
-		h.setLimitsLocked(p.limits, p.toolsSet)
-	}
-	h.meter.adoptNamed(p.named)
-	h.compactor.adopt(breaker{}, p.breaker, 0)
 }
 
 // asRead returns b as it is once the log was read. p is the content of the log, and loaded
@@ -528,7 +516,7 @@ func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNe
 		} else if rec.Full && rec.Seq > b.seq+1 && rec.Format <= recordFormat { // the records in between were pruned
 			in, err := decode(rec.Data, inRecord)
 			if err != nil {
-				return nil, false, new(reading).damageIn(b.key, err)
+				return nil, false, damageIn(b.key, 0, err)
 			}
 			found = draftIn(drafts, in.recent...)
 		}

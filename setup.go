@@ -115,9 +115,10 @@ func (s *setup) isLong(a pendingEntry) bool {
 	return bound > 0 && a.msg.Role == RoleTool && a.tokens > bound
 }
 
-// spillsOf reports whether cutResults may call Options.Spill for a batch.
-func (s *setup) spillsOf(batch []pendingEntry) bool {
-	return s.opts.Spill != nil && slices.ContainsFunc(batch, s.isLong)
+// joinsFirst reports whether a batch must have its IDs and pairs before cutResults, which may
+// call Options.Spill or name entries in markers.
+func (s *setup) joinsFirst(batch []pendingEntry) bool {
+	return (s.opts.Spill != nil || s.ident.tool != "") && slices.ContainsFunc(batch, s.isLong)
 }
 
 // cutResults cuts the results of a batch that are longer than Options.MaxResult. It runs
@@ -152,7 +153,7 @@ func (s *setup) cut(e *entry, bound int64) (*original, error) {
 		if err != nil {
 			return nil, err
 		}
-		short, ok := s.ident.cutResult(r, bound, ref)
+		short, ok := s.ident.cutResult(r, bound, s.ident.cutPlace(&r, ref, e.id, bound))
 		if !ok {
 			return nil, &MessageError{Role: RoleTool, Part: i, Reason: fmt.Sprintf("Spill returned a reference of %s bytes, too long for MaxResult of %s tokens; return a shorter one", grouped(len(ref)), grouped(clampInt(bound)))}
 		}

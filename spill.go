@@ -95,16 +95,17 @@ var errSpillDown = errors.New("convo: clear result: Options.Spill is not called 
 func (s *spiller) marker(id *identity, in *entry, o *original, i int) (text string, err error) {
 	whole := o.read.Parts[i].(ToolResult)
 	if s == nil || s.setup.opts.Spill == nil {
-		return markerText(&whole, o.refs[i]), nil
+		return id.marker(&whole, o.refs[i], in.id, id.parts(in.msg.Parts[i].(ToolResult).Parts)), nil
 	}
 	succeeded := s.succeeded
 	ref, err := s.store(in, o, i)
 	if err != nil {
 		return "", err
 	}
-	text = markerText(&whole, ref)
 	r := in.msg.Parts[i].(ToolResult)
-	if ref != "" && id.text(text) >= id.parts(r.Parts) {
+	size := id.parts(r.Parts)
+	text = id.marker(&whole, ref, in.id, size)
+	if ref != "" && id.text(text) >= size {
 		err := fmt.Errorf("convo: clear result of call %q: the marker with the reference that Options.Spill returned, of %s bytes, is no shorter than the result; return a shorter one", r.CallID, grouped(len(ref)))
 		if s.succeeded > succeeded { // the call came to nothing
 			s.succeeded--

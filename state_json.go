@@ -1,12 +1,14 @@
 package convo
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -14,12 +16,9 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
-// The versions of the JSON of a snapshot and of Decisions that this package writes and
-// reads.
-const (
-	snapshotVersion  = 1
-	decisionsVersion = 2
-)
+// versions are the versions of the JSON that this package writes and reads. A record has its
+// version in Record.Format.
+var versions = [...]int{inSnapshot: 1, inDecisions: 3}
 
 // A stateJSON is what is saved of a History. The Data of a record holds the difference
 // from the state of the previous record, or in a full record from the state of an empty
@@ -46,7 +45,6 @@ type stateJSON struct {
 	out     []Range   // entries that left the view
 	entries []*entry  // new or changed entries, with their tokens if counter is set
 	counter string    // name of the counter of the entries' tokens; see counter.name
-	tokens  []int64   // of entries; nil once they have them
 	rows    *rowList  // in Decisions: what stands in place of entries that the application has
 	pins    []ID      // new pins
 	unpin   []ID
@@ -65,10 +63,9 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	has    uint64 // after reading: the fields that may have a value, by their rows in savedFields
-	fault  error  // of an entry that cannot be written
-	index  int    // while reading: of the next entry, as in a snapshot
-	failed *entry // that could not be read
+	has   uint64 // after reading: the fields that may have a value, by their rows in savedFields
+	fault error  // of an entry that cannot be written or read
+	index int    // while reading: of the next entry, as in a snapshot
 }
 
 // Scalars are the figures that each record holds completely.
@@ -169,10 +166,9 @@ var savedFields = [...]savedField{
 	{key: "out", in: inRecord, at: func(in *stateJSON) any { return rangesJSON(&in.out) }},
 	{key: "entries", in: inAll, at: func(in *stateJSON) any { return in.shown(&in.entries) }, set: (*stateJSON).compare},
 	{key: "counter", in: inRecord, at: func(in *stateJSON) any { return &in.counter }},
-	{key: "tokens", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.tokens) }},
 	{key: "rows", in: inDecisions, at: func(in *stateJSON) any { return strictjson.Optional(&in.rows, (*rowList).fields) }},
 	{key: "pins", in: inAll, at: func(in *stateJSON) any { return strictjson.Ints(&in.pins) }, set: func(in *stateJSON, from, to *picture) {
-		if !sameIDs(from.view.pins, to.view.pins) {
+		if !slices.Equal(from.view.pins, to.view.pins) {
 			in.pins, in.unpin = added(from.view.pins, to.view.pins), added(to.view.pins, from.view.pins)
 		}
 	}},
@@ -232,7 +228,7 @@ func changed[T comparable](from, to T) *T {
 	if from == to {
 		return nil
 	}
-	return &to
+	return new(to)
 }
 
 // encode returns the JSON.
@@ -244,21 +240,48 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 		}
 	}
 	data := append(make([]byte, 0, size), '{')
-	for i := range savedFields {
+	in.eachField(func(i int, f *strictjson.Field) {
 		if savedFields[i].in&as != 0 {
-			data = in.field(i).Append(data)
+			data = f.Append(data)
 		}
-	}
+	})
 	if in.fault != nil {
 		return nil, in.fault
 	}
 	return append(data, '}'), nil
 }
 
-// decode reads the JSON of a form. An error is a *SnapshotError.
+// A fieldSet is a stateJSON with its fields, which take many allocations to make.
+type fieldSet struct {
+	in     stateJSON
+	fields [len(savedFields)]strictjson.Field
+}
+
+var fieldSets = sync.Pool{New: func() any {
+	s := new(fieldSet)
+	for i := range s.fields {
+		s.fields[i] = s.in.field(i)
+	}
+	return s
+}}
+
+// eachField calls do with the fields of a copy of in, by their rows in savedFields.
+func (in *stateJSON) eachField(do func(i int, f *strictjson.Field)) {
+	s := fieldSets.Get().(*fieldSet)
+	s.in = *in
+	for i := range s.fields {
+		do(i, &s.fields[i])
+	}
+	in.fault = s.in.fault
+	s.in = stateJSON{}
+	fieldSets.Put(s)
+}
+
+// decode reads the JSON of a form. Entries, pins and ranges are in order then. An error is a
+// *SnapshotError.
 func decode(data []byte, as form) (*stateJSON, error) {
 	if err := checkVersion(data, as); err != nil {
-		return nil, &SnapshotError{Index: -1, Err: err}
+		return nil, asSnapshotError(err)
 	}
 	r := strictjson.NewReader(data)
 	in := new(stateJSON)
@@ -273,30 +296,25 @@ func decode(data []byte, as form) (*stateJSON, error) {
 		in.field(i).Read(r)
 		in.has |= 1 << i
 	})
-	in.setTokens(r)
 	r.End()
-	if r.Err() != nil {
-		fault := &SnapshotError{Index: -1, Err: r.Err()}
-		if e := in.failed; e != nil {
-			fault.Index, fault.ID = in.index, e.id
-		}
-		return nil, fault
-	}
-	in.index = 0
-	return in, nil
+	return in, asSnapshotError(cmp.Or(in.fault, r.Err(), in.checkOrder()))
 }
 
-// checkVersion returns an error unless the JSON of a form has the version that this package
-// reads. A record has its version in Record.Format.
-func checkVersion(data []byte, as form) error {
-	want := snapshotVersion
-	switch as {
-	case inRecord:
-		return nil
-	case inDecisions:
-		want = decisionsVersion
+// asSnapshotError returns err as a *SnapshotError, or nil if it is nil.
+func asSnapshotError(err error) error {
+	if _, ok := err.(*SnapshotError); ok || err == nil {
+		return err
 	}
-	version, r := 0, strictjson.NewReader(data)
+	return &SnapshotError{Index: -1, Err: err}
+}
+
+// checkVersion returns an error unless this package reads the version of the JSON of a form.
+func checkVersion(data []byte, as form) error {
+	if as == inRecord {
+		return nil
+	}
+	version, want := 0, versions[as]
+	r := strictjson.NewReader(data)
 	for key := range r.Object {
 		if string(key) == "version" {
 			version = r.Int()
@@ -313,25 +331,34 @@ func checkVersion(data []byte, as form) error {
 	return fmt.Errorf("%w %d, want %d; use the release of convo that wrote it, or a later one", ErrVersion, version, want)
 }
 
-// setTokens gives the entries the tokens that were read.
-func (in *stateJSON) setTokens(r *strictjson.Reader) {
-	tokens, sum := in.tokens, int64(0)
-	in.tokens = nil
-	if in.counter == "" && tokens == nil {
-		return
-	}
-	if in.counter == "" || len(tokens) != len(in.entries) {
-		r.Fail(fmt.Errorf("%d tokens by counter %.40q for %d entries", len(tokens), in.counter, len(in.entries)))
-		return
-	}
-	for i, e := range in.entries {
-		e.tokens = tokens[i]
-		if e.tokens < 0 || e.tokens > maxTotal-sum {
-			r.Fail(fmt.Errorf("entry %d has %d tokens", e.id, e.tokens))
-			return
+// checkOrder returns an error unless entries, pins and ranges ascend, and the tokens of entries
+// are within bounds.
+func (in *stateJSON) checkOrder() error {
+	i, raw := 0, int64(0)
+	for _, list := range [...][]*entry{orNil(in.system), in.entries, in.past} {
+		prev := ID(0)
+		for _, e := range list {
+			switch {
+			case e.id <= prev || e.id > in.last:
+				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("ID does not ascend from %d, or is above last, %d", prev, in.last)}
+			case e.tokens < 0 || e.tokens > maxTotal-raw || e.tokens > 0 && in.counter == "":
+				return &SnapshotError{Index: i, ID: e.id, Err: fmt.Errorf("it has %d tokens by counter %.40q", e.tokens, in.counter)}
+			}
+			prev, i, raw = e.id, i+1, raw+e.tokens
 		}
-		sum += e.tokens
 	}
+	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out}
+	for i, name := range [...]string{"pins", "unpin", "out"} {
+		if !ascend(lists[i], maxID) {
+			return fmt.Errorf("%s is %v, want ascending IDs", name, lists[i])
+		}
+	}
+	for _, u := range in.undone {
+		if u.First < 1 || u.Last < u.First {
+			return fmt.Errorf("undone has %d to %d, want ranges of IDs", u.First, u.Last)
+		}
+	}
+	return nil
 }
 
 // MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
@@ -342,7 +369,7 @@ func (in *stateJSON) setTokens(r *strictjson.Reader) {
 // again.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := difference(noPicture, &picture{view: s, scalars: s.scalars()})
-	out.version, out.learned = snapshotVersion, nil
+	out.version, out.learned = versions[inSnapshot], nil
 	if models := s.carried(); len(models) > 0 {
 		out.learned = &models
 	}
@@ -354,17 +381,14 @@ func (s *Snapshot) MarshalJSON() ([]byte, error) {
 // [*SnapshotError] and leaves s unchanged; the error matches [ErrVersion] if this package
 // does not read the version of data. [Restore] checks roles, calls and results.
 func (s *Snapshot) UnmarshalJSON(data []byte) error {
-	if r := strictjson.NewReader(data); r.Null() {
-		r.End()
-		if r.Err() == nil {
-			return nil
-		}
+	if string(bytes.TrimSpace(data)) == "null" {
+		return nil
 	}
 	if s.owner != nil || s.id != nil || s.len() > 0 {
 		return &SnapshotError{Index: -1, Err: fmt.Errorf("cannot decode into a snapshot with %d entries; use an empty one", s.len())}
 	}
 	in, err := decode(data, inSnapshot)
-	if err != nil || reflect.DeepEqual(in, &stateJSON{version: in.version, has: in.has}) {
+	if err != nil || in.key == "" && in.scalars == (scalars{}) && in.isEmpty() {
 		return err
 	}
 	next, err := in.state(true)
@@ -479,34 +503,14 @@ func (s *Summary) fields() []strictjson.Field {
 			{Key: "format", Value: &n.Format},
 			{Key: "model", Value: &n.Model},
 			{Key: "items", Value: strictjson.Texts(&n.Items)},
-			{Key: "stood_for", Value: strictjson.Array(&n.stoodFor, appendCovered, readCovered)},
+			{Key: "stood_for", Value: strictjson.Objects(&n.stoodFor, (*coveredView).fields)},
 		}},
 	}
 }
 
-func appendCovered(dst []byte, c coveredView) []byte {
-	return fmt.Appendf(dst, `"%016x%016x%016x"`, uint64(c.front), uint64(c.heads), uint64(c.list))
-}
-
-func readCovered(r *strictjson.Reader) coveredView {
-	s := readHex(r, 3)
-	return coveredView{front: s[0], prefix: prefix{heads: s[1], list: fingerprint.List(s[2])}}
-}
-
-// readHex reads n sums, as 16 hexadecimal digits each.
-func readHex(r *strictjson.Reader, n int) []fingerprint.Sum {
-	text, sums := r.Text(), make([]fingerprint.Sum, n)
-	for i := range sums {
-		sum, err := uint64(0), error(nil)
-		if len(text) == 16*n {
-			sum, err = strconv.ParseUint(text[16*i:16*i+16], 16, 64)
-		}
-		if err != nil || len(text) != 16*n {
-			r.Fail(fmt.Errorf("a fingerprint is %.60q, want %d hexadecimal digits", text, 16*n))
-		}
-		sums[i] = fingerprint.Sum(sum)
-	}
-	return sums
+// fields returns the members of the JSON.
+func (c *coveredView) fields() []strictjson.Field {
+	return []strictjson.Field{{Key: "view", Value: someSums{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
 }
 
 // rangesJSON returns the value of a list of ranges.
@@ -530,22 +534,17 @@ func (h *requestHeads) value() strictjson.Value {
 // value returns the value of the JSON.
 func (f *requestFigures) value() strictjson.Value { return sentJSON{f} }
 
-// A sentJSON is the value of figures: a list that ends before its last zeros.
+// A sentJSON is the value of figures: a list.
 type sentJSON struct{ *requestFigures }
 
 func (f sentJSON) IsZero() bool { return *f.requestFigures == requestFigures{} }
 
 func (f sentJSON) Append(dst []byte) []byte {
-	var list []int64
-	n := 0
-	for i, x := range f.numbers() {
-		list = append(list, *x)
-		if *x != 0 {
-			n = i + 1
-		}
+	dst = append(dst, '[')
+	for _, x := range f.numbers() {
+		dst = strconv.AppendInt(strictjson.Next(dst), *x, 10)
 	}
-	list = list[:n]
-	return strictjson.Ints(&list).Append(dst)
+	return append(dst, ']')
 }
 
 func (f sentJSON) Read(r *strictjson.Reader) {
@@ -565,11 +564,10 @@ func (f sentJSON) Read(r *strictjson.Reader) {
 func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
 	return strictjson.Array(list, in.appendEntry, func(r *strictjson.Reader) *entry {
 		e := readEntry(r)
-		if r.Err() != nil {
-			in.failed = e
-		} else {
-			in.index++
+		if err := r.Err(); err != nil {
+			in.fault = cmp.Or(in.fault, error(&SnapshotError{Index: in.index, ID: e.id, Err: err}))
 		}
+		in.index++
 		return e
 	})
 }
@@ -578,6 +576,9 @@ func (in *stateJSON) shown(list *[]*entry) strictjson.Value {
 func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Int(append(dst, '{'), "id", e.id)
 	dst = strictjson.Int(dst, "turn", e.turn)
+	if in.counter != "" && !e.isSystem() {
+		dst = strictjson.Int(dst, "tokens", e.tokens)
+	}
 	dst = strictjson.Time(dst, "time", e.time())
 	dst = strictjson.Int(dst, "missing", e.missing())
 	dst = strictjson.Bool(dst, "final", e.final)
@@ -585,7 +586,7 @@ func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if made := e.made(); made != 0 {
-		dst = strictjson.Text(dst, "made", fmt.Sprintf("%016x", uint64(made)))
+		dst = someSums{&made}.Append(strictjson.Key(dst, "made"))
 	}
 	return append(in.appendMessage(strictjson.Key(dst, "message"), &e.msg), '}')
 }
@@ -607,6 +608,8 @@ func readEntry(r *strictjson.Reader) *entry {
 			e.id = ID(r.Int64())
 		case "turn":
 			e.turn = r.Int()
+		case "tokens":
+			e.tokens = r.Int64()
 		case "time":
 			e.at = readTime(r)
 		case "missing":
@@ -620,7 +623,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			own.made = readHex(r, 1)[0]
+			someSums{&own.made}.Read(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
@@ -664,32 +667,24 @@ func (in *stateJSON) queued(list *[]*queued) strictjson.Value {
 	})
 }
 
-// metaOf returns the title and the application data.
-func (in *stateJSON) metaOf() meta { return meta{orNil(in.title), orNil(in.meta)} }
-
 // check returns an error if a value outside the entries is out of range.
 func (in *stateJSON) check() error {
-	if err := cmp.Or(in.metaOf().check(), in.checkFigures(), in.checkLeft(), in.tools.check(), in.summary.checkSaved(in.last)); err != nil {
+	title := meta{orNil(in.title), orNil(in.meta)}
+	if err := cmp.Or(title.check(), in.checkFigures(), in.checkLeft(), in.tools.check(), in.summary.checkSaved(in.last, mostBefore+2)); err != nil {
 		return err
 	}
 	switch {
-	case !tags.IsKey(in.key):
-		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
-	case !slices.IsSorted(in.pins) || len(slices.Compact(slices.Clone(in.pins))) < len(in.pins):
-		return errors.New("pins do not ascend")
 	case !ascend(orNil(in.back), in.last):
 		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
+	case !tags.IsKey(in.key):
+		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
 	case in.summary != nil && in.summary.Text == "" && in.version > 0:
 		return errors.New("the summary has no text")
 	case in.cal != nil && in.seen == nil:
 		return errors.New("it is not said what the calibration in force was measured for")
 	}
-	all := orNil(in.learned)
-	if in.cal != nil {
-		all = append(slices.Clip(all), in.cal)
-	}
-	for _, c := range all {
-		if !c.valid() {
+	for _, c := range append(slices.Clip(orNil(in.learned)), in.cal) {
+		if c != nil && !c.valid() {
 			return fmt.Errorf("calibration of model %.40q is out of range", c.Model)
 		}
 	}
@@ -703,14 +698,8 @@ func (in *stateJSON) checkFigures() error {
 		if f.most == nil {
 			continue
 		}
-		n := int64(0)
-		switch at := f.at(in).(type) {
-		case *int:
-			n = int64(*at)
-		case *int64:
-			n = *at
-		}
-		if most := f.most(in); n < 0 || n > most {
+		n, most := reflect.ValueOf(f.at(in)).Elem().Int(), f.most(in)
+		if n < 0 || n > most {
 			return fmt.Errorf("%s is %d, want 0 to %d", f.key, n, most)
 		}
 	}
@@ -745,44 +734,31 @@ func (t *toolset) check() error {
 	return nil
 }
 
-// checkSaved returns an error if s, as it was read, is out of range. s may be nil.
-func (s *Summary) checkSaved(last ID) error {
-	if s == nil {
-		return nil
-	}
-	if n := s.Updates; n < 0 || n > maxUpdates {
-		return fmt.Errorf("the summary has %d updates, want 0 to %d", n, maxUpdates)
-	}
+// checkSaved returns an error if s, as it was read, is out of range. Before it are less than
+// most summaries. s may be nil.
+func (s *Summary) checkSaved(last ID, most int) error {
 	switch {
-	case !ascend(s.Covers, last):
-		return fmt.Errorf("the summary covers %v, want ascending ranges from 1 to last, %d", s.Covers, last)
-	case !ascend(s.Read, last):
-		return fmt.Errorf("the summary has read %v, want ascending ranges from 1 to last, %d", s.Read, last)
+	case s == nil:
+		return nil
+	case most == 0:
+		return fmt.Errorf("the summary has more than %d before it", mostBefore+1)
+	case s.Updates < 0 || s.Updates > maxUpdates:
+		return fmt.Errorf("the summary has %d updates, want 0 to %d", s.Updates, maxUpdates)
+	case !ascend(s.Covers, last) || !ascend(s.Read, last):
+		return fmt.Errorf("the summary covers %v and has read %v, want ascending ranges from 1 to last, %d", s.Covers, s.Read, last)
 	}
-	n := 0
-	for b := s.before; b != nil; b = b.before {
-		n++
-	}
-	if n > mostBefore+1 {
-		return fmt.Errorf("the summary has %d before it, want at most %d", n, mostBefore+1)
-	}
-	if err := s.before.checkSaved(last); err != nil {
-		return err
-	}
-	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time))
+	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.checkSaved(last, most-1))
 }
 
 // checkLeft returns an error if left cannot be an entry that is not in the view.
 func (in *stateJSON) checkLeft() error {
 	left := orNil(in.left)
 	_, isShown := index(in.entries, left.id)
-	switch {
-	case left == leftRow{} && in.version == 0:
-		return nil // there is none any more
-	case in.left != nil && (left.id < 1 || left.id > in.last || left.key == "" || len(left.key) > maxMessageKey || isShown):
-		return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
+	isNone := in.left == nil || left == leftRow{} && in.version == 0
+	if isNone || 0 < left.id && left.id <= in.last && left.key != "" && len(left.key) <= maxMessageKey && !isShown {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
 }
 
 // ascend reports whether the ranges ascend, from 1 to last.
@@ -800,26 +776,17 @@ func ascend(ranges []Range, last ID) bool {
 // finish checks the entries, and counts their tokens and calls if count is set.
 func (in *stateJSON) finish(s *state, count bool) error {
 	sys := orNil(in.system)
-	setHeads(in.entries)
+	all := slices.Concat(sys, in.entries)
+	setHeads(all)
 	prev, said := &entry{}, &entry{} // the previous entry, and the previous entry that is not a note
-	for i, e := range slices.Concat(sys, in.entries) {
-		system := i < len(sys)
-		if i == len(sys) {
-			prev, said = &entry{}, &entry{}
-		}
-		if system {
-			e.head = e.id
-		}
-		e.note = !system && e.msg.Role == RoleSystem
-		if fault := in.faultOf(e, prev, said, system); fault != "" {
+	for i, e := range all {
+		e.note = i >= len(sys) && e.msg.Role == RoleSystem
+		if fault := in.faultOf(e, prev, said, i < len(sys)); fault != "" {
 			return &SnapshotError{Index: i, ID: e.id, Err: errors.New(fault)}
 		}
 		if count {
-			e.tokens = s.id.message(&e.msg)
+			s.id.weigh(e)
 			e.calls = newCalls(&e.msg, s.id.counter)
-			if e.note {
-				e.tokens += s.id.noteTokens()
-			}
 		}
 		prev = e
 		if !e.note {
@@ -835,8 +802,6 @@ func (in *stateJSON) faultOf(e, prev, said *entry, system bool) string {
 	user := e.msg.Role == RoleUser
 	_, twice := index(orNil(in.system), e.id)
 	switch {
-	case e.id <= prev.id || e.id > in.last:
-		return fmt.Sprintf("ID does not ascend from %d, or is above last, %d", prev.id, in.last)
 	case !system && twice:
 		return fmt.Sprintf("two entries with ID %d", e.id)
 	case system && e.msg.Role != RoleSystem:

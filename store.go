@@ -239,3 +239,12 @@ func guarded(list func() iter.Seq2[Record, error]) iter.Seq2[Record, error] {
 		}
 	}
 }
+
+// damageIn returns the error for a record that cannot be read, after the one with the Seq, or
+// nil if err is nil.
+func damageIn(key string, seq uint64, err error) error {
+	if err == nil || errors.Is(err, ErrVersion) {
+		return err
+	}
+	return &DamageError{Key: key, Offset: -1, Seq: seq, Err: err}
+}

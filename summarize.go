@@ -126,8 +126,8 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 	w.work.NotKept = p.notKept
 	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: rangesOf(w.read)}
 	e.Summary.Names = w.names(&summary, p.drop, min(mostNames, p.forNames+w.maxTokens-w.count(summary.Text)))
-	e.Summary.before = w.before(ctx, &g, p.drop)
-	return e, nil
+	e.Summary.before, err = w.before(ctx, &g, p.drop)
+	return e, err
 }
 
 // writer returns a writer of a summary, but for what it summarises. Its maxTokens is that of
@@ -189,8 +189,7 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	}
 	least := int64(min(w.maxTokens, leastSummary))
 	r := g.room(s)
-	now := cutTo(s, r, z.maxTail(keeps), keep)
-	if len(now.drop) == 0 && !keeps {
+	if !keeps && !dropsAny(s, r, z.maxTail(false)) {
 		return nil // everything left may stay, so a summary would only use room
 	}
 	r.target, r.most = min(target, fits), fits
@@ -271,14 +270,17 @@ func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
 // view.
 func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared []source) {
 	w.words = p.words
-	for _, id := range p.drop {
+	w.sources = make([]source, 0, len(p.drop)+2*len(cleared))
+	msgs := make([]Message, len(p.drop))
+	for i, id := range p.drop {
 		e := w.s.find(id)
 		if w.s.summary.hasRead(id) && !e.final {
 			w.sources = append(w.sources, sourceOf(e))
 			continue
 		}
 		read := g.original(ctx, w.s, id)
-		w.sources = append(w.sources, source{id, &read.Message, int64(read.Tokens)})
+		msgs[i] = read.Message
+		w.sources = append(w.sources, source{id, &msgs[i], int64(read.Tokens)})
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	for _, src := range cleared {
@@ -297,13 +299,13 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 
 // before returns the Summary.before of an edit that drops entries: the present summary, or what
 // was before it if this edit reads nothing that stays, with what Extract makes of the entries.
-func (w *writer) before(ctx context.Context, g *Goal, drop []ID) *Summary {
+func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, err error) {
 	base := cmp.Or(w.s.summary, noSummary)
 	if len(w.read) == 0 {
 		base = base.before
 	}
 	if base == nil || len(drop) == 0 {
-		return nil
+		return nil, nil
 	}
 	x := writer{s: w.s.withoutSummary(), count: w.count, maxTokens: max(w.maxTokens/4, leastExtract)}
 	for _, src := range w.sources { // they are redacted
@@ -312,7 +314,9 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) *Summary {
 		case !dropped:
 		case w.s.summary.hasRead(src.id): // those before it have not
 			m := g.original(ctx, w.s, src.id).Message
-			m = redacted(&m, w.redact)
+			if m, err = w.redactOne(m); err != nil {
+				return nil, err
+			}
 			x.sources = append(x.sources, source{src.id, &m, src.tokens})
 		default:
 			x.sources = append(x.sources, src)
@@ -320,9 +324,15 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) *Summary {
 	}
 	sum, err := x.extract(ctx)
 	if err != nil {
-		return nil // then it is not known
+		return nil, nil // then it is not known
 	}
-	return base.newest(mostBefore).extended(sum.Text)
+	return base.newest(mostBefore).extended(sum.Text), nil
+}
+
+// redactOne returns m as Options.Redact changes it, or the error for a panic of that.
+func (w *writer) redactOne(m Message) (out Message, err error) {
+	defer catch(&err, "Options.Redact")
+	return redacted(&m, w.redact), nil
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of

@@ -1099,6 +1099,24 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
 }
 
+// A summary of many lines takes few allocations: few of the lines are shown, and what is known
+// of the others has memory in common.
+func TestExtract_Allocations(t *testing.T) {
+	var msgs []convo.Message
+	for i := range 1000 {
+		said := fmt.Sprintf("Order ORD-%04d is for customer %d. Its price is %d EUR, and it left the store in street %d on Monday.", i, i*7, i*3, i)
+		msgs = append(msgs, convo.User(said), convo.Assistant(said+"\nFile src/a"+fmt.Sprint(i)+".go has it.\nThe parser reads it."))
+	}
+	for _, max := range []int{500, 5000} {
+		allocs := testing.AllocsPerRun(3, func() {
+			_, err := convo.Extract{}.Summarize(t.Context(), convo.SummaryRequest{Messages: msgs, MaxTokens: max})
+			require.NoError(t, err)
+		})
+		t.Logf("%d tokens: %.0f", max, allocs)
+		assert.Less(t, allocs, 2000., "%d tokens", max)
+	}
+}
+
 // Of what the user said, Extract lists the first message and then those with words that few
 // others have, in any script, and the newer of two that are as rare.
 func TestExtract_RareWords(t *testing.T) {

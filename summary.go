@@ -615,28 +615,6 @@ func inRanges(ranges []Range) func(ID) bool {
 	}
 }
 
-// without returns the ranges without the given IDs. ids ascend, and ranges are sorted by
-// First.
-func without(ranges []Range, ids []ID) []Range {
-	out := make([]Range, 0, len(ranges)+len(ids))
-	for _, r := range ranges {
-		from, _ := slices.BinarySearch(ids, r.First)
-		for _, id := range ids[from:] {
-			if id > r.Last {
-				break
-			}
-			if r.First < id {
-				out = append(out, Range{r.First, id - 1})
-			}
-			r.First = id + 1
-		}
-		if r.First <= r.Last {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
 // redacted returns m, or a changed copy of it if there is an Options.Redact.
 func redacted(m *Message, redact func(Message) Message) Message {
 	if redact == nil {

@@ -63,7 +63,7 @@ func promptMessage(m *Message) prompt.Message {
 	for _, p := range m.Parts {
 		known(p).render(&b)
 	}
-	return prompt.Message{Role: string(m.Role), Author: shorten(m.Author, 200), Body: b.String()}
+	return prompt.Message{Role: string(m.Role), Author: shorten(m.Author, 200), IsHosts: m.isMarkedHosts(), Body: b.String()}
 }
 
 func promptMessages(msgs []Message) []prompt.Message {

@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"iter"
 	"strings"
 	"unicode/utf8"
 )
@@ -10,7 +9,8 @@ import (
 // of a hook, a description of the environment or the news that a task has ended. The mark may be
 // followed by a space and a text of the application.
 //
-// A compaction treats such a message like a tool result: it leaves before what the user said.
+// A compaction treats it like a tool result: it leaves before what the user said.
+// A summarizer's transcript marks it if its Meta says so.
 // A message with an Author is what that person said. A message with neither counts as the
 // host's if its text is wrapped whole in tags, such as <system-reminder>, unless a tag is that
 // of a prompt, such as <task>. So does one of at least 100 bytes that three newer ones repeat
@@ -21,10 +21,10 @@ const HostMeta = "host"
 // itself shows it; see HostMeta.
 func (m *Message) isHosts() bool {
 	switch {
+	case m.isMarkedHosts():
+		return true
 	case m.Role != RoleUser || m.Author != "":
 		return false
-	case m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "):
-		return true
 	}
 	wrapped := false
 	for _, p := range m.Parts {
@@ -37,6 +37,11 @@ func (m *Message) isHosts() bool {
 	return wrapped
 }
 
+// isMarkedHosts reports whether the application has said that no person wrote m.
+func (m *Message) isMarkedHosts() bool {
+	return m.Role == RoleUser && m.Author == "" && (m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "))
+}
+
 // promptTags are the tags that people and applications put around what a user wants.
 var promptTags = map[string]bool{
 	"goal": true, "input": true, "instruction": true, "instructions": true, "message": true, "prompt": true, "query": true, "question": true,
@@ -46,6 +51,9 @@ var promptTags = map[string]bool{
 // isWrapped reports whether a text is one element after another, none of which has a prompt
 // tag, with nothing between them.
 func isWrapped(s string) bool {
+	if s != "" && isTagByte(s[0]) { // most texts begin with a letter
+		return false
+	}
 	s = strings.TrimSpace(s)
 	for n := 0; s != ""; n++ {
 		name, rest, ok := cutElement(s)
@@ -143,20 +151,20 @@ type pattern struct {
 // what stands at the ends of the text, where words are cut off.
 func (p *pattern) add(s string) {
 	word, varies := p.hash, true
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == ' ' || c == '\n' || c == '\t':
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; wordBytes[c] {
+		case inWord:
+			word = (word ^ uint64(c)) * fnvPrime
+		case endsWord:
 			if !varies {
 				p.hash = word
 				p.words++
 			}
 			p.hash = (p.hash ^ ' ') * fnvPrime
 			word, varies = p.hash, false
-		case '0' <= c && c <= '9' || c == '/' || c == '_' || c == '\\':
+		case variesWord:
 			varies = true
-		case c < utf8.RuneSelf:
-			word = (word ^ uint64(c)) * fnvPrime
-		default: // many scripts have no spaces
+		case wideWord: // many scripts have no spaces
 			p.hash = (p.hash ^ uint64(c)) * fnvPrime
 			word = p.hash
 			if utf8.RuneStart(c) {
@@ -166,13 +174,36 @@ func (p *pattern) add(s string) {
 	}
 }
 
+// What a byte is for pattern.add.
+const (
+	inWord = iota
+	endsWord
+	variesWord
+	wideWord
+)
+
+// wordBytes says what each byte is for pattern.add.
+var wordBytes = func() (of [256]uint8) {
+	for c := range of {
+		switch {
+		case c == ' ' || c == '\n' || c == '\t':
+			of[c] = endsWord
+		case '0' <= c && c <= '9' || c == '/' || c == '_' || c == '\\':
+			of[c] = variesWord
+		case c >= utf8.RuneSelf:
+			of[c] = wideWord
+		}
+	}
+	return of
+}()
+
 // wordCounts holds how often words are in some texts, by a hash. Different words may have the
 // same place, so that a word may seem less rare than it is.
 type wordCounts [1 << 14]uint8
 
-// add counts the words of a text.
-func (c *wordCounts) add(s string) {
-	for hash := range hashedWords(s) {
+// add counts words.
+func (c *wordCounts) add(words []uint16) {
+	for _, hash := range words {
 		if n := &c[hash]; *n < 255 {
 			*n++
 		}
@@ -180,9 +211,9 @@ func (c *wordCounts) add(s string) {
 }
 
 // rare returns how many words of one of n texts are in at most one in 50 of them.
-func (c *wordCounts) rare(s string, n int) (rare int) {
+func (c *wordCounts) rare(words []uint16, n int) (rare int) {
 	most := uint8(min(max(n/50, 1), 254))
-	for hash := range hashedWords(s) {
+	for _, hash := range words {
 		if c[hash] <= most {
 			rare++
 		}
@@ -190,37 +221,36 @@ func (c *wordCounts) rare(s string, n int) (rare int) {
 	return rare
 }
 
-// hashedWords yields the place of each word of a text in wordCounts. Of scripts other than
+// hashedWords appends the place of each word of a text in wordCounts. Of scripts other than
 // Latin, a word is each pair of letters.
-func hashedWords(s string) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		const places = uint64(len(wordCounts{}))
-		word, last := uint64(0), rune(0) // 0: none
-		for _, r := range s {
-			isLatin := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-			if isLatin {
-				if word == 0 {
-					word = fnvOffset
-				}
-				word = (word ^ uint64(r)) * fnvPrime
-				last = 0
-				continue
+func hashedWords(words []uint16, s string) []uint16 {
+	const places = uint64(len(wordCounts{}))
+	word, last := uint64(0), rune(0) // 0: none
+	for _, r := range s {
+		isLatin := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+		if isLatin {
+			if word == 0 {
+				word = fnvOffset
 			}
-			if word != 0 && !yield(word>>40%places) {
-				return
-			}
-			word = 0
-			if r < utf8.RuneSelf {
-				last = 0
-				continue
-			}
-			if last != 0 && !yield((uint64(last)<<21^uint64(r))*fnvPrime>>20%places) {
-				return
-			}
-			last = r
+			word = (word ^ uint64(r)) * fnvPrime
+			last = 0
+			continue
 		}
 		if word != 0 {
-			yield(word >> 40 % places)
+			words = append(words, uint16(word>>40%places))
 		}
+		word = 0
+		if r < utf8.RuneSelf {
+			last = 0
+			continue
+		}
+		if last != 0 {
+			words = append(words, uint16((uint64(last)<<21^uint64(r))*fnvPrime>>20%places))
+		}
+		last = r
 	}
+	if word != 0 {
+		words = append(words, uint16(word>>40%places))
+	}
+	return words
 }

@@ -101,7 +101,7 @@ func (s readState) with(data object) readState {
 	}
 	for name, value := range data {
 		switch name {
-		case "out", "entries", "counter", "tokens", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
+		case "out", "entries", "counter", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
 		default:
 			next.fields[name] = value
 		}
@@ -111,6 +111,7 @@ func (s readState) with(data object) readState {
 		maps.DeleteFunc(next.entries, func(id float64, _ any) bool { return r["first"].(float64) <= id && id <= r["last"].(float64) })
 	}
 	for _, e := range list("entries") {
+		delete(e.(object), "tokens") // no part of a snapshot
 		next.entries[e.(object)["id"].(float64)] = e
 	}
 	for _, id := range list("unpin") {

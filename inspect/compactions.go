@@ -228,6 +228,9 @@ func rowsOf(r *convo.Report) (rows [][2]string) {
 	}{{"dropped", r.Dropped}, {"summarised", r.Summarised}, {"cleared", r.Cleared}, {"shortened", r.Shortened}, {"rewritten", r.Rewritten}, {"spared", r.Spared}} {
 		row(len(left.ids) > 0, left.name, "%s", counted(len(left.ids), "message", "messages"))
 	}
+	row(len(r.Read) > 0, "read", "results of %s, before they were cleared", counted(len(r.Read), "message", "messages"))
+	row(r.Pause > 0, "pause", "%v since the last answer, so that the provider's cache was empty", r.Pause.Round(time.Second))
+	row(r.Again > 0, "read again", "%s of %s that had left", counted(r.Again, "result", "results"), counted(r.AgainTokens, "token", "tokens"))
 	row(r.Calls > 0, "cost", "%s, %s tokens read and %s written", counted(r.Calls, "model call", "model calls"), grouped(r.Usage.Input), grouped(r.Usage.Output))
 	row(r.Model != "", "model", "%s", r.Model)
 	row(r.Duration > 0, "took", "%v", r.Duration.Round(time.Microsecond))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,33 @@ func TestReports_KeepsTheNewest(t *testing.T) {
 	assert.Equal(t, 20, strings.Count(page, `<th scope="row">cause</th>`))
 	hasNot(t, page, "cause 4<")
 	has(t, page, "cause 24")
+}
+
+// What was read, read again, and the pause are shown with the other figures.
+func TestReports_Figures(t *testing.T) {
+	var seen inspect.Reports
+	seen.Add(convo.Report{Outcome: convo.OutcomeApplied, Read: []convo.ID{3, 5}, Pause: 6 * time.Minute, Again: 2, AgainTokens: 1900})
+	page := ask(t, pagesOf(newHistory(t, nil), &seen), "/")
+	has(t, page, `<th scope="row">read</th><td>results of 2 messages, before they were cleared</td>`)
+	has(t, page, `<th scope="row">pause</th><td>6m0s since the last answer, so that the provider&#39;s cache was empty</td>`)
+	has(t, page, `<th scope="row">read again</th><td>2 results of 1,900 tokens that had left</td>`)
+	hasNot(t, page, "Read again")
+}
+
+// The window says how much was read again since it had left.
+func TestPages_ReadAgain(t *testing.T) {
+	h := newHistory(t, &convo.Options{Limits: convo.Limits{Window: 4000}})
+	_, err := h.Append(convo.User("Read them all."))
+	require.NoError(t, err)
+	for i := 0; h.Status().Again == 0; i++ {
+		require.Less(t, i, 200)
+		call := convo.ToolCall{ID: fmt.Sprint("c", i), Name: "read", Arguments: fmt.Sprintf(`{"file":%d}`, i%7)}
+		_, err := h.Append(convo.Assistant("", call), convo.Result(call, strings.Repeat(fmt.Sprintf("file %d has many lines\n", i%7), 120)))
+		require.NoError(t, err)
+		_, _, err = h.Prepare(t.Context())
+		require.NoError(t, err)
+	}
+	assert.Regexp(t, `<b>Read again</b>: \d+ results? of [\d,]+ tokens that had left, up to the last compaction`, ask(t, pagesOf(h, nil), "/"))
 }
 
 // The bars of a compaction show the summary, what left by role, and what stayed, in the order

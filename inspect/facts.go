@@ -58,6 +58,9 @@ func (v *view) showFacts(m *moment) {
 		}
 		add("Cleared or cut", text, cleared)
 	}
+	if m.status.Again > 0 {
+		add("Read again", counted(m.status.Again, "result", "results")+" of "+counted(m.status.AgainTokens, "token", "tokens")+" that had left, up to the last compaction", nil)
+	}
 	if m.status.Queued > 0 {
 		add("Queued", counted(m.status.Queued, "message", "messages")+" that the next request does not have yet", nil)
 	}

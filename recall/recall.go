@@ -11,9 +11,15 @@
 //	}
 //
 // The model can search by itself: [Index.Tool] defines a tool, [Index.Answer] answers its
-// calls within a bound of tokens, and with [Hint] each summary mentions the tool.
+// calls within a bound of tokens. With [Hint] each summary mentions the tool, and with
+// [ToolName] each marker in place of a result says how to read the result.
 //
-//	h, err := convo.New(&convo.Options{Limits: limits, OnCompaction: ix.Observe, SummaryHint: recall.Hint})
+//	h, err := convo.New(&convo.Options{
+//		Limits:       limits,
+//		OnCompaction: ix.Observe,
+//		SummaryHint:  recall.Hint,
+//		RecallTool:   recall.ToolName,
+//	})
 //	...
 //	req.Tools, err = wire.Anthropic{}.Tools(append(tools, ix.Tool())...)
 //	...

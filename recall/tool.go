@@ -13,7 +13,9 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// ToolName is the name of the tool that Tool describes.
+// ToolName is the name of the tool that Tool describes. It is also for
+// [convo.Options].RecallTool: the markers of cut and cleared results then name the tool and
+// the ID that it takes.
 const ToolName = "recall"
 
 // Hint is for [convo.Options].SummaryHint: a line after each summary that tells the model
@@ -22,7 +24,7 @@ const Hint = "What was removed can still be found: search for it with the tool "
 
 const schema = `{"type":"object","properties":{` +
 	`"query":{"type":"string","description":"Words to look for: names, paths, numbers and rare words find most."},` +
-	`"id":{"type":"integer","description":"The ID of a message that an earlier search found, to read more of it, or with a query to search in it alone."},` +
+	`"id":{"type":"integer","description":"The ID of a message, from an earlier search or a marker such as kept at recall(id=12): to read more of it, or with a query to search in it alone."},` +
 	`"from":{"type":"integer","description":"With an id: the number of the first line to read. 1 if left out."},` +
 	`"lines":{"type":"integer","description":"With an id: how many lines to read. All that fit if left out."}}}`
 

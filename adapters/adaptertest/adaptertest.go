@@ -193,14 +193,8 @@ func Run[M any](t *testing.T, f Framework[M]) {
 		t.Errorf("%d thoughts in the requests; that the framework keeps signed reasoning should be %t", thoughts, f.Thinks)
 	}
 	t.Logf("%d requests, %d compactions, %d failures of the provider, %d turns again, %d restarts", len(p.Requests()), compactions, failures, again, restarts)
-	// What is typed while a framework runs several tools may come a request earlier or later,
-	// and with it a compaction.
-	row := func(compactions int) string {
-		return fmt.Sprintf("| %s | %d | %d | %d | %d |", f.Row, len(p.Requests()), compactions, failures, restarts)
-	}
-	text := page(t)
-	if !strings.Contains(text, row(compactions-1)) && !strings.Contains(text, row(compactions)) && !strings.Contains(text, row(compactions+1)) {
-		t.Errorf("the README of adapters lacks the row %s", row(compactions))
+	if row := fmt.Sprintf("| %s | %d | %d | %d | %d |", f.Row, len(p.Requests()), compactions, failures, restarts); !strings.Contains(page(t), row) {
+		t.Errorf("the README of adapters lacks the row %s", row)
 	}
 }
 

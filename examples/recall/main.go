@@ -25,8 +25,9 @@ func run(w io.Writer) {
 	ix := new(recall.Index)
 	h, err := convo.New(&convo.Options{
 		Limits:       convo.Limits{Window: 2_000},
-		OnCompaction: ix.Observe,  // what leaves the view goes into the index
-		SummaryHint:  recall.Hint, // each summary says that the tool is there
+		OnCompaction: ix.Observe,      // what leaves the view goes into the index
+		SummaryHint:  recall.Hint,     // each summary says that the tool is there
+		RecallTool:   recall.ToolName, // and each marker in place of a result, how to read it
 	})
 	check(err)
 

@@ -19,7 +19,7 @@ import (
 var lockExceptions = map[string]string{
 	"newHistory":         "no other goroutine has the History yet",
 	"History.settleLoad": "no other goroutine has the History yet",
-	"History.takeOver":   "no other goroutine has the History yet",
+	"reading.open":       "no other goroutine has the History yet",
 	"History.needFor":    "acceptLocked calls its literals with the lock held",
 	"attempt.apply":      "commitEdit calls acceptLocked with the lock held",
 }

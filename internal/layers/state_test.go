@@ -30,6 +30,7 @@ var entryMakers = map[string]string{
 	"view.join":           "to extend",
 	"joining.admit":       "to join",
 	"joining.place":       "to join",
+	"identity.renumber":   "to admit",
 	"identity.weigh":      "to newEntry, rewritten and the list of a loader",
 	"entry.setOwn":        "to bindTo, replace and the list of a loader, before a view has it",
 	"entry.setReads":      "to cleared, forgotten and rewritten",
@@ -46,6 +47,7 @@ var entryMakers = map[string]string{
 	"entry.replaced":      "to cleared, forgotten and useCuts",
 	"attempt.useCuts":     "to replace, as the copies of entries with results cut",
 	"setup.cut":           "to newEntries",
+	"runner.append":       "to cutResults, as the IDs for the markers",
 	"setTurns":            "to load, as the list of NewSnapshot or of a loader",
 	"loader.place":        "to load, as copies",
 	"merger.batch":        "to append again, as copies",
@@ -57,13 +59,12 @@ var entryMakers = map[string]string{
 	"loader.add":          "to load",
 	"newSnapshot":         "to load",
 	"stateJSON.finish":    "to load",
-	"stateJSON.setTokens": "to load",
 	"readEntry":           "to finish",
 	"stateJSON.keep":      "to a record, as copies",
 	"setHeads":            "to load",
 	"splitSystem":         "to load",
 	"resumer.nameResults": "to load",
-	"resumer.change":      "to load",
+	"entry.replay":        "to load, as the entries of a resumer",
 }
 
 // Six methods of state write sys, list, originals, their totals, turns and turn. No

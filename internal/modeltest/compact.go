@@ -403,7 +403,7 @@ func (d *driver) resolve() {
 	if len(ran) != d.callsHere {
 		d.fail("the strategy ran %d times, and there are %d reports", d.callsHere, len(ran))
 	}
-	r := ran[len(ran)-1]
+	r, isUnseen := d.withCutsAgain(ran[len(ran)-1])
 	if p.err != nil && len(r.Shortened) == 0 {
 		if r.Outcome == convo.OutcomeApplied || r.Outcome == convo.OutcomeStale && !d.mayBeStale(p, r) {
 			d.fail("the strategy returned %v, and the report says %v", p.err, r.Outcome)
@@ -443,6 +443,9 @@ func (d *driver) resolve() {
 		}
 		*d.m = after
 		d.note(before.view, did, want)
+		if isUnseen {
+			panic(unseen{})
+		}
 	case convo.OutcomeDeclined:
 		if want != success && want != noGain {
 			d.fail("declined, and the model says %q", want)
@@ -509,6 +512,31 @@ func (d *driver) mayBeStale(p plan, r convo.Report) bool {
 	}
 	results := p.at.view.unansweredResults()
 	return slices.ContainsFunc(results, func(x entry) bool { return isGone(x.id) })
+}
+
+// withCutsAgain returns the report r of the strategy's last run, joined with that of a later
+// round which has cut one of the same results once more: the text between the two cuts
+// cannot be read, so the conversation ends after the comparison.
+func (d *driver) withCutsAgain(r convo.Report) (joined convo.Report, isUnseen bool) {
+	if r.Outcome != convo.OutcomeApplied {
+		return r, false
+	}
+	at := len(d.reports)
+	for at > 0 && d.reports[at-1].Strategy == "" {
+		at--
+	}
+	isAgain := func(id convo.ID) bool { return slices.Contains(r.Shortened, id) }
+	for i, later := range d.reports[at:] {
+		isCut := later.Outcome == convo.OutcomeApplied && later.Reason != convo.ReasonAppend
+		if !isCut || !slices.ContainsFunc(later.Shortened, isAgain) {
+			continue
+		}
+		r.Shortened = slices.Sorted(slices.Values(slices.Concat(r.Shortened, later.Shortened)))
+		r.Shortened, r.TokensAfter = slices.Compact(r.Shortened), later.TokensAfter
+		d.reports = slices.Concat(d.reports[:at], d.reports[at+i+1:])
+		return r, true
+	}
+	return r, false
 }
 
 // resolveCuts makes the cuts in the model that the History made without its strategy.
@@ -704,8 +732,8 @@ func (d *driver) background() {
 	}
 }
 
-// unseen ends a conversation in which both attempts of a background compaction cut the
-// same result, because the text between the two cuts cannot be read.
+// unseen ends a conversation in which two attempts or rounds of a compaction cut the same
+// result, because the text between the two cuts cannot be read.
 type unseen struct{}
 
 // finishHeld lets the held compaction end.

@@ -18,14 +18,16 @@ type Index struct {
 	paths int64    // number of values of name.first
 }
 
-// A slot is the hash of a name and 1 more than its index in the list. It is empty if that is 0.
-type slot struct{ hash, at uint32 }
+// A slot is a part of the hash of a name and 1 more than its index in the list, which is below
+// mostSeen. It is empty if that is 0.
+type slot struct{ tag, at uint16 }
 
 type name struct {
 	text   string
 	times  int32
 	said   int32 // 1 more than the place of the newest text with it that was said; 0: none
 	first  int64 // where it came up first among the texts whose paths are wanted; see Read
+	hash   uint32
 	weight uint8 // the largest weight of a text with it
 	path   bool  // there is such a text, and it holds a path
 	gone   bool  // see Remove
@@ -51,7 +53,7 @@ var seed = maphash.MakeSeed()
 const pieceLen = 1 << 8
 
 // at returns the i-th name.
-func (x *Index) at(i uint32) *name { return &x.list[i/pieceLen][i%pieceLen] }
+func (x *Index) at(i int) *name { return &x.list[i/pieceLen][i%pieceLen] }
 
 // all yields the names in the order of Read.
 func (x *Index) all(yield func(*name) bool) {
@@ -72,6 +74,7 @@ func (x *Index) find(w string, add bool) *name {
 	}
 	hash := uint32(maphash.String(seed, w))
 	mask := uint32(len(x.slots) - 1)
+	tag := tagOf(hash)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		s := &x.slots[i]
 		switch {
@@ -82,15 +85,18 @@ func (x *Index) find(w string, add bool) *name {
 				x.list = append(x.list, make([]name, 0, pieceLen))
 			}
 			last := &x.list[len(x.list)-1]
-			*last = append(*last, name{text: w})
+			*last = append(*last, name{text: w, hash: hash})
 			x.n++
-			*s = slot{hash, uint32(x.n)}
-			return x.at(s.at - 1)
-		case s.hash == hash && x.at(s.at-1).text == w:
-			return x.at(s.at - 1)
+			*s = slot{tag, uint16(x.n)}
+			return x.at(x.n - 1)
+		case s.tag == tag && x.at(int(s.at)-1).text == w:
+			return x.at(int(s.at) - 1)
 		}
 	}
 }
+
+// tagOf returns the bits of a hash that say least about where the search for it begins.
+func tagOf(hash uint32) uint16 { return uint16(hash >> 16) }
 
 // Grow makes room for n names.
 func (x *Index) Grow(n int) {
@@ -98,18 +104,15 @@ func (x *Index) Grow(n int) {
 	if 2*n <= len(x.slots) {
 		return
 	}
-	old := x.slots
 	x.slots = make([]slot, 1<<bits.Len(uint(2*n)))
 	mask := uint32(len(x.slots) - 1)
-	for _, s := range old {
-		if s.at == 0 {
-			continue
-		}
-		i := s.hash & mask
+	for at := range x.n {
+		hash := x.at(at).hash
+		i := hash & mask
 		for x.slots[i].at != 0 {
 			i = (i + 1) & mask
 		}
-		x.slots[i] = s
+		x.slots[i] = slot{tagOf(hash), uint16(at + 1)}
 	}
 }
 

@@ -1,6 +1,7 @@
 package names
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -121,6 +122,23 @@ func TestIndex(t *testing.T) {
 		x.Read("N"+strings.Repeat("x", i%7)+string(rune('0'+i%10))+strings.Repeat("y", i/70%50)+strings.Repeat("z", i/3500), Source{})
 	}
 	assert.LessOrEqual(t, x.n, mostSeen)
+}
+
+// An Index that grows finds the names that it had.
+func TestIndex_Grows(t *testing.T) {
+	const n = 5000
+	var x Index
+	for round := range 2 {
+		for i := range n {
+			_, again := x.Read(fmt.Sprint("ORD-", i), Source{Place: 1 - round, Said: true})
+			assert.Equal(t, round, again)
+		}
+		assert.Equal(t, n, x.n)
+	}
+	for i := range n - 1 {
+		x.Remove(fmt.Sprint("ORD-", i))
+	}
+	assert.Equal(t, []string{fmt.Sprint("ORD-", n-1)}, slices.Collect(x.Choose(n)))
 }
 
 func BenchmarkRead(b *testing.B) {

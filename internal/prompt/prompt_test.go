@@ -46,8 +46,8 @@ func TestShorter(t *testing.T) {
 }
 
 func TestTranscript(t *testing.T) {
-	assert.Equal(t, "<message role=\"user\" author=\"A&quot;\">\nhi\n</message>\n<message role=\"tool\">\n</message>\n",
-		Transcript([]Message{{Role: "user", Author: `A"`, Body: "hi"}, {Role: "tool"}}))
+	assert.Equal(t, "<message role=\"user\" author=\"A&quot;\">\nhi\n</message>\n<message role=\"tool\">\n</message>\n<message role=\"user\" from=\"the program, not the user\">\n</message>\n",
+		Transcript([]Message{{Role: "user", Author: `A"`, Body: "hi"}, {Role: "tool"}, {Role: "user", IsHosts: true}}))
 }
 
 // letters counts one token for each byte.

@@ -11,6 +11,7 @@ import (
 // A Message is a message of a transcript.
 type Message struct {
 	Role, Author string
+	IsHosts      bool   // the application has said that no person wrote it
 	Body         string // its parts, in tags that no text in them can forge
 }
 
@@ -21,6 +22,9 @@ func (m *Message) render(body string, continued bool) string {
 	b.WriteString("<message role=" + tags.Quote(m.Role))
 	if m.Author != "" {
 		b.WriteString(" author=" + tags.Quote(m.Author))
+	}
+	if m.IsHosts {
+		b.WriteString(` from="the program, not the user"`)
 	}
 	if continued {
 		b.WriteString(` continued="true"`)

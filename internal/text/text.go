@@ -9,7 +9,7 @@ import (
 
 // Valid returns s with each run of invalid UTF-8 replaced by U+FFFD.
 func Valid(s string) string {
-	if utf8.ValidString(s) {
+	if IsASCII(s) || utf8.ValidString(s) {
 		return s
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
@@ -17,11 +17,11 @@ func Valid(s string) string {
 
 // IsASCII reports whether s holds ASCII characters alone.
 func IsASCII(s string) bool {
-	for len(s) >= 16 {
-		if (Word(s)|Word(s[8:]))&0x8080808080808080 != 0 {
+	for len(s) >= 32 {
+		if (Word(s)|Word(s[8:])|Word(s[16:])|Word(s[24:]))&0x8080808080808080 != 0 {
 			return false
 		}
-		s = s[16:]
+		s = s[32:]
 	}
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {

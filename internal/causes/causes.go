@@ -1,0 +1,53 @@
+// Package causes reads errors of the caller's code. Their methods may panic, and they may wrap each
+// other in a circle.
+package causes
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// most is how many errors Each looks at.
+const most = 64
+
+// Each calls f with an error and those that it wraps.
+func Each(err error, f func(error)) {
+	left := most
+	each(err, &left, f)
+}
+
+func each(err error, left *int, f func(error)) {
+	defer func() { _ = recover() }() // of Unwrap
+	*left--
+	if *left < 0 || err == nil {
+		return
+	}
+	f(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		each(e.Unwrap(), left, f)
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			each(err, left, f)
+		}
+	}
+}
+
+// Is is errors.Is, and false if a method panics.
+func Is(err, target error) (is bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, target)
+}
+
+// Reworded returns s, the text of err, with other texts for errors that err wraps. other
+// returns the other text, or "" for an error whose text stays. An equal text that is not
+// of such an error also stays.
+func Reworded(s string, err error, other func(error) string) string {
+	Each(err, func(e error) {
+		if text := other(e); text != "" {
+			s = strings.ReplaceAll(s, strings.TrimPrefix(fmt.Sprint(e), "convo: "), text)
+		}
+	})
+	return s
+}
