@@ -18,7 +18,7 @@
 //   - strategies: [Chain] of [ClearToolResults], [Summarize], [Truncate] and others
 //   - what is kept: [Open] with a [Store], or [Resume] with your own rows
 //   - errors: [FloorError] and [LimitError] say what does not fit, [RoleError] and [PairError]
-//     what no provider accepts, [ErrStale] and [ConflictError] what has changed meanwhile
+//     what no provider accepts, [ErrStale] and [ConflictError] what has changed since
 //
 // # Requests
 //

@@ -230,10 +230,10 @@ func TestNew_ReportsAllFaultsAtOnce(t *testing.T) {
 		Limits:    convo.Limits{Window: -1, Soft: -1},
 		Roles:     convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
 		MaxResult: 63,
-		OnLoad:    99,
+		OnLoad:    99, PruneAbove: -1,
 	})
 	assert.Nil(t, h)
-	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.OnLoad"}, valueErrors(t, err))
+	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.OnLoad", "Options.PruneAbove"}, valueErrors(t, err))
 }
 
 func TestNew_KeepsNoHoldOfTheOptions(t *testing.T) {

@@ -38,7 +38,7 @@ type logbook struct {
 	retry  int64 // no full record is tried before read is above this
 	count  int   // records that Open reads
 	torn   int64 // bytes after the newest record that are not a record
-	excess bool  // records before the newest full one are to be removed; see Options.NoArchive
+	before int64 // as size, of the records before those; more than there is if another process has removed some
 
 	perToken float64 // bytes of a full record for each raw token of the view
 
@@ -136,6 +136,15 @@ func newLogbook(s Store, key string) logbook {
 	return logbook{store: s, key: key, archive: readArchive, perToken: defaultPerToken}
 }
 
+// first returns the Seq of the first record that Open reads.
+func (b *logbook) first() uint64 { return b.seq - uint64(b.count) + 1 }
+
+// size returns about how many bytes the log has.
+func (b *logbook) size() int64 { return b.before + b.read + int64(b.count)*aroundData }
+
+// exceeds reports whether the log is longer than Options.PruneAbove.
+func (b *logbook) exceeds(most int64) bool { return most > 0 && b.size() > most }
+
 // last returns the last ID in the record last saved.
 func (b *logbook) last() ID {
 	if b.saved == nil {
@@ -153,9 +162,9 @@ func (b *logbook) isOwn(at *Snapshot) bool {
 
 // wayBack says how to take back what is newer than last, although the summary stands for some
 // of it. The caller has named id.
-func (b *logbook) wayBack(id, last ID, noArchive bool) string {
+func (b *logbook) wayBack(id, last ID, prunes bool) string {
 	const steps = "Save, Load %s, Rollback to it, and try again"
-	if b.saved == nil || id > b.last() || noArchive {
+	if b.saved == nil || id > b.last() || prunes {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
 	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestKept()}
@@ -261,7 +270,7 @@ type outcome struct {
 	doubted *draft // may have been stored; nil: none
 	isOlder bool   // stored is an older draft than the one to be written
 	pruned  uint64 // no record before it is in the log; 0: none was removed
-	excess  bool   // records before it could not be removed
+	freed   int64  // as size, of those that were removed
 	err     error
 }
 
@@ -275,10 +284,8 @@ func (r *recorder) wrote(o outcome) {
 	case o.doubted != nil:
 		r.drafts = append(slices.Clip(r.drafts[max(len(r.drafts)-maxDrafts+1, 0):]), o.doubted)
 		r.perToken, r.retry = o.doubted.perToken, o.doubted.retry
-	case o.excess:
-		r.excess = true
 	case o.pruned > 0:
-		r.excess = false
+		r.before = max(r.before-o.freed, 0)
 		r.marks = slices.DeleteFunc(slices.Clone(r.marks), func(m summaryMark) bool { return m.seq < o.pruned })
 	}
 }
@@ -295,7 +302,7 @@ func (r *recorder) stored(d *draft) {
 	r.recent = append(slices.Clone(r.recent[max(len(r.recent)-maxRecent+1, 0):]), d.id)
 	r.perToken, r.retry = d.perToken, d.retry
 	if d.full {
-		r.read, r.retry, r.count, r.excess = 0, 0, 0, r.seq > 1
+		r.before, r.read, r.retry, r.count = r.size(), 0, 0, 0
 	}
 	r.read += d.size
 	r.count++
@@ -329,6 +336,7 @@ const (
 // The length of a full record is estimated from the raw tokens of the view: as many
 // bytes for each as the last one had, and a frame.
 const (
+	aroundData      = 300 // bytes that a Store keeps of a record besides Data
 	maxRead         = 3   // most that Open reads, in lengths of a full record
 	maxCount        = 256 // most records that Open reads: each may be a request to a server
 	perRecord       = 512 // most bytes of a full record for each record since the last; more would make the log much longer

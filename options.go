@@ -135,12 +135,12 @@ type Options struct {
 	// in a round of tool calls with signed reasoning; see CompactInBackground.
 	CacheTTL time.Duration
 
-	// NoArchive keeps the log short: after Save has written a full record, it removes all
-	// earlier ones, which Archive and Load then no longer return. The log is at most about
-	// three times as long as a full record; SaveFull shortens it at once. If removing fails,
-	// Save succeeds, Logger gets a line, and the next Save tries again. For a Store that is no
-	// [Pruner], the error of Open and Attach matches [errors.ErrUnsupported].
-	NoArchive bool
+	// PruneAbove bounds the log in bytes: Record.Data, and 300 for each record; 0: no bound. Save
+	// removes from a longer log all records before the newest full one, which Archive and Load then
+	// no longer return. What Open reads stays, about three times a full record; SaveFull shortens
+	// it. If removing fails, Save succeeds, Logger gets a line, and the next Save tries again. For
+	// a Store that is no [Pruner], the error of Open and Attach matches [errors.ErrUnsupported].
+	PruneAbove int64
 
 	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the
 	// goal. It may set the Focus of the goal; other changes are ignored. If it returns an
@@ -213,6 +213,9 @@ func (o *Options) check() (limits Limits, faults []error) {
 	}
 	if r := o.Overheads.Reasoning; r > ReplayNone {
 		faults = append(faults, &ValueError{Name: "Options.Overheads.Reasoning", Value: int(r), Want: "ReplayDefault, ReplayAll, ReplayTools or ReplayNone"})
+	}
+	if o.PruneAbove < 0 {
+		faults = append(faults, &ValueError{Name: "Options.PruneAbove", Value: o.PruneAbove, Want: "a number of bytes, or 0 for no bound"})
 	}
 	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDropTurn {
 		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn"})

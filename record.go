@@ -201,7 +201,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	}
 	r.scalars = next.scalars
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
-	r.lost = next.lost
+	r.lost, r.before = next.lost, next.before
 	for i := range savedFields {
 		if next.has>>i&1 == 1 {
 			strictjson.Update(r.field(i).Value, next.field(i).Value)

@@ -417,17 +417,20 @@ func TestReload_InDoubt(t *testing.T) {
 	}
 }
 
-// Several Histories on one log, and a Store that fails and lies: each message that
-// was appended is in the archive once, in the order of its writer, and all see the
-// same conversation in the end.
+// Several Histories on one log, of which some prune it, and a Store that fails and lies:
+// each message that was appended is in the archive once, in the order of its writer, or
+// was pruned. All see the same conversation in the end.
 func TestReload_LosesNothing(t *testing.T) {
 	for seed := range uint64(long.Or(15, 60)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := new(shelf)
 		var appended [3][]string
 		var hs [3]*convo.History
+		prunes := &unprunable{shelf: s}
 		for i := range hs {
-			hs[i] = open(t, s, "k", convoRelaxed())
+			opts := convoRelaxed()
+			opts.PruneAbove = []int64{0, 1, 0, 3000}[(int(seed)+i)%4]
+			hs[i] = open(t, prunes, "k", opts)
 		}
 		s.fault = func(convo.Record) fault {
 			if rng.IntN(3) > 0 {
@@ -446,6 +449,7 @@ func TestReload_LosesNothing(t *testing.T) {
 		for n := range 120 {
 			i := rng.IntN(len(hs))
 			h := hs[i]
+			prunes.fails = n%5 == 0
 			switch rng.IntN(12) {
 			case 0, 1, 2, 3, 4:
 				text := fmt.Sprintf("w%d-%d ", i, n)
@@ -468,7 +472,7 @@ func TestReload_LosesNothing(t *testing.T) {
 				}
 			}
 		}
-		s.fault = nil
+		s.fault, prunes.fails = nil, false
 		s.land()
 		for range 3 {
 			for _, h := range hs {
@@ -506,10 +510,17 @@ func TestReload_LosesNothing(t *testing.T) {
 	}
 }
 
-// Save, Reload, Append and compactions may overlap.
+// Save, Reload, Append and compactions may overlap, also if the log is pruned.
 func TestReload_Races(t *testing.T) {
-	s := new(shelf)
-	a, b := pair(t, s, convoRelaxed(), convo.User("1"))
+	for _, bound := range []int64{0, 2000} {
+		t.Run(fmt.Sprint("pruned above ", bound), func(t *testing.T) { racesOf(t, bound) })
+	}
+}
+
+func racesOf(t *testing.T, bound int64) {
+	s, opts := new(shelf), convoRelaxed()
+	opts.PruneAbove = bound
+	a, b := pair(t, s, opts, convo.User("1"))
 	var wg sync.WaitGroup
 	for i, h := range []*convo.History{a, b, a, b} {
 		wg.Go(func() {
@@ -544,9 +555,15 @@ func TestReload_Races(t *testing.T) {
 	}
 	for i := range 4 {
 		for n := range 40 {
-			assert.Equal(t, 1, strings.Count(all.String(), fmt.Sprintf("m%d-%d ", i, n)))
+			there := strings.Count(all.String(), fmt.Sprintf("m%d-%d ", i, n))
+			if bound == 0 {
+				assert.Equal(t, 1, there)
+			}
+			assert.LessOrEqual(t, there, 1)
 		}
 	}
+	size, opens := logSize(s.log("k"))
+	assert.True(t, bound == 0 || size <= max(bound, opens), "%d bytes", size)
 }
 
 // After an old backup was put back, a message that was rewritten comes in as it

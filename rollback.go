@@ -194,7 +194,7 @@ func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
 func (h *History) rewindTo(id, last ID) error {
 	return h.ifOpen(func() error {
 		b := h.recorder.book()
-		if err := h.mayRewind(id, last, &b, h.opts.NoArchive); err != nil {
+		if err := h.mayRewind(id, last, &b, b.exceeds(h.opts.PruneAbove)); err != nil {
 			return err
 		}
 		queued := h.usersFrom(h.talk.waits().delivered())
@@ -209,8 +209,8 @@ func (h *History) rewindTo(id, last ID) error {
 }
 
 // mayRewind returns an error if a caller that has named id can't take back what is newer than
-// last. b knows a way back to before the summary, unless noArchive is set.
-func (s *state) mayRewind(id, last ID, b *logbook, noArchive bool) error {
+// last. b knows a way back to before the summary, unless prunes is set.
+func (s *state) mayRewind(id, last ID, b *logbook, prunes bool) error {
 	switch {
 	case id < 0 || last < 0 || id > s.last:
 		return notInView(id)
@@ -219,7 +219,7 @@ func (s *state) mayRewind(id, last ID, b *logbook, noArchive bool) error {
 	}
 	if newest := s.summary.newestKept(); newest > last {
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; %s", newest, b.wayBack(id, last, noArchive))}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, b.wayBack(id, last, prunes))}
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (v *view) inherit(rows []pendingEntry, n int, all bool) {
 func (h *History) keptLocked(id ID, rows []pendingEntry, check bool) (n int, err error) {
 	if id != 0 {
 		b := h.recorder.book()
-		if err := h.mayRewind(id, id-1, &b, h.opts.NoArchive); err != nil {
+		if err := h.mayRewind(id, id-1, &b, b.exceeds(h.opts.PruneAbove)); err != nil {
 			return 0, err
 		}
 		n = firstAfter(h.list, id-1)

@@ -1007,6 +1007,18 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 			require.NoError(t, h.Prune(t.Context(), time.Time{}))
 			return h
 		}, 3, gone},
+		"pruned above a size that is far away": {func(s convo.Store, h *convo.History) *convo.History {
+			h = open(t, s, "a", &convo.Options{PruneAbove: 1 << 20})
+			compact(h)
+			save(h)
+			return h
+		}, 3, "record 2"},
+		"pruned above a size that is reached": {func(s convo.Store, h *convo.History) *convo.History {
+			h = open(t, s, "a", &convo.Options{PruneAbove: 1})
+			compact(h)
+			save(h)
+			return h
+		}, 3, ""},
 		"never saved before it": {func(_ convo.Store, h *convo.History) *convo.History {
 			mustAppend(t, h, convo.User("fourth"), convo.Assistant("answer"), convo.User("fifth"), convo.Assistant("answer"))
 			compact(h)

@@ -24,7 +24,7 @@ import (
 // [*DamageError] for a damaged log, and the errors of Restore and of s. They match
 // [ErrVersion] if a later version wrote the log.
 func Open(ctx context.Context, s Store, key string, opts *Options) (*History, error) {
-	if err := checkStore(s, key, opts != nil && opts.NoArchive); err != nil {
+	if err := checkStore(s, key, opts != nil && opts.PruneAbove > 0); err != nil {
 		return nil, err
 	}
 	r, err := readLog(ctx, s, key, 0)
@@ -80,13 +80,13 @@ func Load(ctx context.Context, s Store, key string, seq uint64) (*Snapshot, erro
 	return p.loaded(), nil
 }
 
-// checkStore returns a *ValueError unless s is a Store and key is valid. With noArchive,
+// checkStore returns a *ValueError unless s is a Store and key is valid. If prunes is set,
 // s must be a Pruner.
-func checkStore(s Store, key string, noArchive bool) error {
+func checkStore(s Store, key string, prunes bool) error {
 	if s == nil {
 		return &ValueError{Name: "Store", Value: nil, Want: "a Store, such as a filestore.Store"}
 	}
-	if err := CheckKey(key); err != nil || !noArchive {
+	if err := CheckKey(key); err != nil || !prunes {
 		return err
 	}
 	_, err := prunerOf(s)
@@ -229,7 +229,7 @@ func (b logbook) asRead(r *reading, p *picture, loaded ID) logbook {
 	b.name, b.id, b.seq, b.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
 	b.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
 	b.saved, b.loaded = p, loaded
-	b.read, b.retry, b.count, b.excess = r.size, 0, r.count, false
+	b.before, b.read, b.retry, b.count = r.state.before, r.size, 0, r.count
 	b.torn = r.newest.Torn
 	if raw := p.view.raw(); raw > 0 {
 		b.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
@@ -249,7 +249,7 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	if err := checkStore(s, key, h.opts.NoArchive); err != nil {
+	if err := checkStore(s, key, h.opts.PruneAbove > 0); err != nil {
 		return err
 	}
 	ctx, err := h.takeLog(ctx)
@@ -364,9 +364,11 @@ func (s *slots) takeLog(ctx context.Context) (context.Context, error) {
 	return s.saving.mark(ctx), s.saving.take(ctx, nil, "stopped waiting for another Save, Reload, Attach or Prune")
 }
 
-// write writes a record of the changes or, if full is set, of the whole state. Without an
-// archive, it removes the records before the newest full record.
+// write writes a record of the changes or, if full is set, of the whole state. It prunes the
+// log before that, so that the record has the right logbook.before although another History
+// has pruned the log after its last record, and after it.
 func (h *History) write(ctx context.Context, full bool) error {
+	pruned := h.pruneAbove(ctx)
 	for isOlder := true; isOlder; {
 		var b logbook
 		var d *draft
@@ -378,13 +380,24 @@ func (h *History) write(ctx context.Context, full bool) error {
 		}
 		isOlder = o.isOlder
 	}
-	if b, _ := h.openLog(); h.opts.NoArchive && b.excess {
-		if err := h.prune(ctx, b, b.seq-uint64(b.count)+1); err != nil {
-			h.wrote(outcome{excess: true})
-			h.warn("convo: old records not removed", "key", b.key, "cause", err)
-		}
+	if pruned {
+		h.pruneAbove(ctx)
 	}
 	return nil
+}
+
+// pruneAbove removes the records before the newest full one if the log is longer than
+// Options.PruneAbove. It reports whether that succeeded, if it was due.
+func (h *History) pruneAbove(ctx context.Context) bool {
+	b, _ := h.openLog()
+	if b.before == 0 || !b.exceeds(h.opts.PruneAbove) {
+		return true
+	}
+	err := h.prune(ctx, b, b.first(), b.before)
+	if err != nil {
+		h.warn("convo: old records not removed", "key", b.key, "cause", err)
+	}
+	return err == nil
 }
 
 func (h *History) wrote(o outcome) {
@@ -468,6 +481,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	patch := difference(b.saved, d.picture)
 	patch.keep(d)
 	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
+	patch.before = b.before
 	data, err = patch.encode(inRecord)
 	if err != nil || !changed {
 		return data, changed, err
@@ -491,7 +505,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
 	r.keep(d)
-	r.log, r.recent = d.name, b.recent
+	r.log, r.recent, r.before = d.name, b.recent, b.size()
 	data, err := r.encode(inRecord)
 	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
 		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)
@@ -557,45 +571,45 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 			return err
 		}
 		b, _ = h.openLog()
-		return h.prune(ctx, b, b.seq)
+		return h.prune(ctx, b, b.seq, b.before)
 	}
-	keep, err := b.neededAt(ctx, before)
+	keep, freed, err := b.neededAt(ctx, before)
 	if err != nil || keep == 0 {
 		return err
 	}
-	return h.prune(ctx, b, keep)
+	return h.prune(ctx, b, keep, freed)
 }
 
 // neededAt returns the Seq of the oldest record that Open needs or that was saved at a time
-// or later, or 0 if these are all of them.
-func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, err error) {
-	first := true
+// or later, or 0 if these are all of them. The records before it have freed bytes.
+func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, freed int64, err error) {
+	sum := int64(0)
 	for rec, err := range records(ctx, b.store, b.key, 1) {
 		if _, damaged := errors.AsType[*DamageError](err); damaged {
 			continue
 		}
 		switch {
 		case err != nil:
-			return 0, err
-		case rec.Full && !first:
-			keep = rec.Seq
+			return 0, 0, err
+		case rec.Full && sum > 0:
+			keep, freed = rec.Seq, sum
 		}
-		first = false
+		sum += int64(len(rec.Data)) + aroundData
 		if !rec.Updated.Before(at) {
 			break
 		}
 	}
-	return keep, nil
+	return keep, freed, nil
 }
 
-// prune removes the records of h that are older than before.
-func (h *History) prune(ctx context.Context, b logbook, before uint64) error {
+// prune removes the records of h that are older than before, which have freed bytes.
+func (h *History) prune(ctx context.Context, b logbook, before uint64, freed int64) error {
 	p, err := prunerOf(b.store)
 	if err == nil {
 		err = prune(ctx, p, b.key, before)
 	}
 	if err == nil {
-		h.wrote(outcome{pruned: before})
+		h.wrote(outcome{pruned: before, freed: freed})
 	}
 	return err
 }

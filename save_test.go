@@ -584,10 +584,10 @@ func TestSaveFull(t *testing.T) {
 	checkOpened(t, s, "k", nil, h)
 }
 
-// Without an archive, the log is about as long as what Open reads.
-func TestSave_NoArchive(t *testing.T) {
+// With the least bound, the log is what Open reads.
+func TestSave_PruneAboveOne(t *testing.T) {
 	s := new(shelf)
-	opts := &convo.Options{Limits: convo.Limits{Window: 4000}, NoArchive: true}
+	opts := &convo.Options{Limits: convo.Limits{Window: 4000}, PruneAbove: 1}
 	h := open(t, s, "k", opts)
 	most := 0
 	for i := range 600 {
@@ -609,11 +609,125 @@ func TestSave_NoArchive(t *testing.T) {
 	checkOpened(t, s, "k", opts, h)
 }
 
+// logSize returns the size of records as Options.PruneAbove counts it, and that of those from
+// the newest full one on.
+func logSize(log []convo.Record) (all, open int64) {
+	for _, r := range log {
+		n := int64(len(r.Data)) + 300
+		if r.Full {
+			open = 0
+		}
+		all, open = all+n, open+n
+	}
+	return all, open
+}
+
+// Save removes old records as soon as the log is longer than the bound, and not before, also
+// if each turn opens the log anew. Only what Open reads may be longer than the bound.
+func TestSave_PruneAbove(t *testing.T) {
+	for _, bound := range []int64{0, 1, 2_000, 30_000, 100_000, 1 << 40} {
+		for _, reopens := range []int{0, 1, 7} {
+			t.Run(fmt.Sprintf("above %d, opened every %d", bound, reopens), func(t *testing.T) {
+				s := &pruneCounter{shelf: new(shelf)}
+				opts := &convo.Options{Limits: convo.Limits{Window: 3000}, PruneAbove: bound}
+				h := open(t, s, "k", opts)
+				removed := 0
+				for i := range 400 {
+					mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 20)))
+					_, err := h.CompactIfNeeded(t.Context())
+					require.NoError(t, err)
+					was := s.log("k")
+					save(t, h)
+					log := s.log("k")
+					size, opens := logSize(log)
+					if bound > 0 {
+						require.True(t, size <= bound || size == opens, "%d bytes, and Open reads %d", size, opens)
+					}
+					if len(was) > 0 && log[0].ID != was[0].ID {
+						removed++
+						require.Equal(t, opens, size)
+						before, _ := logSize(append(was, log[len(log)-1]))
+						require.Greater(t, before, bound)
+						require.Positive(t, bound)
+					}
+					if reopens > 0 && i%reopens == 0 {
+						h = checkOpened(t, s, "k", opts, h)
+					}
+				}
+				all, _ := logSize(s.log("k"))
+				t.Logf("%d bytes in the end, %d times removed", all, removed)
+				assert.Equal(t, bound > 0 && bound < 1<<40, removed > 0)
+				assert.Equal(t, 400, s.appends, "a Save makes one call of Append")
+				assert.LessOrEqual(t, s.prunes, 2*removed, "also if the History that removed the records has ended")
+			})
+		}
+	}
+}
+
+type pruneCounter struct {
+	*shelf
+	prunes int
+}
+
+func (s *pruneCounter) Prune(ctx context.Context, key string, before uint64) error {
+	s.prunes++
+	return s.shelf.Prune(ctx, key, before)
+}
+
+// What other writers save counts, and what Prune has removed does not.
+func TestSave_PruneAboveCountsWhatIsThere(t *testing.T) {
+	const bound = 20_000
+	for seed := range uint64(long.Or(20, 200)) {
+		rng := rand.New(rand.NewPCG(seed, 53))
+		s := new(shelf)
+		bounded := convoRelaxed()
+		bounded.PruneAbove = bound
+		h, other := open(t, s, "k", bounded), open(t, s, "k", bounded)
+		removed := 0
+		for i := range 60 {
+			g := h
+			switch rng.IntN(6) {
+			case 0, 1:
+				g = other
+			case 2:
+				h = open(t, s, "k", bounded)
+			case 3:
+				takeOver(t, h)
+				if log := s.log("k"); len(log) > 0 {
+					require.NoError(t, h.Prune(t.Context(), log[rng.IntN(len(log))].Updated))
+				}
+			}
+			takeOver(t, g)
+			mustAppend(t, g, turnsOf(i, strings.Repeat("a", rng.IntN(1000))))
+			if rng.IntN(8) == 0 && g.Len() > 8 {
+				_, err := g.SplicePrefix(g.Snapshot(), g.Len()/2, "sum")
+				require.NoError(t, err)
+			}
+			was := s.log("k")
+			if rng.IntN(3) == 0 {
+				require.NoError(t, g.SaveFull(t.Context()))
+			} else {
+				save(t, g)
+			}
+			log := s.log("k")
+			all, opens := logSize(append(slices.Clip(was), log[len(log)-1]))
+			if all > bound && all > opens {
+				removed++
+				all = opens
+			}
+			size, _ := logSize(log)
+			require.Equal(t, all, size, "seed %d, record %d", seed, log[len(log)-1].Seq)
+		}
+		checkOpened(t, s, "k", bounded, open(t, s, "k", convoRelaxed()))
+		assert.Positive(t, removed, "seed %d", seed)
+	}
+}
+
 // What Prune cannot remove is removed after a later Save.
-func TestSave_NoArchiveTriesAgain(t *testing.T) {
+func TestSave_PruneAboveTriesAgain(t *testing.T) {
 	var out strings.Builder
 	s := &unprunable{shelf: new(shelf), fails: true}
-	opts := &convo.Options{NoArchive: true, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	opts := &convo.Options{PruneAbove: 1, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	h := open(t, s, "k", opts)
 	mustAppend(t, h, convo.User("one"))
 	save(t, h)
@@ -625,6 +739,22 @@ func TestSave_NoArchiveTriesAgain(t *testing.T) {
 	mustAppend(t, h, convo.User("three"))
 	save(t, h)
 	log := s.log("k")
+	require.Len(t, log, 2)
+	assert.True(t, log[0].Full)
+	assert.False(t, log[1].Full)
+
+	// Another History also tries again, if the process ends between the two.
+	s.fails = true
+	require.NoError(t, h.SaveFull(t.Context()))
+	assert.Len(t, s.log("k"), 3)
+	s.fails = false
+	h = open(t, s, "k", opts)
+	save(t, h)
+	assert.Len(t, s.log("k"), 3, "nothing is new")
+	assert.Equal(t, 2, strings.Count(out.String(), "old records not removed"), "each Save tried once")
+	mustAppend(t, h, convo.Assistant("four"))
+	save(t, h)
+	log = s.log("k")
 	require.Len(t, log, 2)
 	assert.True(t, log[0].Full)
 	assert.False(t, log[1].Full)

@@ -28,6 +28,7 @@ type stateJSON struct {
 	version int    // of a snapshot or Decisions
 	key     string // of the conversation
 	log     string // names the log; in full records
+	before  int64  // as logbook.before has it
 	scalars
 	title, meta *string
 
@@ -120,6 +121,7 @@ var savedFields = [...]savedField{
 		in.key = orNil(changed(from.view.key(), to.view.key()))
 	}},
 	{key: "log", in: inRecord, at: func(in *stateJSON) any { return &in.log }},
+	{key: "before", in: inRecord, at: func(in *stateJSON) any { return &in.before }, most: anyTotal},
 
 	// The scalars.
 	{key: "last", in: inAll, at: func(in *stateJSON) any { return (*int64)(&in.last) }, most: func(*stateJSON) int64 { return maxID }},

@@ -21,7 +21,7 @@ import (
 // first use.
 //
 // A MemStore keeps every record, about 7 kB for a turn with long messages, until Prune
-// removes old records. With Options.NoArchive they are removed automatically.
+// removes old records. With Options.PruneAbove, Save does so.
 //
 // Records are copied when they are appended and when they are yielded. A loop over
 // Records or List sees the logs as they were when the loop began.

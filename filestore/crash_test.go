@@ -444,3 +444,56 @@ func interleaved(t *testing.T, seed uint64) {
 		assert.Len(t, log, writers*each-int(first)+1)
 	}
 }
+
+// Whenever the power ends while Save shortens the log, Open returns what was saved or what
+// was being saved, the log has each message once, and a later Save makes it short.
+func TestStore_CrashWhileSavePrunes(t *testing.T) {
+	opts := &convo.Options{PruneAbove: 1}
+	text := func(i int) string { return fmt.Sprint(i, strings.Repeat(" word", 20)) }
+	next := func(t *testing.T, h *convo.History) error {
+		n := h.Len()
+		msg := convo.User(text(n))
+		if n%2 == 1 {
+			msg = convo.Assistant(text(n))
+		}
+		_, err := h.Append(msg)
+		require.NoError(t, err)
+		if n%2 == 1 {
+			return h.SaveFull(t.Context())
+		}
+		return h.Save(t.Context())
+	}
+	saved, shortened := 0, false
+	crashEverywhere(t, func(t *testing.T, disk *testDisk, begin func()) {
+		h, err := convo.Open(t.Context(), &Store{Dir: "/chats", disk: disk}, crashKey, opts)
+		require.NoError(t, err)
+		for range 3 {
+			require.NoError(t, next(t, h))
+		}
+		begin()
+		for saved = 3; saved < 5 && next(t, h) == nil; {
+			saved++
+		}
+	}, func(t *testing.T, disk *testDisk) {
+		s := &Store{Dir: "/chats", disk: disk}
+		log := stored(t, s, crashKey)
+		require.True(t, log[0].Full)
+		require.Len(t, log, int(log.newest().Seq-log[0].Seq)+1)
+		shortened = shortened || log[0].Seq > 2
+		h, err := convo.Open(t.Context(), s, crashKey, opts)
+		require.NoError(t, err)
+		require.Contains(t, []int{saved, saved + 1}, h.Len())
+		archived := 0
+		for a, err := range h.Archive(t.Context()) {
+			require.NoError(t, err)
+			require.NotNil(t, a.Entry)
+			require.Equal(t, text(archived), a.Entry.Message.Text())
+			archived++
+		}
+		require.Equal(t, h.Len(), archived)
+		require.NoError(t, next(t, h))
+		log = stored(t, s, crashKey)
+		require.False(t, slices.ContainsFunc(log[1:], func(r convo.Record) bool { return r.Full }), "%v", log)
+	})
+	require.True(t, shortened)
+}

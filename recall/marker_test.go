@@ -30,7 +30,7 @@ var placed = regexp.MustCompile(`, kept at (?:file, )?recall\(id=(\d+)\)\]`)
 
 // withTool returns options whose markers name the tool of ix.
 func withTool(ix *recall.Index) convo.Options {
-	return convo.Options{OnCompaction: ix.Observe, RecallTool: recall.ToolName, MaxResult: 200, NoArchive: true}
+	return convo.Options{OnCompaction: ix.Observe, RecallTool: recall.ToolName, MaxResult: 200, PruneAbove: 1}
 }
 
 func look(id string) convo.ToolCall {
@@ -192,7 +192,7 @@ func TestRecallTool_Reload(t *testing.T) {
 	store := new(convotest.MemStore)
 	open := func(ix *recall.Index) *convo.History {
 		opts := withTool(ix)
-		opts.NoArchive = false
+		opts.PruneAbove = 0
 		h, err := convo.Open(t.Context(), store, "k", &opts)
 		require.NoError(t, err)
 		return h

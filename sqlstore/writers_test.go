@@ -6,12 +6,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
@@ -115,3 +118,64 @@ func checkWritten(t *testing.T, s convo.Store, acked [][]string, each int) {
 }
 
 var _ convo.Store = (*sqlstore.Store)(nil)
+
+// Save prunes the log of one writer while another also saves: nothing that is in the view
+// is lost or doubled, and the log stays short.
+func TestSave_PruneAbove(t *testing.T) {
+	const bound, each = 20_000, 40
+	path := filepath.Join(t.TempDir(), "chats.db")
+	s, _ := openSQLite(t, path)
+	var wg sync.WaitGroup
+	for w := range 3 {
+		own, _ := openSQLite(t, path)
+		opts := &convo.Options{Roles: convo.Relaxed()}
+		if w < 2 {
+			opts.PruneAbove = bound
+		}
+		wg.Go(func() {
+			ctx := t.Context()
+			h, err := convo.Open(ctx, own, "chat", opts)
+			if !assert.NoError(t, err) {
+				return
+			}
+			for i := range each {
+				_, err := h.Append(convo.User(fmt.Sprintf("%d/%d%s", w, i, strings.Repeat(" word", 10))))
+				assert.NoError(t, err)
+				save := h.Save
+				if i%8 == 7 {
+					save = h.SaveFull
+				}
+				for err = save(ctx); errors.As(err, new(*convo.ConflictError)); err = save(ctx) {
+					_, refused, err := h.Reload(ctx)
+					assert.NoError(t, err)
+					assert.Empty(t, refused)
+				}
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
+	opts := &convo.Options{Roles: convo.Relaxed(), PruneAbove: bound}
+	h, err := convo.Open(t.Context(), s, "chat", opts)
+	require.NoError(t, err)
+	next := [3]int{}
+	for _, e := range h.Snapshot().All() {
+		var w, i int
+		_, err := fmt.Sscanf(e.Message.Text(), "%d/%d", &w, &i)
+		require.NoError(t, err)
+		require.Equal(t, next[w], i)
+		next[w]++
+	}
+	require.Equal(t, [3]int{each, each, each}, next)
+	_, err = h.Append(convo.User("the end"))
+	require.NoError(t, err)
+	require.NoError(t, h.Save(t.Context()))
+	log, err := readLog(t.Context(), s, "chat")
+	require.NoError(t, err)
+	require.Greater(t, log[0].Seq, uint64(1))
+	size := 0
+	for _, r := range log {
+		size += len(r.Data) + 300
+	}
+	require.True(t, size <= bound || !slices.ContainsFunc(log[1:], func(r convo.Record) bool { return r.Full }), "%d bytes", size)
+}

@@ -53,6 +53,13 @@ func (s *shelf) add(r convo.Record) error {
 	return nil
 }
 
+// Prune removes the records before a full one.
+func (s *shelf) Prune(_ context.Context, _ string, before uint64) error {
+	i := slices.IndexFunc(s.log, func(r convo.Record) bool { return r.Full && r.Seq == before })
+	s.log = slices.Clone(s.log[max(i, 0):]) // if there is none, another Prune has removed it
+	return nil
+}
+
 // land writes the delayed record, if it still fits.
 func (s *shelf) land() {
 	if s.late != nil {
@@ -121,7 +128,7 @@ func (d *driver) save() {
 }
 
 // saved saves the History and returns the History that opens afterwards, which must be
-// the same.
+// the same. It often prunes the log.
 func (d *driver) saved() *convo.History {
 	d.say("save")
 	if err := d.h.Save(context.Background()); err != nil {
@@ -132,6 +139,7 @@ func (d *driver) saved() *convo.History {
 	}
 	opts := d.opts
 	opts.Limits = d.made
+	opts.PruneAbove = []int64{0, 1, 3000, 30_000}[len(d.shelf.log)%4]
 	g, err := convo.Open(context.Background(), d.shelf, "key", &opts)
 	if err != nil {
 		d.fail("Open: %v", err)

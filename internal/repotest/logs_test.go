@@ -129,7 +129,7 @@ func logLines(t *testing.T) []string {
 	require.NoError(t, err)
 	require.Len(t, refused, 1)
 	opts = of(window, nil)
-	opts.NoArchive = true
+	opts.PruneAbove = 1
 	h, err = convo.Open(ctx, store, "chat 2", opts)
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("q"))
