@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/texts"
 	"github.com/seed-c1b73e60/convo/tiktoken"
 )
