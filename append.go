@@ -23,7 +23,7 @@ const noResult = "no result"
 // messages has the ID last-n+1.
 //
 // Append copies the messages, replaces invalid UTF-8, gives an ID to a tool call
-// without one (see [History.Find]), and cuts tool results that are longer than
+// without one (see [Snapshot.Find]), and cuts tool results that are longer than
 // Options.MaxResult. It returns a [*MessageError] for an invalid message, a [*RoleError] for
 // a role that may not follow the previous one (see [RolePolicy]), and a [*PairError] for
 // calls and results that do not pair. It also returns the error of Options.Spill.
@@ -582,7 +582,7 @@ func checkCallIDs(parts []Part) error {
 			seen = make(map[string]bool, len(parts)-i)
 		}
 		if seen[c.ID] {
-			return &PairError{Err: ErrDuplicateCall, CallID: c.ID, Name: c.Name}
+			return &PairError{Err: errDuplicateCall, CallID: c.ID, Name: c.Name}
 		}
 		seen[c.ID] = true
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 type foreignPart struct{ convo.Text }
@@ -480,7 +481,7 @@ func TestHistory_Count(t *testing.T) {
 	for _, m := range []convo.Message{
 		convo.System("Be brief."),
 		{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Look: \xff"), convo.NewMedia("image/png", []byte("x"))}},
-		convo.Assistant("I search.", call).WithReasoning(convo.Reasoning{Text: "Hm."}),
+		thoughts.In(convo.Assistant("I search.", call), convo.Reasoning{Text: "Hm."}),
 		convo.Result(call, "found"),
 	} {
 		before := h.Snapshot()

@@ -18,11 +18,13 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // signed returns an answer with signed reasoning.
 func signed(text string, calls ...convo.ToolCall) convo.Message {
-	return convo.Assistant(text, calls...).WithReasoning(convo.Reasoning{Text: "hm", Signature: "sig of " + text})
+	return thoughts.In(convo.Assistant(text, calls...), convo.Reasoning{Text: "hm", Signature: "sig of " + text})
 }
 
 // Reasoning is bound to what was sent, not to what stands there when the answer arrives.
@@ -160,7 +162,7 @@ func TestBound(t *testing.T) {
 			first := answer(t, h)
 			mustAppend(t, h, convo.User("three"))
 			id := mustAppend(t, h, signed("4"))
-			e, _ := h.Find(first)
+			e, _ := h.Snapshot().Find(first)
 			_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: first, Parts: []convo.Part{convo.Text(e.Message.Text())}}}})
 			require.NoError(t, err)
 			return id
@@ -176,7 +178,7 @@ func TestBound(t *testing.T) {
 			return id
 		}, false},
 		"without a signature": {func(t *testing.T, h *convo.History) convo.ID {
-			return mustAppend(t, h, convo.Assistant("2").WithReasoning(convo.Reasoning{Text: "hm"}))
+			return mustAppend(t, h, thoughts.In(convo.Assistant("2"), convo.Reasoning{Text: "hm"}))
 		}, false},
 		"released": {func(t *testing.T, h *convo.History) convo.ID {
 			id := answer(t, h)
@@ -423,8 +425,8 @@ var sealErrors = []string{
 
 func TestIsSealBroken(t *testing.T) {
 	for _, text := range sealErrors {
-		assert.True(t, convo.IsSealBroken(errors.New(text)), text)
-		assert.True(t, convo.IsSealBroken(fmt.Errorf("send: %w", errors.New(text))), text)
+		assert.True(t, overflow.IsSealBroken(errors.New(text)), text)
+		assert.True(t, overflow.IsSealBroken(fmt.Errorf("send: %w", errors.New(text))), text)
 		assert.False(t, convo.IsOverflow(errors.New(text)), text)
 	}
 	for _, text := range []string{
@@ -432,9 +434,9 @@ func TestIsSealBroken(t *testing.T) {
 		"messages: Expected `thinking` or `redacted_thinking`, but found `tool_use`", "429 Too Many Requests", "thinking blocks cannot be modified",
 		"The request signature we calculated does not match", "Invalid API key",
 	} {
-		assert.False(t, convo.IsSealBroken(errors.New(text)), text)
+		assert.False(t, overflow.IsSealBroken(errors.New(text)), text)
 	}
-	assert.False(t, convo.IsSealBroken(nil))
+	assert.False(t, overflow.IsSealBroken(nil))
 }
 
 // Do sends once more, without the signed reasoning that a provider has refused, and Recover
@@ -535,7 +537,7 @@ func ExampleHistory_AppendReply() {
 	// While the model answers, the oldest messages leave.
 	_, _ = h.Apply(sent, convo.Edit{Drop: []convo.ID{1, 2}})
 
-	answer := convo.Assistant("By train.").WithReasoning(convo.Reasoning{Text: "Near.", Signature: "c2ln"})
+	answer := thoughts.In(convo.Assistant("By train."), convo.Reasoning{Text: "Near.", Signature: "c2ln"})
 	reply, _ := h.AppendReply(sent, convo.Reply{Messages: []convo.Message{answer}})
 	fmt.Println(h.Snapshot().Bound(reply.IDs[0]))
 	// Output: false
@@ -571,7 +573,7 @@ func BenchmarkSealed(b *testing.B) {
 	const n = 10_000
 	messages := func(signature string) (list []convo.Message) {
 		for i := range n / 2 {
-			answer := convo.Assistant(text400).WithReasoning(convo.Reasoning{Text: "hm", Signature: signature})
+			answer := thoughts.In(convo.Assistant(text400), convo.Reasoning{Text: "hm", Signature: signature})
 			list = append(list, convo.User(text400+strconv.Itoa(i)), answer)
 		}
 		return list

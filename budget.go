@@ -52,11 +52,8 @@ func NewBudget(tokens int) *Budget {
 	return &Budget{total: int64(max(tokens, 0))}
 }
 
-// Total returns the size of the pool.
-func (b *Budget) Total() int { return clampInt(b.total) }
-
-// Used returns how many tokens are reserved and charged. It is more than Total if
-// the pool is overdrawn.
+// Used returns how many tokens are reserved and charged. It is more than the
+// size of the pool if the pool is overdrawn.
 func (b *Budget) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -75,7 +72,6 @@ func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.in
 // A Reservation holds tokens of a [Budget], or of the window of a [History], until
 // Release. It is safe for concurrent use.
 type Reservation struct {
-	tokens  int
 	release func() // gives the tokens back; called once, with no lock held
 	once    sync.Once
 }
@@ -94,9 +90,6 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 	return b.reserveLocked(n), nil
 }
 
-// Tokens returns how many tokens were reserved.
-func (r *Reservation) Tokens() int { return r.tokens }
-
 // Release gives the tokens back. Calling it again, or on a nil Reservation, does nothing.
 func (r *Reservation) Release() {
 	if r == nil || r.release == nil {
@@ -108,7 +101,7 @@ func (r *Reservation) Release() {
 // reserveLocked reserves n tokens, which must be free.
 func (b *Budget) reserveLocked(n int) *Reservation {
 	b.reserved += int64(n)
-	return &Reservation{tokens: n, release: func() {
+	return &Reservation{release: func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.reserved -= int64(n)

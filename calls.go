@@ -135,7 +135,7 @@ func (c *calls) lookUp(id, name string) (int, error) {
 // whether a call with its ID has a result already.
 func notFound(answered bool) error {
 	if answered {
-		return ErrAnswered
+		return errAnswered
 	}
 	return ErrNoOpenCall
 }
@@ -219,7 +219,7 @@ func (c *calls) pairRest(run iter.Seq2[int, *entry]) (answered []int, at int, er
 				}
 				if inOrder && (few || r.Name != "" && r.Name != c.list[k].name) {
 					c.reopen(answered[sure:])
-					return answered[:sure], at, &PairError{Err: ErrAmbiguous, Name: r.Name, Calls: c.named(r.Name)}
+					return answered[:sure], at, &PairError{Err: errAmbiguous, Name: r.Name, Calls: c.named(r.Name)}
 				}
 				c.take(k, e, i)
 				answered = append(answered, k)

@@ -33,7 +33,7 @@ import (
 //
 // A Chain is due as a [Trigger] when one of its links is. A compaction started that way
 // runs only the links that are due, each once. In the background and for
-// [History.AnswerCompact], a link that fails or returns [ErrBreaker] ends the chain:
+// [History.CompactTool], a link that fails or returns [ErrBreaker] ends the chain:
 // there is still room, and the next link might drop what can be summarised later.
 func Chain(links ...CompactionStrategy) CompactionStrategy {
 	return chain(slices.Clone(links))

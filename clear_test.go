@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // pngOf returns an image that says that it has these sides.
@@ -147,7 +148,7 @@ func TestClearMedia_CheckAllocates(t *testing.T) {
 
 // thoughtful returns an answer whose signed reasoning is long.
 func thoughtful(text string) convo.Message {
-	return convo.Assistant(text).WithReasoning(convo.Reasoning{Text: strings.Repeat("thinking about "+text+" ", 30), Signature: "sig of " + text})
+	return thoughts.In(convo.Assistant(text), convo.Reasoning{Text: strings.Repeat("thinking about "+text+" ", 30), Signature: "sig of " + text})
 }
 
 // thinkers returns a History with turns that have signed reasoning. The answer to turn i
@@ -538,8 +539,8 @@ func TestChain_HotInVain(t *testing.T) {
 	size := h.Status().Tokens
 	goal := convo.Goal{Target: size / 3, MinFree: size / 2, Limit: size - 1, Reason: convo.ReasonHigh}
 	assert.NotContains(t, hotCleared(t, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{}), h, goal), "call_3")
-	b, _ := h.Find(5)
-	b0, _ := h.Find(9)
+	b, _ := h.Snapshot().Find(5)
+	b0, _ := h.Snapshot().Find(9)
 	goal.MinFree = b.Tokens + 6*b0.Tokens // the others free a little less
 	assert.Contains(t, hotCleared(t, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Summarize{KeepLast: 100}), h, goal), "call_3")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 func TestBackground(t *testing.T) {
@@ -1457,7 +1458,7 @@ func TestBackground_NamesNothingPinned(t *testing.T) {
 func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 	c := callOf("c")
 	think := func(calls ...convo.ToolCall) convo.Message {
-		return convo.Assistant("", calls...).WithReasoning(convo.Reasoning{Text: "hm", Signature: "sig"})
+		return thoughts.In(convo.Assistant("", calls...), convo.Reasoning{Text: "hm", Signature: "sig"})
 	}
 	start := func(t *testing.T, ttl time.Duration, round ...convo.Message) *convo.History {
 		opts := windowOf(4000, convo.Truncate{})
@@ -1489,7 +1490,7 @@ func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 		"reasoning before":      {[]convo.Message{think(c), convo.Result(c, "r"), convo.Assistant("", c), convo.Result(c, "r")}, true},
 		"an answer":             {[]convo.Message{think(c), convo.Result(c, "r"), think()}, false},
 		"a user message":        {[]convo.Message{think(c), convo.Result(c, "r"), convo.User("stop")}, false},
-		"reasoning not signed":  {[]convo.Message{convo.Assistant("", c).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(c, "r")}, false},
+		"reasoning not signed":  {[]convo.Message{thoughts.In(convo.Assistant("", c), convo.Reasoning{Text: "hm"}), convo.Result(c, "r")}, false},
 		"no reasoning":          {[]convo.Message{convo.Assistant("", c), convo.Result(c, "r")}, false},
 		"reasoning before that": {[]convo.Message{think(), convo.User("go"), convo.Assistant("", c), convo.Result(c, "r")}, false},
 	} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // rowsOf yields messages as rows.
@@ -150,7 +151,7 @@ func TestDecisions_Size(t *testing.T) {
 					m := &talk[i]
 					m.Key = rowKeys[keys](i)
 					if sealed && m.Role == convo.RoleAssistant {
-						*m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
+						*m = thoughts.In(*m, convo.Reasoning{Text: "hm", Signature: "c2ln"})
 					}
 					_, err := h.Append(*m)
 					require.NoError(t, err)
@@ -1201,7 +1202,7 @@ func TestResume_RowsThatLeft(t *testing.T) {
 					}
 					// What was resumed knows the newest row that has left, and what it shows.
 					for id := k; id > 0; id-- {
-						if _, shown := h.Find(id); shown || h.Snapshot().TakenBack(id) {
+						if _, shown := h.Snapshot().Find(id); shown || h.Snapshot().TakenBack(id) {
 							continue
 						}
 						if h.RewindTo(id) == nil {

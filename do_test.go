@@ -290,7 +290,7 @@ func TestDo_ReportsCuts(t *testing.T) {
 	assert.Equal(t, told, reply.Reports)
 	assert.Equal(t, []convo.ID{2, 3, 4}, reply.IDs)
 	assert.Equal(t, strings.Repeat("result ", 900), reply.Messages[1].ToolResults()[0].Text(), "whole, as a row is")
-	e, _ := h.Find(3)
+	e, _ := h.Snapshot().Find(3)
 	assert.Less(t, len(e.Message.ToolResults()[0].Text()), 900)
 }
 
@@ -1552,8 +1552,8 @@ func TestFailed_TurnQueueAndReload(t *testing.T) {
 	require.NoError(t, b.Queue(convo.User("queued")))
 	assert.Zero(t, b.Status().Queued)
 	assert.Equal(t, []string{"1 1", "2 2", "3 theirs", "4 4", "5 mine", "6 queued"}, linesOf(b))
-	first, _ := b.Find(5)
-	second, _ := b.Find(6)
+	first, _ := b.Snapshot().Find(5)
+	second, _ := b.Snapshot().Find(6)
 	assert.Equal(t, first.Turn, second.Turn)
 	save(t, b)
 	checkOpened(t, s, "k", nil, b)

@@ -10,6 +10,16 @@
 //	err = h.Pin(id) // stays word for word
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: tools})
 //
+// # Where to look
+//
+//   - a conversation: [History], which [New] makes with [Options] and [Limits]
+//   - what is said: [Message], made by [System], [User], [Assistant] and [Result]
+//   - a request: [Snapshot], its answer [Reply], and [Report] and [Status]
+//   - strategies: [Chain] of [ClearToolResults], [Summarize], [Truncate] and others
+//   - what is kept: [Open] with a [Store], or [Resume] with your own rows
+//   - errors: [FloorError] and [LimitError] say what does not fit, [RoleError] and [PairError]
+//     what no provider accepts, [ErrStale] and [ConflictError] what has changed since
+//
 // # Requests
 //
 // [History.Run] makes requests and runs the tools that the model calls, until the model
@@ -76,18 +86,7 @@
 //
 // A [CompactionStrategy] of your own reads a snapshot and a [Goal], and returns an [Edit]:
 // entries to drop, results to clear, entries to rewrite, a summary that replaces what
-// was dropped. This one keeps three turns:
-//
-//	threeTurns := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
-//		newest, _ := s.At(s.Len() - 1)
-//		var e convo.Edit
-//		for x := range s.Exchanges() {
-//			if !x.Floor && x.Turn <= newest.Turn-3 {
-//				e.Drop = append(e.Drop, x.IDs()...)
-//			}
-//		}
-//		return e, nil // with nothing in it, it declines
-//	})
+// was dropped. [StrategyFunc] makes one of a function; its example keeps three turns.
 //
 // The edit is checked when it is applied, and takes effect as a whole or not at all. What
 // is appended or pinned in the meantime stays. convotest.TestStrategy checks a strategy.
@@ -95,8 +94,8 @@
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic] unless you
-// choose another, such as [Tiktoken]. [History.RecordUsage] replaces the estimate with what
-// the provider counted, and learns from it:
+// choose another, such as that of package tiktoken. [History.RecordUsage] replaces the
+// estimate with what the provider counted, and learns from it:
 //
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
 //	h.Tokens()

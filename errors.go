@@ -78,25 +78,21 @@ const noGain = "nothing worth removing"
 
 // Errors that a [PairError] unwraps to.
 var (
-	// ErrDuplicateCall says that two calls of one assistant message have the
-	// same ID. A call with an empty ID is given one by [History.Append].
-	ErrDuplicateCall = errors.New("convo: two calls in one message have the same ID")
-
-	// ErrNoOpenCall says that a result answers no call of the newest exchange.
+	// ErrNoOpenCall says that a result answers no open call of the newest exchange. Either none
+	// has its ID, or the call already has a result.
 	ErrNoOpenCall = errors.New("convo: result answers no call of the newest exchange")
-
-	// ErrAnswered says that a result answers a call that already has one.
-	ErrAnswered = errors.New("convo: call already has a result")
-
-	// ErrAmbiguous says that a result without an ID could answer several open calls: there are
-	// fewer results than calls, or their names are not in the order of the calls. Set its
-	// CallID, as [Result] does, or append the results of all these calls at once, in order.
-	ErrAmbiguous = errors.New("convo: result without an ID could answer several calls")
 
 	// ErrOpenCalls says that a message other than a result was appended while
 	// calls were open. Append their results first, or give the calls up with
 	// [History.AnswerOpenCalls].
 	ErrOpenCalls = errors.New("convo: a call has no result yet")
+)
+
+// Other errors that a PairError holds. Its text says what is wrong.
+var (
+	errDuplicateCall       = errors.New("convo: two calls in one message have the same ID")
+	errAnswered      error = answeredError{}
+	errAmbiguous           = errors.New("convo: result without an ID could answer several calls")
 )
 
 // A ValueError says that an option, a limit, an argument or a figure is out of range.
@@ -150,7 +146,7 @@ func (e *RoleError) Error() string {
 	case e.Answer:
 		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
 	case e.Attempted == RoleSystem:
-		remedy = "a system message may stand before calls or after all their results; SetSystem replaces the system messages in front"
+		remedy = "a system message may stand before calls or after all their results, unless RolePolicy.NoNotes is set; SetSystem replaces the system messages in front"
 	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
 		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
 	case e.Attempted == RoleUser && e.Previous == RoleUser:
@@ -174,15 +170,24 @@ func (e *RoleError) fault() string {
 	return fmt.Sprintf("role %s may not follow %s", roleName(e.Attempted), roleName(e.Previous))
 }
 
-// A PairError says that a tool call and a result do not match. It unwraps to
-// [ErrDuplicateCall], [ErrNoOpenCall], [ErrAnswered], [ErrAmbiguous] or
-// [ErrOpenCalls].
+// answeredError is the error for a call that already has a result.
+type answeredError struct{}
+
+func (answeredError) Error() string { return "convo: call already has a result" }
+
+func (answeredError) Is(target error) bool { return target == ErrNoOpenCall }
+
+// A PairError says that a tool call and a result do not match. It matches [ErrOpenCalls] or
+// [ErrNoOpenCall], or two calls of one assistant message have the same ID. Or a result without
+// an ID could answer several open calls: there are fewer results than calls, or their names are
+// not in the order of the calls. Then set its CallID, as [Result] does, or append the results of
+// all these calls at once, in order. A call with an empty ID is given one by [History.Append].
 type PairError struct {
 	Err    error
 	CallID string   // of the call or result at fault; for ErrOpenCalls, of the first open call
 	Name   string   // of the tool; may be empty
 	Index  int      // position in the batch or list, from 0
-	Calls  []string // for ErrAmbiguous: the IDs of the calls that the result could answer
+	Calls  []string // the IDs of the calls that a result without an ID could answer
 }
 
 func (e *PairError) Error() string {
@@ -190,11 +195,11 @@ func (e *PairError) Error() string {
 	switch e.Err {
 	case ErrOpenCalls:
 		s += "; append its result first, or give it up with AnswerOpenCalls"
-	case ErrDuplicateCall:
+	case errDuplicateCall:
 		s += "; leave the ID empty to have one made"
-	case ErrAmbiguous:
+	case errAmbiguous:
 		s += "; make it with Result, or append the results of all open calls at once, in their order"
-	case ErrAnswered:
+	case errAnswered:
 		s += "; leave it out, or take the first result back with Rollback"
 	case ErrNoOpenCall:
 		s += "; make it with Result for a call of the newest assistant message, or leave it out"
@@ -204,7 +209,7 @@ func (e *PairError) Error() string {
 
 // fault returns what is wrong, without the position and the remedy.
 func (e *PairError) fault() string {
-	if e.Err == ErrAmbiguous {
+	if e.Err == errAmbiguous {
 		const most = 8
 		short := slices.Clone(e.Calls[:min(len(e.Calls), most)])
 		for i, id := range short {

@@ -840,7 +840,7 @@ func ExampleHistory_MakeRoom() {
 	ctx := context.Background()
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 2_500, Reserve: 300}})
 	room, report, err := h.MakeRoom(ctx, 1_000) // a long document is about to come in
-	fmt.Println(report.Outcome, room.Tokens(), err)
+	fmt.Println(report.Outcome, err)
 	room.Release()
 
 	_, _, err = h.MakeRoom(ctx, 5_000)
@@ -849,7 +849,7 @@ func ExampleHistory_MakeRoom() {
 		fmt.Println("only", floor.Limit-floor.Floor, "can be made free")
 	}
 	// Output:
-	// applied 1000 <nil>
+	// applied <nil>
 	// only 2169 can be made free
 }
 
@@ -1224,19 +1224,19 @@ func ExampleToolCall_Valid() {
 }
 
 // Some providers give their calls no IDs. Append makes them, and Find shows them.
-func ExampleHistory_Find() {
+func ExampleSnapshot_Find() {
 	h, _ := convo.New(nil)
 	id, _ := h.Append(convo.User("Weather in Oslo and Rome?"), convo.Assistant("",
 		convo.ToolCall{Name: "weather", Arguments: `{"city": "Oslo"}`},
 		convo.ToolCall{Name: "weather", Arguments: `{"city": "Rome"}`}))
-	e, _ := h.Find(id)
+	e, _ := h.Snapshot().Find(id)
 	calls := e.Message.ToolCalls()
 	fmt.Println(calls[0].Minted, calls[0].ID != calls[1].ID)
 	h.Append(convo.Result(calls[1], "22 degrees, sun")) // the second is ready first
 	h.Append(convo.Result(calls[0], "4 degrees, rain"))
 	fmt.Println(h.Status().OpenCalls)
 
-	_, ok := h.Find(99)
+	_, ok := h.Snapshot().Find(99)
 	fmt.Println(ok)
 	// Output:
 	// true true
@@ -1411,36 +1411,6 @@ func ExampleOptions_priors() {
 	// Output:
 	// gpt-4o {Tokens:1000 Upper:1125 Measured:0}
 	// claude-opus-4-5 {Tokens:1200 Upper:1500 Measured:0}
-}
-
-// Exact counts for OpenAI's models, without a download.
-func ExampleTiktoken() {
-	tok, err := convo.Tiktoken("gpt-4o")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	h, _ := convo.New(&convo.Options{Tokenizer: tok})
-	h.Append(convo.User("How far is it from Rome to Naples?"))
-	fmt.Println(tok.CountTokens("How far is it from Rome to Naples?"), h.Tokens().Tokens)
-	// Output:
-	// 9 13
-}
-
-// Tiktoken returns an error for a model whose tokenizer is not public. The
-// Heuristic is good enough then, and usage reports correct it.
-func ExampleTiktoken_unknown() {
-	tok, err := convo.Tiktoken("claude-sonnet-4")
-	if unknown := new(convo.ValueError); errors.As(err, &unknown) {
-		fmt.Println("not known:", unknown.Value)
-		tok = convo.Heuristic{}
-	}
-	h, _ := convo.New(&convo.Options{Tokenizer: tok})
-	h.Append(convo.User("Hi"))
-	fmt.Println(h.Tokens().Tokens > 0)
-	// Output:
-	// not known: claude-sonnet-4
-	// true
 }
 
 // The model sees who wrote each message, in a form that no text can forge.

@@ -16,6 +16,13 @@ type (
 	MaxRequestsError = maxRequestsError
 )
 
+// The errors that a PairError holds, and whose text says what is wrong.
+var (
+	ErrDuplicateCall = errDuplicateCall
+	ErrAnswered      = errAnswered
+	ErrAmbiguous     = errAmbiguous
+)
+
 // ErrNoWindow is the Cause of the first report of a History without a window.
 var ErrNoWindow = errNoWindow
 

@@ -222,14 +222,6 @@ func (h *History) Len() int {
 	return h.state.len()
 }
 
-// Find returns the entry with the ID, and whether the view has one, as Find of a
-// [Snapshot] does. It also shows the IDs that Append gave to calls.
-func (h *History) Find(id ID) (Entry, bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.exported(id)
-}
-
 // String describes h in a few words, without any text of the conversation.
 func (h *History) String() string {
 	s := h.Status()

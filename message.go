@@ -283,20 +283,6 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return Message{Role: RoleAssistant, Parts: parts}
 }
 
-// WithReasoning returns a copy of m that begins with the given reasoning:
-//
-//	convo.Assistant("The 9:10.", call).WithReasoning(convo.Reasoning{Text: "Early is better."})
-//
-// Only an assistant message may hold reasoning.
-func (m Message) WithReasoning(reasoning ...Reasoning) Message {
-	parts := make([]Part, 0, len(reasoning)+len(m.Parts))
-	for _, r := range reasoning {
-		parts = append(parts, r)
-	}
-	m.Parts = append(parts, m.clone().Parts...)
-	return m
-}
-
 // Result returns the tool message that answers call with text, which may be empty.
 func Result(call ToolCall, text string) Message {
 	return resultMessage(call, text, false)

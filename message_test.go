@@ -60,17 +60,6 @@ func TestToolCall_Valid(t *testing.T) {
 	}
 }
 
-func TestMessage_WithReasoning(t *testing.T) {
-	call := convo.ToolCall{ID: "c", Name: "search"}
-	first, second := convo.Reasoning{Text: "Hm.", Signature: "s"}, convo.Reasoning{Text: "Yes."}
-	plain := convo.Assistant("The 9:10.", call)
-	got := plain.WithReasoning(first, second)
-	assert.Equal(t, convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{first, second, convo.Text("The 9:10."), call}}, got)
-	got.Parts[2] = convo.Text("changed")
-	assert.Equal(t, convo.Assistant("The 9:10.", call), plain)
-	assert.Equal(t, []convo.Part{first}, convo.Assistant("").WithReasoning(first).Parts)
-}
-
 // Every part has a form in JSON, and what has another form is refused.
 func TestMessageJSON_Forms(t *testing.T) {
 	for data, want := range map[string]convo.Message{

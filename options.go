@@ -197,22 +197,8 @@ type Options struct {
 	// which are numbers of entries, and dropped_first: whether the user's first message was
 	// dropped unread.
 	//
-	// The other lines are at level Warn; docs/logging.md shows all. Each is logged for:
-	//
-	//   - a History that is compacted only when a provider refuses a request, once
-	//   - limits whose window is Assumed, once, with window and model
-	//   - other tools or system messages, and once another model or ephemeral messages, if more
-	//     than Limits.MinFree has to be cached again, with change, prefix_kept and raw tokens
-	//   - a request that alone exceeds what the account may use in a minute, see
-	//     [History.Recover], with quota, requested and the new limit
-	//   - usage that RecordUsage ignores, and that Do was given and RecordUsage refuses, with
-	//     cause, the reported input, the raw tokens of the snapshot as raw, and model
-	//   - usage that grows faster than the requests, once, with reports and model
-	//   - compactions between which most of what was appended was read again, as of the third in a
-	//     row, with again, again_tokens, the raw tokens appended and limit
-	//   - a [Handler] that panicked or ended its goroutine, with tool, cause and stack
-	//   - messages that [History.Reload] returns as refused, with messages and key
-	//   - old records that were not removed, see PruneAbove, with key and cause
+	// The other lines are at level Warn; docs/logging.md shows all, and says what each is
+	// logged for.
 	Logger *slog.Logger
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/callid"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // threeRecords returns a log of three records.
@@ -186,7 +187,7 @@ func TestOpen_AnotherTokenizer(t *testing.T) {
 // same name, and only if that holds for all records that are read.
 func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
 	said := regexp.MustCompile(`"tokens":(\d+)`)
-	exact, err := convo.Tiktoken("gpt-5")
+	exact, err := tiktoken.New("gpt-5")
 	require.NoError(t, err)
 	tiktoken := &convo.Options{Tokenizer: exact}
 	frame := &convo.Options{Overheads: convo.Overheads{Message: 9}}
@@ -260,7 +261,7 @@ func TestCounter_Name(t *testing.T) {
 	}{{"", 1703}, {"gpt-4", 1703}, {"gpt-5", 1701}} {
 		opts := convoRelaxed()
 		if tt.model != "" {
-			exact, err := convo.Tiktoken(tt.model)
+			exact, err := tiktoken.New(tt.model)
 			require.NoError(t, err)
 			opts.Tokenizer = exact
 		}

@@ -147,13 +147,6 @@ func (r *recovery) failure(err error) error {
 	return errorf("%w; the provider said: %w", err, r.cause)
 }
 
-// IsSealBroken reports whether err means that a provider refused signed or encrypted reasoning
-// in a request, because of what precedes it, its signature or its key.
-func IsSealBroken(err error) bool {
-	kind := overflow.Refused(err).Kind
-	return kind == overflow.Seal || kind == overflow.Encrypted
-}
-
 // isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It
 // returns a panic as fault.
 func (r *recovery) isOverflow() (tooLong bool, fault error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/logs"
 )
 
@@ -593,7 +594,7 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 	opts := bare()
 	opts.Overheads.Reasoning = convo.ReplayTools
 	opts.Roles = convo.Relaxed()
-	thought := convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "one two three four five"})
+	thought := thoughts.In(convo.Assistant("answer"), convo.Reasoning{Text: "one two three four five"})
 	call := callOf("c")
 	round := []convo.Message{convo.Assistant("", call), convo.Result(call, "r")}
 	for _, tt := range []struct {

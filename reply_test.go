@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 func replyOf(msgs ...convo.Message) convo.Reply { return convo.Reply{Messages: msgs} }
@@ -75,7 +76,7 @@ func TestAppendReply_AnswerErrors(t *testing.T) {
 		ends  []string
 	}{
 		{"empty", convo.Reply{}, "convo: the answer is empty (stop: done); ask the model again", []string{"user"}},
-		{"reasoning", replyOf(convo.Assistant("").WithReasoning(convo.Reasoning{Text: "hm"})), "convo: the answer is empty (stop: done); append a user message to go on, or take the answer back with RewindTo", []string{"user", "assistant"}},
+		{"reasoning", replyOf(thoughts.In(convo.Assistant(""), convo.Reasoning{Text: "hm"})), "convo: the answer is empty (stop: done); append a user message to go on, or take the answer back with RewindTo", []string{"user", "assistant"}},
 		{"cut off", convo.Reply{CutOff: cut, Stop: convo.StopLength}, `convo: the answer was cut off in a call of tool "write" (stop: length); let the model write more tokens, and ask the model again`, []string{"user"}},
 		{"cut off after a call", convo.Reply{Messages: []convo.Message{convo.Assistant("", callOf("c"))}, CutOff: cut}, `convo: the answer was cut off in a call of tool "write" (stop: done); append the results of the open calls, and ask the model again`, []string{"user", "assistant"}},
 	} {

@@ -43,7 +43,7 @@ const (
 	ReasonOverflow               // Recover was called
 	ReasonAppend                 // Append cut results longer than Options.MaxResult
 	ReasonRefused                // a provider refused a part of the request; see History.Recover
-	ReasonTool                   // the model asked for it; see AnswerCompact
+	ReasonTool                   // the model asked for it; see CompactTool
 )
 
 // String returns the reason in lower case, such as "manual".

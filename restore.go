@@ -321,7 +321,7 @@ func (l *loader) entry() error {
 	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
 		l.moving = true // place moved or split it
 	}
-	if l.byHand && !e.note && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
+	if l.byHand && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
 		if err := l.mend(err, old.id, "kept"); err != nil {
 			return err

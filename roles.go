@@ -9,14 +9,14 @@ import "slices"
 // History has accepted stays accepted, wherever it is loaded.
 //
 // These rules hold under every policy. System messages that come before all others are
-// system entries; later ones are notes, which may follow any message. A tool message
-// answers open calls of the newest exchange, and no call twice. While a call is open, only
-// tool messages may follow. A user message may follow a user message, or a result, whose
-// request has failed. It has if Do, Run, Steps, Prepare, Recover or AppendReply returned an
-// error since, or Do an empty answer, and no Do waits for another; and after Open, Resume
-// and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1) takes back what
-// is too long. The summary, ephemeral messages and notes do not count here: the message
-// before them decides what may follow.
+// system entries; later ones are notes, which may follow any message unless NoNotes is
+// set. A tool message answers open calls of the newest exchange, and no call twice. While
+// a call is open, only tool messages may follow. A user message may follow a user
+// message, or a result, whose request has failed. It has if Do, Run, Steps, Prepare,
+// Recover or AppendReply returned an error since, or Do an empty answer, and no Do waits
+// for another; and after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no
+// such error: Rewind(1) takes back what is too long. The summary, ephemeral messages and
+// notes do not count here: the message before them decides what may follow.
 //
 // A note is an entry like any other: it stays where it was appended, and is saved and
 // compacted no earlier than a user message. It gives the model a changed rule, a new date
@@ -38,6 +38,10 @@ type RolePolicy struct {
 	// KeepEmpty accepts messages without content. The History keeps them, but package wire
 	// leaves them out of requests. Without KeepEmpty they are a [*MessageError].
 	KeepEmpty bool
+
+	// NoNotes refuses a system message after any other message, with a [*RoleError]. SetSystem
+	// may still be called at any time.
+	NoNotes bool
 }
 
 // Relaxed returns a policy that allows user and assistant messages in any order, lets a
@@ -77,13 +81,15 @@ func (p RolePolicy) faults() (faults []error) {
 }
 
 // allows reports whether a message may follow a message of role prev. Notes may follow
-// any.
+// any, unless NoNotes is set.
 func (p RolePolicy) allows(prev, next Role) bool {
 	switch next {
 	case RoleUser:
 		return slices.Contains(p.UserAfter, prev)
 	case RoleAssistant:
 		return slices.Contains(p.AssistantAfter, prev)
+	case RoleSystem:
+		return !p.NoNotes || prev == RoleNone || prev == RoleSystem
 	}
 	return true
 }

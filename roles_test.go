@@ -1,7 +1,9 @@
 package convo_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -415,4 +417,41 @@ func TestNotes_Import(t *testing.T) {
 	again, err := convo.Restore(h.Snapshot(), nil)
 	require.NoError(t, err, "a repaired History needs no Repair")
 	assert.Equal(t, want, textsOf(again.Snapshot()))
+}
+
+// With NoNotes, a system message after others is refused, by Append, AppendRows and Restore,
+// and SetSystem still works. A user message may follow one whose request has failed.
+func TestRolePolicy_NoNotes(t *testing.T) {
+	opts := &convo.Options{Roles: convo.RolePolicy{NoNotes: true}}
+	h := historyOf(t, opts, convo.System("s"), convo.System("more"), convo.User("u"))
+	refused := func(previous convo.Role) {
+		t.Helper()
+		for _, add := range []func(...convo.Message) (convo.ID, error){h.Append, h.AppendRows} {
+			unchanged(t, h, func() {
+				_, err := add(convo.System("note"))
+				var role *convo.RoleError
+				require.ErrorAs(t, err, &role)
+				assert.Equal(t, convo.RoleError{Attempted: convo.RoleSystem, Previous: previous}, *role)
+			})
+		}
+	}
+	refused(convo.RoleUser)
+	_, err := h.Append(convo.User("v"))
+	require.ErrorAs(t, err, new(*convo.RoleError), "no request has failed")
+	_, err = h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) { return convo.Reply{}, errors.New("503") })
+	require.Error(t, err)
+	refused(convo.RoleUser)
+	mustAppend(t, h, convo.User("v"), convo.Assistant("a"))
+	refused(convo.RoleAssistant)
+	require.NoError(t, h.SetSystem(convo.System("other")))
+	assert.Equal(t, "suua", rolesOf(h))
+
+	list := convo.NewSnapshot([]convo.Message{convo.System("s"), convo.User("u"), convo.System("note"), convo.Assistant("a")})
+	_, err = convo.Restore(list, opts)
+	require.ErrorAs(t, err, new(*convo.RoleError))
+	_, err = convo.Restore(list, nil)
+	require.NoError(t, err, "the default takes notes")
+	noted := historyOf(t, nil, convo.User("u"), convo.System("note"))
+	_, err = convo.Restore(noted.Snapshot(), opts)
+	require.NoError(t, err, "what a History held is accepted")
 }

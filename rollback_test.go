@@ -19,6 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 func TestRollback_TakesBackWhatIsNewer(t *testing.T) {
@@ -78,7 +79,7 @@ func TestRollback_OpenCallsAreOpenAgain(t *testing.T) {
 				require.ErrorIs(t, err, convo.ErrOpenCalls)
 			}
 			last := mustAppend(t, h, slices.Repeat([]convo.Message{resultOf(convo.ToolResult{Name: "tool"})}, n-1)...)
-			e, _ := h.Find(last - convo.ID(n-2))
+			e, _ := h.Snapshot().Find(last - convo.ID(n-2))
 			assert.Equal(t, "c0", e.Message.ToolResults()[0].CallID)
 			assert.Zero(t, h.Status().OpenCalls)
 		})
@@ -1508,7 +1509,7 @@ func TestUndo_ReasoningBehindACall(t *testing.T) {
 	opts.Roles = convo.Relaxed()
 	h := historyOf(t, opts)
 	c := callOf("c")
-	thought := convo.Assistant("b").WithReasoning(convo.Reasoning{Text: "one two three four five"})
+	thought := thoughts.In(convo.Assistant("b"), convo.Reasoning{Text: "one two three four five"})
 	mustAppend(t, h, convo.User("1"), convo.Assistant("", c), convo.Result(c, "r"), convo.Assistant("a"), convo.User("5"))
 	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3, 4}})
 	_, err := h.Rewind(1)
@@ -1728,7 +1729,7 @@ func TestMessage_Sum(t *testing.T) {
 	}{
 		"white space":     {convo.User("a"), convo.User(" a\n"), true},
 		"parts":           {convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("a"), convo.Text("b")}}, convo.User("ab"), true},
-		"reasoning":       {convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "t", Signature: "s"}), convo.Assistant("a"), true},
+		"reasoning":       {thoughts.In(convo.Assistant("a"), convo.Reasoning{Text: "t", Signature: "s"}), convo.Assistant("a"), true},
 		"key":             {row("k", "a"), convo.User("a"), true},
 		"invalid":         {convo.User("a\xff"), convo.User("a\uFFFD"), true},
 		"JSON":            {call(`{"a":1,"b":[1, 2]}`), call("{\"b\":[1,2],\n\"a\":1}"), true},
@@ -1767,7 +1768,7 @@ func TestMessage_SumGolden(t *testing.T) {
 		{convo.System("Be brief."), 0x974afd3795ffb28a},
 		{convo.User("The quick brown fox jumps over the lazy dog."), 0x19b54b0e2baf1eb8},
 		{convo.Message{Role: convo.RoleUser, Author: "Ann", Parts: []convo.Part{convo.Text("Hm."), convo.Media{MIME: "image/png", Data: "AA=="}, convo.Media{MIME: "image/png", URL: "https://example.com/a.png"}}}, 0xf57e5f33183f75ff},
-		{convo.Assistant("Well.", call).WithReasoning(convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
+		{thoughts.In(convo.Assistant("Well.", call), convo.Reasoning{Text: "t", Signature: "s"}), 0x5a0d050dbdd05c78},
 		{convo.Result(call, "a result"), 0xd596d3b248c365fc},
 		{convo.ResultError(call, errors.New("no such file")), 0xd23b72c2b85212b5},
 		{cleared, 0xb3bc8dd0d26bb518},

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
-	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use, should be
@@ -34,22 +33,11 @@ func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 // estimate for two texts joined differs from the sum of their estimates by at most 2,
 // unless a long run of one byte extends across the join.
 //
-// These are mean errors on text that was not used for the fit, with the 95th percentile
-// over messages in parentheses:
-//
-//	                              message of      conversation
-//	                              200 tokens      of 25 messages
-//	text of the kinds fitted to   3.7 % (9.5 %)   2.2 %
-//	code and data, other sources  3.1 % (7 %)     2.2 %
-//	prose, another source         6.0 % (13 %)    4.3 %
-//
-// By kind of text, the error for a message is 3 % for English and Chinese, 6 % for Russian
-// and 11 % for Georgian. It is 4 % for Go, 1 to 2 % for JSON, base64, UUIDs and logs, and 7 %
-// for CSV. The prose is the Universal Declaration of Human Rights in 57 languages, with
-// 4 to 5 % in Latin, Arabic and Cyrillic scripts, and 9 % in Hindi and Japanese. The
-// worst estimates of a whole text are 20 % (Burmese) and 28 % (Georgian) too high, and a
-// single sentence may be off by a factor of two. Usage reports correct these errors; see
-// [History.RecordUsage]. The tokenizers of other vendors may differ more.
+// On text that was not used for the fit, the mean error for a message of 200 tokens is
+// 3.7 % for the kinds of text fitted to. It is 6 % for prose of another source;
+// docs/counting.md has more. A single sentence may be off by a factor of two. Usage reports
+// correct these errors; see [History.RecordUsage]. The tokenizers of other vendors may
+// differ more.
 type Heuristic struct{}
 
 // CountTokens returns an estimate of the number of tokens in text.
@@ -262,11 +250,11 @@ func (c *counter) name() string {
 		return ""
 	}
 	var tokenizer string
-	switch t := c.tokenizer.(type) { // by type: a comparison with o200k would link its vocabulary
+	switch t := c.tokenizer.(type) { // by type: a comparison with one would link its vocabulary
 	case Heuristic:
 		tokenizer = "heuristic"
-	case tiktoken:
-		tokenizer = [...]string{cl100k: "cl100k", o200k: "o200k"}[t]
+	case bpe.Tokenizer:
+		tokenizer = t.Name()
 	default:
 		return ""
 	}
@@ -296,59 +284,3 @@ func (c *counter) parts(parts []Part) (n int64) {
 
 // clampInt returns n, or the nearest int if int has 32 bits.
 func clampInt(n int64) int { return int(min(max(n, math.MinInt), math.MaxInt)) }
-
-// Tiktoken returns a [Tokenizer] that counts exactly as OpenAI's tokenizers do, for a
-// model or for an encoding (cl100k_base, o200k_base, o200k_harmony). The Tokenizer is
-// safe for concurrent use and can be compared with ==.
-//
-// A model is recognised by its family. The families gpt-5 (including gpt-5.1 and so on),
-// gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4 and gpt-oss are counted with o200k;
-// gpt-4, gpt-3.5, gpt-35, text-embedding-3, text-embedding-ada-002, davinci-002 and
-// babbage-002 with cl100k. A name matches a family if it equals the family's name, or
-// continues with "-" or ":". A fine-tuned model ("ft:gpt-4o:...") is counted like its
-// base. A host's prefix ("openai/", "openai.") and capital letters do not matter. For any
-// other name Tiktoken returns a [*ValueError]; use [Heuristic] for models whose tokenizer
-// is not public, or a [TokenizerFunc].
-//
-// Only the text itself is counted. A text such as <|endoftext|> counts as ordinary text,
-// since users may write it. A byte that is not part of valid UTF-8 counts as U+FFFD.
-// Letters and numbers are those of Unicode 16, whatever the version of Go.
-//
-// Nothing is downloaded: the vocabularies, 1.2 MiB together, are part of each program
-// that calls Tiktoken. The first count with an encoding loads its vocabulary, which takes
-// about 5 to 10 milliseconds and 4 MiB of memory for cl100k, and 15 to 25 milliseconds
-// and 7 MiB for o200k. After that, counting takes time linear in the length of the text,
-// and does not allocate. Only a single word of more than 32 KiB needs working space, about
-// 45 bytes for each of its bytes.
-func Tiktoken(model string) (Tokenizer, error) {
-	switch models.Encoding(model) {
-	case "o200k":
-		return o200k, nil
-	case "cl100k":
-		return cl100k, nil
-	}
-	return nil, &ValueError{
-		Name:  "Tiktoken model",
-		Value: shorten(model, 60),
-		Want: "gpt-5, gpt-4.5, gpt-4.1, gpt-4o, chatgpt-4o, o1, o3, o4, gpt-oss, gpt-4, gpt-3.5, text-embedding-3, " +
-			"text-embedding-ada-002, davinci-002 or babbage-002, or a name that begins with one of these and a hyphen, " +
-			"or cl100k_base, o200k_base or o200k_harmony; for other models use Heuristic or a TokenizerFunc",
-	}
-}
-
-// A tiktoken names an encoding of package bpe. It does not hold the encoding, so no
-// encoding is loaded before the first count.
-type tiktoken uint8
-
-const (
-	cl100k tiktoken = iota
-	o200k
-)
-
-// CountTokens returns the number of tokens in text.
-func (t tiktoken) CountTokens(text string) int {
-	if t == o200k {
-		return bpe.O200k().Count(text)
-	}
-	return bpe.Cl100k().Count(text)
-}

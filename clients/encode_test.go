@@ -19,6 +19,7 @@ import (
 	"github.com/seed-c1b73e60/convo/clients"
 	longform "github.com/seed-c1b73e60/convo/internal/long"
 	"github.com/seed-c1b73e60/convo/internal/meter"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -73,7 +74,7 @@ func (l *life) turn() error {
 		m := convo.Assistant(l.text(), call)
 		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: []string{"claude-opus-5-5", "claude-opus-4-8"}[l.IntN(2)]}
 		if l.IntN(3) == 0 {
-			m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprint("c2ln", l.n)})
+			m = thoughts.In(m, convo.Reasoning{Text: "hm", Signature: fmt.Sprint("c2ln", l.n)})
 		}
 		if l.IntN(3) == 0 { // code that the provider runs, in a container
 			id := fmt.Sprintf("srvtoolu_%016d", l.n)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/filestore"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/logs"
 )
 
@@ -140,7 +141,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		mustAppend(t, h, convo.System("You are a guide."), convo.System("Be brief."), where)
 		keep()
 		walk := convo.ToolCall{ID: "c1", Name: "route", Arguments: `{"to": "Rome", "km": 1.0}`}
-		plan := convo.Assistant("Let me look.", walk, convo.ToolCall{Name: "weather"}).WithReasoning(convo.Reasoning{ID: "r1", Text: "By foot?", Signature: "c2ln", Encrypted: "ZW5j"})
+		plan := thoughts.In(convo.Assistant("Let me look.", walk, convo.ToolCall{Name: "weather"}), convo.Reasoning{ID: "r1", Text: "By foot?", Signature: "c2ln", Encrypted: "ZW5j"})
 		plan.Origin = convo.Origin{Format: "anthropic", Model: "large-1"}
 		mustAppend(t, h, plan)
 		keep()

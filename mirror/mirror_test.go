@@ -18,6 +18,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
@@ -540,7 +541,7 @@ func TestMirror_Seals(t *testing.T) {
 		Seals:  func(name string) bool { model = name; return name == "checks" },
 	}
 	h, m := newMirror(t, nil, codec)
-	user, answer := convo.User("Hello"), convo.Assistant("Hi.").WithReasoning(convo.Reasoning{Text: "hm", Signature: "s"})
+	user, answer := convo.User("Hello"), thoughts.In(convo.Assistant("Hi."), convo.Reasoning{Text: "hm", Signature: "s"})
 	require.NoError(t, m.Sync([]*turn{&user}))
 	_, _, err := h.Prepare(context.Background())
 	require.NoError(t, err)

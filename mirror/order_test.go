@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/mirror"
 )
 
@@ -740,7 +741,7 @@ func TestView_Released(t *testing.T) {
 		Seals:  func(string) bool { return false },
 	}
 	h, m := newMirror(t, nil, codec)
-	user, answer := convo.User("Hello"), convo.Assistant("Hi.").WithReasoning(convo.Reasoning{Text: "hm", Signature: "s"})
+	user, answer := convo.User("Hello"), thoughts.In(convo.Assistant("Hi."), convo.Reasoning{Text: "hm", Signature: "s"})
 	require.NoError(t, m.Sync([]*msg{&user, &answer}))
 	view, err := m.View(h.Snapshot())
 	require.NoError(t, err)

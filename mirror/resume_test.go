@@ -228,7 +228,7 @@ func TestResume_OtherData(t *testing.T) {
 		"no sums":         {with("list", []any{map[string]any{"n": 3, "sums": "x"}}), "convo: a run of the list in Decisions is 3, want what Decisions has returned"},
 		"behind nothing":  {with("loose", []any{map[string]any{"id": 3, "key": "#9", "behind": -1}}), "convo: the place of a message of Add in Decisions is -1, want what Decisions has returned"},
 		"behind too much": {with("loose", []any{map[string]any{"id": 3, "key": "#9", "behind": 1000}}), "convo: the place of a message of Add in Decisions is 1,000, want what Decisions has returned"},
-		"no decisions":    {with("decisions", map[string]any{}), "convo: snapshot: unknown format version 0, want 2; use the release of convo that wrote it, or a later one"},
+		"no decisions":    {with("decisions", map[string]any{}), "convo: snapshot: unknown format version 0, want 3; use the release of convo that wrote it, or a later one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, _, err := mirror.Resume(c.data, list, byPlace, small())

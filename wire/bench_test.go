@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -259,7 +260,7 @@ func BenchmarkDecode_Ratio(b *testing.B) {
 func BenchmarkEncode_Seals(b *testing.B) {
 	h := historyOf(b)
 	for i := range 2000 {
-		mustAppend(b, h, convo.User(fmt.Sprint("question ", i)), convo.Assistant("answer").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnbmF0dXJl"}))
+		mustAppend(b, h, convo.User(fmt.Sprint("question ", i)), thoughts.In(convo.Assistant("answer"), convo.Reasoning{Text: "hm", Signature: "c2lnbmF0dXJl"}))
 	}
 	s := h.Snapshot()
 	var l laps

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -23,7 +24,7 @@ func nativeHistory(t *testing.T, format, model string, items ...string) *convo.H
 	h := historyOf(t)
 	require.NoError(t, h.SetSystem(convo.System("guide")))
 	for i := range 3 {
-		m := convo.Assistant(fmt.Sprint("a", i)).WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%d", i)})
+		m := thoughts.In(convo.Assistant(fmt.Sprint("a", i)), convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%d", i)})
 		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: "claude-opus-5-5"}
 		mustAppend(t, h, convo.User(fmt.Sprint("q", i)), m)
 	}

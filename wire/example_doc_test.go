@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -67,7 +68,7 @@ func printStream(resp *http.Response) (convo.Reply, error) {
 
 // exactly makes a History that counts as a provider does.
 func exactly(toolsJSON []byte) (*convo.History, error) {
-	exact, err := convo.Tiktoken("gpt-5") // nothing is downloaded
+	exact, err := tiktoken.New("gpt-5") // nothing is downloaded
 	if err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ func checkArguments(t *testing.T, arguments string) {
 	h := historyOf(t)
 	id, err := h.Append(convo.User("q"), convo.Assistant("", call))
 	require.NoError(t, err)
-	e, ok := h.Find(id)
+	e, ok := h.Snapshot().Find(id)
 	require.True(t, ok)
 	stored := e.Message.ToolCalls()[0].Arguments
 	mustAppend(t, h, convo.ResultError(call, fmt.Errorf("not a JSON object")))

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -43,7 +44,7 @@ func TestEncode_NamesOfOneModel(t *testing.T) {
 		{"", "claude-opus-4-8", false},
 	} {
 		h := historyOf(t)
-		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "because", Signature: "c2ln"})
+		m := thoughts.In(convo.Assistant("a"), convo.Reasoning{Text: "because", Signature: "c2ln"})
 		m.Origin = convo.Origin{Format: "anthropic", Model: tt.made}
 		mustAppend(t, h, convo.User("q"), m, convo.User("next"))
 		req := mustEncode(t, wire.Anthropic{Model: tt.asked}, h.Snapshot())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -190,7 +191,7 @@ func (r *runHost) send(_ context.Context, at *convo.Snapshot) (convo.Reply, erro
 	m := convo.Assistant(textOf(x, 30))
 	m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: sealModels[0]}
 	if x.IntN(3) > 0 {
-		m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%04d", x.IntN(10000))})
+		m = thoughts.In(m, convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%04d", x.IntN(10000))})
 	}
 	for i := range max(x.IntN(6)-2, 0) {
 		name := "read"

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -124,7 +125,7 @@ func (r *rowHost) answer(calls int) {
 	m := convo.Assistant(r.text(30))
 	m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: sealModels[0]}
 	if r.rnd.IntN(3) > 0 {
-		m = m.WithReasoning(convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%04d", r.rnd.IntN(10000))})
+		m = thoughts.In(m, convo.Reasoning{Text: "hm", Signature: fmt.Sprintf("c2ln%04d", r.rnd.IntN(10000))})
 	}
 	for range calls {
 		m.Parts = append(m.Parts, convo.ToolCall{ID: fmt.Sprintf("toolu_%d_%d", r.n, len(m.Parts)), Name: "read", Arguments: `{"n":1.0}`})
@@ -216,7 +217,7 @@ func (r *rowHost) request() {
 			r.decide()
 			r.same(r.resume(), false)
 		}
-		m := convo.Assistant(r.text(9)).WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2lnZG8x"})
+		m := thoughts.In(convo.Assistant(r.text(9)), convo.Reasoning{Text: "hm", Signature: "c2lnZG8x"})
 		m.Origin = convo.Origin{Format: wire.FormatAnthropic, Model: sealModels[0]}
 		return convo.Reply{Messages: []convo.Message{m}}, nil
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest"
 	judge "github.com/seed-c1b73e60/convo/convotest/provider"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -459,7 +460,7 @@ func TestSeals_Release(t *testing.T) {
 			format := f.make(sealModels[0], wire.SealsByModel)
 			h := historyOf(t)
 			for _, text := range []string{"one1", "two2"} {
-				m := convo.Assistant(text).WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln" + text})
+				m := thoughts.In(convo.Assistant(text), convo.Reasoning{Text: "hm", Signature: "c2ln" + text})
 				m.Origin = convo.Origin{Format: name, Model: sealModels[0]}
 				mustAppend(t, h, convo.User("q"), m)
 			}
@@ -483,7 +484,7 @@ func TestSeals_Release(t *testing.T) {
 
 func TestSealCheck(t *testing.T) {
 	sends := func(f wire.Format, format, model string) bool {
-		m := convo.Assistant("a").WithReasoning(convo.Reasoning{Text: "hm", Signature: "c2ln"})
+		m := thoughts.In(convo.Assistant("a"), convo.Reasoning{Text: "hm", Signature: "c2ln"})
 		m.Origin = convo.Origin{Format: format, Model: model}
 		h := historyOf(t, convo.User("q"), m, convo.User("q"))
 		require.NoError(t, h.SetSystem(convo.System("another")))
@@ -523,7 +524,7 @@ func TestReleased(t *testing.T) {
 		wire.FormatOpenAIResponses: wire.OpenAIResponses{Model: "gpt-6"},
 	} {
 		answer := func(text string) convo.Message {
-			m := convo.Assistant(text).WithReasoning(convo.Reasoning{ID: "rs_" + text, Text: "hm", Signature: "msg_" + text, Encrypted: "ZW5j" + text})
+			m := thoughts.In(convo.Assistant(text), convo.Reasoning{ID: "rs_" + text, Text: "hm", Signature: "msg_" + text, Encrypted: "ZW5j" + text})
 			m.Origin = convo.Origin{Format: name, Model: "claude-opus-4-8"}
 			if name == wire.FormatOpenAIResponses {
 				m.Origin.Model = "gpt-6"

@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -169,7 +170,7 @@ func excerpt(s string, first int) string {
 func reasonIn(s string, first int) string {
 	has := func(s string) bool {
 		err := errors.New(s)
-		return convo.IsOverflow(err) || convo.IsSealBroken(err)
+		return convo.IsOverflow(err) || overflow.IsSealBroken(err)
 	}
 	s = s[:min(len(s), keptBytes)]
 	if has(s[:first]) {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/internal/harness"
 	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // overheads are the possible sizes, in tokens, of what a request carries besides
@@ -161,11 +162,11 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 
 // Ours returns the setups whose true tokenizer is one that convo has.
 func Ours() ([]Setup, error) {
-	o200k, err := convo.Tiktoken("gpt-4o")
+	o200k, err := tiktoken.New("gpt-4o")
 	if err != nil {
 		return nil, err
 	}
-	cl100k, err := convo.Tiktoken("gpt-4")
+	cl100k, err := tiktoken.New("gpt-4")
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/internal/measure"
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/bench/texts"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // An encoding is one of the two vocabularies for which counters are compared.
@@ -41,7 +42,7 @@ const (
 // peers. The peers load a vocabulary once and keep it for all calls, as their
 // documentation recommends.
 func countersOf(e encoding, fleet *harness.Fleet) ([]counter, error) {
-	ours, err := convo.Tiktoken(e.model)
+	ours, err := tiktoken.New(e.model)
 	if err != nil {
 		return nil, err
 	}

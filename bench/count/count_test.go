@@ -15,6 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/bench/peer"
 	"github.com/seed-c1b73e60/convo/bench/texts"
 	"github.com/seed-c1b73e60/convo/internal/long"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // alone is a fleet without peers.
@@ -24,7 +25,7 @@ func TestOurs_Allocations(t *testing.T) {
 	all, err := texts.All(0, callSize)
 	require.NoError(t, err)
 	for _, e := range encodings {
-		ours, err := convo.Tiktoken(e.model)
+		ours, err := tiktoken.New(e.model)
 		require.NoError(t, err)
 		for _, c := range []convo.Tokenizer{ours, convo.Heuristic{}} {
 			for class, text := range all {

@@ -32,8 +32,8 @@ func programs(fleet *harness.Fleet) []program {
 			Load: `h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); count := convo.Heuristic{}.CountTokens`},
 	}
 	for _, e := range encodings {
-		list = append(list, peer.Program{Name: "convo, Tiktoken, " + e.name, Imports: []string{`"github.com/seed-c1b73e60/convo"`},
-			Load: fmt.Sprintf(`h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); t, err := convo.Tiktoken(%q); check(err); count := t.CountTokens`, e.model)})
+		list = append(list, peer.Program{Name: "convo, Tiktoken, " + e.name, Imports: []string{`"github.com/seed-c1b73e60/convo"`, `"github.com/seed-c1b73e60/convo/tiktoken"`},
+			Load: fmt.Sprintf(`h, err := convo.New(nil); check(err); _, err = h.Append(convo.User("x")); check(err); t, err := tiktoken.New(%q); check(err); count := t.CountTokens`, e.model)})
 	}
 	var all []program
 	for _, p := range list {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/peer"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // messages returns n messages, no two of which have the same text.
@@ -29,7 +30,7 @@ func truncating() (convo.Options, error) {
 }
 
 func exact() (convo.Options, error) {
-	t, err := convo.Tiktoken("gpt-4o")
+	t, err := tiktoken.New("gpt-4o")
 	return convo.Options{Tokenizer: t}, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convoanthropic"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -61,10 +62,10 @@ func TestSender_NoThinking(t *testing.T) {
 	require.Error(t, clienttest.Do(t, send, convo.User("1")))
 	server.Check("a question", []string{`"thinking":{"budget_tokens":1024,"type":"enabled"}`}, nil)
 	call := convo.ToolCall{ID: "c", Name: "n", Arguments: "{}"}
-	require.Error(t, clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
+	require.Error(t, clienttest.Do(t, send, convo.User("1"), thoughts.In(convo.Assistant("", call), convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
 	server.Check("thinking without its signature", []string{`"thinking":{"type":"disabled"}`}, []string{"enabled"})
 	send = convoanthropic.Send(newClient(server.URL), param.Override[anthropic.MessageNewParams](json.RawMessage(`{"model":"m","thinking":{"type":"enabled"}}`)), nil)
-	require.Error(t, clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
+	require.Error(t, clienttest.Do(t, send, convo.User("1"), thoughts.In(convo.Assistant("", call), convo.Reasoning{Text: "hm"}), convo.Result(call, "r")))
 	server.Check("thinking without its signature, overridden", []string{`"thinking":{"type":"disabled"}`}, []string{"enabled"})
 }
 

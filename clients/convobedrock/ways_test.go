@@ -12,6 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convobedrock"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 const arguments = `{"b":1.0,"a":12345678901234567890}`
@@ -68,7 +69,7 @@ func TestSender_NoThinking(t *testing.T) {
 		send := convobedrock.Send(newClient(server.URL), &thinks, nil)
 		clienttest.Do(t, send, convo.User("1"))
 		server.Check("a question", []string{`"` + name + `":{`, `"type":"enabled"`, `"top_k":5`}, nil)
-		clienttest.Do(t, send, convo.User("1"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
+		clienttest.Do(t, send, convo.User("1"), thoughts.In(convo.Assistant("", call), convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
 		server.Check("thinking without its signature", []string{`"` + name + `":{"type":"disabled"}`, `"top_k":5`}, []string{"enabled"})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/clients/clienttest"
 	"github.com/seed-c1b73e60/convo/clients/convogoopenai"
+	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
 // body is a request with the fields that a way may change.
@@ -27,7 +28,7 @@ func TestWays(t *testing.T) {
 
 	call := convo.ToolCall{ID: "c", Name: "n", Arguments: `{"b":1.0}`}
 	clienttest.Do(t, convogoopenai.Send(newClient(server.URL, withTransport()), params, nil),
-		convo.User("<a> & b"), convo.Assistant("", call).WithReasoning(convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
+		convo.User("<a> & b"), thoughts.In(convo.Assistant("", call), convo.Reasoning{Text: "hm"}), convo.Result(call, "r"))
 	server.Check("clients.Transport", []string{`<a> & b`, `"arguments":"{\"b\":1.0}"`}, nil)
 }
 

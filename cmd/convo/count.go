@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/cmd/convo/internal/cli"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 // A counted is what count -json writes for each conversation, in one line. A figure is
@@ -67,7 +68,7 @@ Text is counted exactly for the models of OpenAI. What messages, tools and media
 		if c.snap != nil {
 			c.snap = uncorrected(c.snap)
 		}
-		exact, noExact := convo.Tiktoken(c.model)
+		exact, noExact := tiktoken.New(c.model)
 		if noExact != nil && !said[c.model] {
 			if c.model == "" {
 				env.Note("the input names no model, so the tokens are estimated; name one with -model to count them")

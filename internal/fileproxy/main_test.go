@@ -77,11 +77,12 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/convotest"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
 func main() {
-	tok, err := convo.Tiktoken("gpt-4o")
+	tok, err := tiktoken.New("gpt-4o")
 	if err != nil {
 		panic(err)
 	}

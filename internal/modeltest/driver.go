@@ -153,16 +153,17 @@ func (d *driver) close() {
 func failureOf(err error) failure {
 	role, _ := errors.AsType[*convo.RoleError](err)
 	edit, _ := errors.AsType[*convo.EditError](err)
+	pair, _ := errors.AsType[*convo.PairError](err)
 	switch {
 	case err == nil:
 		return success
 	case role != nil:
 		return badRole
+	case errors.Is(err, convo.ErrNoOpenCall) && strings.Contains(err.Error(), "already has a result"):
+		return answered
 	case errors.Is(err, convo.ErrNoOpenCall):
 		return noOpenCall
-	case errors.Is(err, convo.ErrAnswered):
-		return answered
-	case errors.Is(err, convo.ErrAmbiguous):
+	case pair != nil && pair.Calls != nil:
 		return ambiguous
 	case errors.Is(err, convo.ErrOpenCalls):
 		return openCalls

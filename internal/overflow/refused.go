@@ -34,6 +34,13 @@ type Refusal struct {
 	Words string   // the beginning of the message
 }
 
+// IsSealBroken reports whether err means that a provider refused signed or encrypted reasoning
+// in a request, because of what precedes it, its signature or its key.
+func IsSealBroken(err error) bool {
+	kind := Refused(err).Kind
+	return kind == Seal || kind == Encrypted
+}
+
 // Refused returns what an error says was refused. It reads the fields of the error and the
 // beginning of its message, up to the first quotation of the request, since the rest may
 // repeat what a tool has written. Errors that pass by themselves refuse nothing.

@@ -45,7 +45,7 @@ func TestImports_StartLittle(t *testing.T) {
 	}
 }
 
-// The vocabularies are in programs that call Tiktoken, and not in others that save.
+// The vocabularies are in programs that call package tiktoken, and not in others that save.
 func TestImports_LinkNoVocabulary(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/resume").CombinedOutput()

@@ -1,5 +1,5 @@
 // Package tiktokengo holds tests that compare package bpe, on which
-// convo.Tiktoken is built, with github.com/pkoukk/tiktoken-go, and an example
+// tiktoken.New is built, with github.com/pkoukk/tiktoken-go, and an example
 // that uses an encoder of tiktoken-go as a convo.Tokenizer. They need a build
 // tag:
 //

@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/bench/texts"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
-// tiktoken-go and convo.Tiktoken agree on all texts of the tables.
+// tiktoken-go and tiktoken.New agree on all texts of the tables.
 func TestCounts_Agree(t *testing.T) {
 	models := map[string]string{"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
 	counters := library().Counters
@@ -20,7 +20,7 @@ func TestCounts_Agree(t *testing.T) {
 		t.Run(c.Vocabulary, func(t *testing.T) {
 			count, err := c.New()
 			require.NoError(t, err)
-			ours, err := convo.Tiktoken(models[c.Vocabulary])
+			ours, err := tiktoken.New(models[c.Vocabulary])
 			require.NoError(t, err)
 			for part := range 2 {
 				all, err := texts.All(part, 64<<10)

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/tiktoken"
 )
 
 func main() {
-	exact, err := convo.Tiktoken("gpt-5") // in the program; nothing is downloaded
+	exact, err := tiktoken.New("gpt-5") // in the program; nothing is downloaded
 	if err != nil {
 		log.Fatal(err)
 	}

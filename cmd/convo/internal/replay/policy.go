@@ -239,7 +239,7 @@ func (p *convoPolicy) append(m *convo.Message) (added []addition, ok bool) {
 		last = e.ID
 	}
 	for id := p.last + 1; id <= last; id++ {
-		e, found := p.h.Find(id)
+		e, found := p.h.Snapshot().Find(id)
 		switch {
 		case !found:
 		case id < last || !ok:
