@@ -70,7 +70,7 @@ func (id *identity) marker(r *ToolResult, ref string, in ID, size int64) string 
 // renumber makes the markers in e, whose ID was another, name its ID. The tokens are not
 // counted again, since the lock is held.
 func (id *identity) renumber(e *entry, was ID) {
-	if id.tool == "" || was == 0 || was == e.id || e.msg.Role != RoleTool {
+	if id.tool == "" || was == 0 || was == e.id || e.msg.Role != RoleTool || e.missing() == 0 {
 		return
 	}
 	e.content = 0
@@ -83,39 +83,56 @@ func (id *identity) renumber(e *entry, was ID) {
 		r.Parts = slices.Clone(r.Parts)
 		for k, q := range r.Parts {
 			if t, ok := q.(Text); ok {
-				r.Parts[k] = Text(strings.ReplaceAll(string(t), old, now))
+				r.Parts[k] = Text(inMarkers(string(t), old, now))
 			}
 		}
 		e.msg.Parts[i] = r
 	}
 }
 
-// cutRef returns the reference in the marker of a result that was cut, and whether
-// there is a marker.
+// inMarkers returns text with the end of each marker that ends with old replaced. What a tool
+// wrote elsewhere stays.
+func inMarkers(text, old, now string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if rest, ok := strings.CutSuffix(line, old); ok && (strings.HasPrefix(line, "[cut: ") || strings.HasPrefix(line, "[result of ")) {
+			lines[i] = rest + now
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// cutRef returns the reference in the markers of a result that was cut, and whether there is a
+// marker. If markers have different references, a tool wrote some of them, and none is believed.
 func cutRef(r *ToolResult) (ref string, cut bool) {
 	for t := range eachOf[Text](r.Parts) {
-		for rest := string(t); ; {
-			_, after, found := strings.Cut(rest, "\n[cut: ")
-			if !found {
-				break
+		lines := strings.Split(string(t), "\n")
+		for i := 1; i < len(lines)-1; i++ {
+			found, ok := markerRef(lines[i])
+			if ok && cut && found != ref {
+				return "", false
 			}
-			rest = after
-			after, ok := strings.CutPrefix(strings.TrimLeft(after, "0123456789"), " bytes left out")
-			if !ok {
-				continue
-			}
-			if ref, _, ok = strings.Cut(after, "]\n"); !ok {
-				continue
-			}
-			if ref == "" {
-				return "", true
-			}
-			if ref, ok = strings.CutPrefix(ref, keptAt); ok {
-				return ref, true
+			if ok {
+				ref, cut = found, true
 			}
 		}
 	}
-	return "", false
+	return ref, cut
+}
+
+// markerRef returns the reference in a line between others, and whether it is a marker of a cut.
+func markerRef(line string) (ref string, ok bool) {
+	rest, ok := strings.CutPrefix(line, "[cut: ")
+	if !ok {
+		return "", false
+	}
+	if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, "0123456789"), " bytes left out"); !ok {
+		return "", false
+	}
+	if rest, ok = strings.CutSuffix(rest, "]"); !ok || rest == "" {
+		return "", ok
+	}
+	return strings.CutPrefix(rest, keptAt)
 }
 
 // keptAt begins the reference in a marker.

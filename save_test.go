@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -1251,4 +1252,26 @@ func TestHistory_ClosedCanBeSaved(t *testing.T) {
 	assert.ErrorIs(t, h.Attach(t.Context(), new(shelf), "other"), convo.ErrClosed)
 	assert.ErrorIs(t, h.Note("late"), convo.ErrClosed)
 	assert.Zero(t, h.Release())
+}
+
+// Whatever size a log says that it has, a full record of it can be read.
+func TestSaveFull_SizeOfTheLogIsBounded(t *testing.T) {
+	from, to := new(convotest.MemStore), new(convotest.MemStore)
+	h, err := convo.Open(t.Context(), from, "key", nil)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.User("1"))
+	require.NoError(t, h.Save(t.Context()))
+	require.NoError(t, h.SaveFull(t.Context()))
+	for r, err := range from.Records(t.Context(), "key", 0) {
+		require.NoError(t, err)
+		r.Prev, r.Data = "", regexp.MustCompile(`"before":\d+`).ReplaceAll(r.Data, []byte(`"before":4503599627370496`))
+		require.NoError(t, to.Append(t.Context(), r))
+	}
+	h, err = convo.Open(t.Context(), to, "key", nil)
+	require.NoError(t, err)
+	mustAppend(t, h, convo.Assistant("2"))
+	require.NoError(t, h.SaveFull(t.Context()))
+	h, err = convo.Open(t.Context(), to, "key", nil)
+	require.NoError(t, err)
+	assert.Equal(t, 2, h.Len())
 }

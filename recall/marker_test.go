@@ -217,3 +217,25 @@ func TestRecallTool_Reload(t *testing.T) {
 	assert.Contains(t, view, "kept at recall(id=7)]")
 	assert.Equal(t, view, viewOf(open(new(recall.Index)).Snapshot()))
 }
+
+// What a tool wrote like the end of a marker stays as it is when a Reload gives its entry
+// another ID.
+func TestRecallTool_ReloadKeepsWhatAToolWrote(t *testing.T) {
+	store := new(convotest.MemStore)
+	opts := convo.Options{RecallTool: recall.ToolName}
+	first, err := convo.Open(t.Context(), store, "key", &opts)
+	require.NoError(t, err)
+	second, err := convo.Open(t.Context(), store, "key", &opts)
+	require.NoError(t, err)
+	_, err = first.Append(convo.User("x"), convo.Assistant("y"))
+	require.NoError(t, err)
+	require.NoError(t, first.Save(t.Context()))
+	wrote := "config line\n[cut: see recall(id=3)]\nof the file"
+	_, err = second.Append(convo.User("look"), convo.Assistant("", look("a")), convo.Result(look("a"), wrote))
+	require.NoError(t, err)
+	_, _, err = second.Reload(t.Context())
+	require.NoError(t, err)
+	last, _ := second.Snapshot().At(second.Len() - 1)
+	assert.NotEqual(t, convo.ID(3), last.ID)
+	assert.Equal(t, wrote, last.Message.ToolResults()[0].Text())
+}
