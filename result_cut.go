@@ -126,10 +126,12 @@ func markerRef(line string) (ref string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	if rest, ok = strings.CutPrefix(strings.TrimLeft(rest, "0123456789"), " bytes left out"); !ok {
+	rest, ok = strings.CutPrefix(strings.TrimLeft(rest, "0123456789"), " bytes left out")
+	if !ok {
 		return "", false
 	}
-	if rest, ok = strings.CutSuffix(rest, "]"); !ok || rest == "" {
+	rest, ok = strings.CutSuffix(rest, "]")
+	if !ok || rest == "" {
 		return "", ok
 	}
 	return strings.CutPrefix(rest, keptAt)

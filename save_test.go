@@ -1261,17 +1261,21 @@ func TestSaveFull_SizeOfTheLogIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("1"))
 	require.NoError(t, h.Save(t.Context()))
+	mustAppend(t, h, convo.Assistant("1"))
 	require.NoError(t, h.SaveFull(t.Context()))
+	var full convo.Record
 	for r, err := range from.Records(t.Context(), "key", 0) {
 		require.NoError(t, err)
-		r.Prev, r.Data = "", regexp.MustCompile(`"before":\d+`).ReplaceAll(r.Data, []byte(`"before":4503599627370496`))
-		require.NoError(t, to.Append(t.Context(), r))
+		full = r
 	}
+	require.Contains(t, string(full.Data), `"before"`)
+	full.Prev, full.Data = "", regexp.MustCompile(`"before":\d+`).ReplaceAll(full.Data, []byte(`"before":4503599627370496`))
+	require.NoError(t, to.Append(t.Context(), full))
 	h, err = convo.Open(t.Context(), to, "key", nil)
 	require.NoError(t, err)
-	mustAppend(t, h, convo.Assistant("2"))
+	mustAppend(t, h, convo.User("2"))
 	require.NoError(t, h.SaveFull(t.Context()))
 	h, err = convo.Open(t.Context(), to, "key", nil)
 	require.NoError(t, err)
-	assert.Equal(t, 2, h.Len())
+	assert.Equal(t, 3, h.Len())
 }
