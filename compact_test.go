@@ -1436,7 +1436,6 @@ func TestAnswerCompact_WhenDue(t *testing.T) {
 	h := toolTurn(t, opts, 50)
 	mustAppend(t, h, convo.User("go on"), convo.Assistant("", askToCompact("c", "go on")))
 	require.Greater(t, h.Status().Upper, h.Status().High)
-	//lint:ignore SA1012 a nil ctx never ends
 	r := answerOf(t, answerCompact(h, nil, askToCompact("c", strings.Repeat("é", 5000))))
 	assert.False(t, r.IsError)
 	assert.Equal(t, convo.ReasonHigh, (*told)[0].Reason)

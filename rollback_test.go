@@ -1007,14 +1007,14 @@ func TestRewindBefore_OlderThanTheCompaction(t *testing.T) {
 			require.NoError(t, h.Prune(t.Context(), time.Time{}))
 			return h
 		}, 3, gone},
-		"pruned above a size that is far away": {func(s convo.Store, h *convo.History) *convo.History {
-			h = open(t, s, "a", &convo.Options{PruneAbove: 1 << 20})
+		"pruned above a size that is far away": {func(s convo.Store, _ *convo.History) *convo.History {
+			h := open(t, s, "a", &convo.Options{PruneAbove: 1 << 20})
 			compact(h)
 			save(h)
 			return h
 		}, 3, "record 2"},
-		"pruned above a size that is reached": {func(s convo.Store, h *convo.History) *convo.History {
-			h = open(t, s, "a", &convo.Options{PruneAbove: 1})
+		"pruned above a size that is reached": {func(s convo.Store, _ *convo.History) *convo.History {
+			h := open(t, s, "a", &convo.Options{PruneAbove: 1})
 			compact(h)
 			save(h)
 			return h
