@@ -39,9 +39,9 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
-	// Read are the IDs of entries that the summary describes although they stay: those with results
-	// that a [Chain] lets [Summarize] read before they are cleared, and older words of the user.
-	// The IDs read for a replaced summary are added. If such an entry is taken back or its content
+	// Read are the IDs of entries whose results were cleared and are described by the summary,
+	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
+	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
 	// forgotten, the summary from before the reading takes the place of this one, with what
 	// [Extract] makes of what has left since. The three last readings can be taken back, and those
 	// of Summarize only: for others, RewindTo returns an error, and the summary stays.
