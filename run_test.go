@@ -454,11 +454,13 @@ func TestRun_CtxEnds(t *testing.T) {
 func TestRun_Parallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for parallel, want := range map[int]time.Duration{0: 15, 1: 15, 2: 8, 3: 5, 9: 5} {
-			var now, most atomic.Int32
+			var mu sync.Mutex
+			now, most := 0, 0
+			add := func(n int) { mu.Lock(); defer mu.Unlock(); now += n; most = max(most, now) }
 			tool := toolThat("a", func(_ context.Context, c convo.ToolCall) (string, error) {
-				most.Store(max(most.Load(), now.Add(1)))
+				add(1)
 				time.Sleep(time.Duration(c.ID[1]-'0') * time.Second)
-				now.Add(-1)
+				add(-1)
 				return "ran " + c.ID, nil
 			})
 			h := historyOf(t, nil, convo.User("u"))
@@ -467,7 +469,7 @@ func TestRun_Parallel(t *testing.T) {
 			_, err := h.Run(t.Context(), send, convo.RunOptions{Tools: []convo.Handler{tool}, Parallel: parallel})
 			require.NoError(t, err)
 			assert.Equal(t, want*time.Second, time.Since(start), "%d", parallel)
-			assert.EqualValues(t, min(max(parallel, 1), 5), most.Load())
+			assert.Equal(t, min(max(parallel, 1), 5), most)
 			for i, line := range talkOf(h)[2:7] {
 				assert.Equal(t, fmt.Sprintf("tool result c%d a ran c%[1]d", 5-i), line)
 			}
