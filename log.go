@@ -140,7 +140,7 @@ func newLogbook(s Store, key string) logbook {
 func (b *logbook) first() uint64 { return b.seq - uint64(b.count) + 1 }
 
 // size returns about how many bytes the log has.
-func (b *logbook) size() int64 { return b.before + b.read + int64(b.count)*aroundData }
+func (b *logbook) size() int64 { return min(b.before+b.read+int64(b.count)*aroundData, maxTotal) }
 
 // exceeds reports whether the log is longer than Options.PruneAbove.
 func (b *logbook) exceeds(most int64) bool { return most > 0 && b.size() > most }

@@ -505,7 +505,7 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
 	r.keep(d)
-	r.log, r.recent, r.before = d.name, b.recent, min(b.size(), maxTotal)
+	r.log, r.recent, r.before = d.name, b.recent, b.size()
 	data, err := r.encode(inRecord)
 	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
 		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)

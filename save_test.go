@@ -1254,8 +1254,8 @@ func TestHistory_ClosedCanBeSaved(t *testing.T) {
 	assert.Zero(t, h.Release())
 }
 
-// Whatever size a log says that it has, a full record of it can be read.
-func TestSaveFull_SizeOfTheLogIsBounded(t *testing.T) {
+// Whatever size a log says that it has, Open reads what is saved after that.
+func TestSave_SizeOfTheLogIsBounded(t *testing.T) {
 	from, to := new(convotest.MemStore), new(convotest.MemStore)
 	h, err := convo.Open(t.Context(), from, "key", nil)
 	require.NoError(t, err)
@@ -1275,7 +1275,9 @@ func TestSaveFull_SizeOfTheLogIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("2"))
 	require.NoError(t, h.SaveFull(t.Context()))
+	mustAppend(t, h, convo.Assistant("2"))
+	require.NoError(t, h.Save(t.Context()))
 	h, err = convo.Open(t.Context(), to, "key", nil)
 	require.NoError(t, err)
-	assert.Equal(t, 3, h.Len())
+	assert.Equal(t, 4, h.Len())
 }
