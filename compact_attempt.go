@@ -463,7 +463,7 @@ func (a *attempt) checkLocked(before, next *state) error {
 	now := h.moment(h.meter.marks())
 	undone, _ := h.compactor.restraints(&now)
 	if !a.requested && undone > a.at.version {
-		return &staleError{Reason: "an edit was undone meanwhile, which holds compactions up; see History.Undo"}
+		return &staleError{Reason: "an edit was undone since, which holds compactions up; see History.Undo"}
 	}
 	freed := before.raw() - next.raw()
 	// The edit is judged by the request that it was made for: messages appended

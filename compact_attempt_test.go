@@ -794,7 +794,7 @@ func TestBreaker_NotOpenedWithoutACall(t *testing.T) {
 			assert.Len(t, rec.requests, 1)
 		})
 	}
-	t.Run("a strategy of the caller's own", func(t *testing.T) {
+	t.Run("a strategy of one's own", func(t *testing.T) {
 		runs := 0
 		h := aboveHigh(t, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 			runs++

@@ -1171,7 +1171,7 @@ func TestCacheTTL_EditWaits(t *testing.T) {
 		applied(t, h, r, calls)
 		assert.Len(t, *told, 2)
 		assert.Less(t, s.Tokens(), 2000)
-		assert.Equal(t, "so?", s.Messages()[s.Len()].Text(), "what was appended meanwhile stays")
+		assert.Equal(t, "so?", s.Messages()[s.Len()].Text(), "what was appended since stays")
 	})
 	run("a pause, in the background", func(t *testing.T) {
 		h, _, calls := waiting(t, time.Minute)
@@ -1370,7 +1370,7 @@ func TestReply_CacheTTLInBackground(t *testing.T) {
 	})
 }
 
-// A summary that was written in the background names what the messages appended meanwhile
+// A summary that was written in the background names what the messages appended since
 // use, and what only the entries that leave hold.
 func TestBackground_NamesWhatCameUp(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Hour} {

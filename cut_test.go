@@ -700,7 +700,7 @@ func TestFloor_UnansweredRound(t *testing.T) {
 	assert.Equal(t, []convo.ID{9, 10, 11}, floorIDs(h.Snapshot()))
 }
 
-// A user message behind large results does not let them vanish before the model
+// A user message after large results does not let them vanish before the model
 // has seen them.
 func TestFloor_UserBehindLargeResults(t *testing.T) {
 	c, d := callOf("c"), callOf("d")

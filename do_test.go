@@ -1362,7 +1362,7 @@ func badAnswers() map[string]convo.Send {
 		"reasoning only":                returns(convo.Reply{Messages: of(convo.Reasoning{Text: "hm"})}),
 		"two calls with one ID":         returns(convo.Reply{Messages: of(callOf("c"), callOf("c")), Stop: convo.StopToolCall}),
 		"cut off in a call":             returns(convo.Reply{CutOff: cut, Stop: convo.StopLength}),
-		"cut off behind a whole call":   returns(convo.Reply{Messages: of(callOf("c")), CutOff: cut, Stop: convo.StopLength}),
+		"cut off after a whole call":   returns(convo.Reply{Messages: of(callOf("c")), CutOff: cut, Stop: convo.StopLength}),
 		"too long, and nothing to drop": fails(errTooLong),
 		"too long, with a number":       fails(errors.New("400: prompt is too long: 5939 tokens > 1 maximum")),
 	}
@@ -1401,7 +1401,7 @@ func TestFailed_UserGoesOn(t *testing.T) {
 	for loop, ask := range loops {
 		for name, policy := range policies {
 			for fault, send := range badAnswers() {
-				if fault == "cut off behind a whole call" && loop != "Run" && !slices.Contains(policy.UserAfter, convo.RoleTool) && policy.UserAfter != nil {
+				if fault == "cut off after a whole call" && loop != "Run" && !slices.Contains(policy.UserAfter, convo.RoleTool) && policy.UserAfter != nil {
 					continue // under this policy the results are for the model first
 				}
 				for _, restart := range []bool{false, true} {

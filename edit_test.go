@@ -491,7 +491,7 @@ func TestRewrite_EditErrors(t *testing.T) {
 	}
 }
 
-// With checks the edit of a snapshot that nobody has checked, and does not panic.
+// With checks the edit of a snapshot that was not checked, and does not panic.
 func TestRewrite_WithoutAHistory(t *testing.T) {
 	text := convo.Text("x")
 	odd := convo.NewSnapshot([]convo.Message{
@@ -628,7 +628,7 @@ func TestRewrite_DroppedAndForgotten(t *testing.T) {
 	}
 }
 
-// What is forgotten does not stay in memory behind a text that was cut out of it.
+// What is forgotten does not stay in memory through a text that was cut out of it.
 func TestRewrite_ForgetsTheMemory(t *testing.T) {
 	const kept = "kept"
 	opts := bare()

@@ -1159,7 +1159,7 @@ func TestRedact_PreviousSummary(t *testing.T) {
 	assert.NotContains(t, prompt, secret)
 }
 
-// MaxTokens bounds the summary of a stand-in, too.
+// MaxTokens also bounds the summary of a stand-in.
 func TestChain_StandInMaxTokens(t *testing.T) {
 	opts := &convo.Options{Limits: convo.Limits{Window: 32_000}, Strategy: convo.Chain(convo.Summarize{MaxTokens: 300, With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) {
 		return convo.Summary{}, errors.New("503")

@@ -35,7 +35,7 @@ import (
 // The error is nil if and only if retry is true. If Options.IsOverflow returns false for
 // cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise the
 // error wraps cause and the reason why Recover failed: [ErrNoGain] if nothing could be
-// removed, and one that matches [ErrStale] if at is a snapshot of another History. If cause is nil,
+// removed, and an error that matches [ErrStale] if at is a snapshot of another History. If cause is nil,
 // the error is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	r := &recovery{h: h, at: at, cause: cause}

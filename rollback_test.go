@@ -1487,7 +1487,7 @@ func TestUndo_ManyEdits(t *testing.T) {
 	assert.Equal(t, 1201+1200, h.Len())
 }
 
-// A user message behind one of a turn that has lost what followed begins a turn, so
+// A user message after one of a turn that has lost what followed begins a turn, so
 // that Undo can put that back in between.
 func TestUndo_KeepsTurnsApart(t *testing.T) {
 	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("b"), convo.User("w"))
@@ -1501,7 +1501,7 @@ func TestUndo_KeepsTurnsApart(t *testing.T) {
 	checkSaved(t, h, &convo.Options{Roles: convo.Relaxed()})
 }
 
-// Reasoning behind a call that is back is sent, and counted, for its turn has a call
+// Reasoning after a call that is back is sent, and counted, for its turn has a call
 // again.
 func TestUndo_ReasoningBehindACall(t *testing.T) {
 	opts := bare()
@@ -1706,7 +1706,7 @@ func TestHistory_AppendRows(t *testing.T) {
 
 	h = historyOf(t, nil)
 	_, err = h.AppendRows(rows...)
-	require.ErrorAs(t, err, new(*convo.PairError), "Strict lets nobody interrupt")
+	require.ErrorAs(t, err, new(*convo.PairError), "the strict policy lets no user interrupt")
 	assert.Zero(t, h.Len())
 	h = historyOf(t, &convo.Options{Roles: convo.Relaxed()})
 	_, err = h.Append(rows...)

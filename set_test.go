@@ -204,7 +204,7 @@ func TestAfterCompaction_Yields(t *testing.T) {
 	assert.Contains(t, b.text(b.Snapshot()), "ffff")
 }
 
-// Each compaction asks for them, and no edit of the caller's own does. They are not saved.
+// Each compaction asks for them, and no edit of a program does. They are not saved.
 func TestAfterCompaction_When(t *testing.T) {
 	b := newBringer(t, convo.User("rules"))
 	_, err := b.Compact(t.Context(), "")
@@ -538,7 +538,7 @@ func TestPin_GoneWithRollback(t *testing.T) {
 	assert.Equal(t, []convo.ID{2, 6, 10, 11}, held.Pinned(), "the snapshot stays")
 	data, err := json.Marshal(h.Snapshot())
 	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(data, new(convo.Snapshot)), "no pin is left behind of what went")
+	require.NoError(t, json.Unmarshal(data, new(convo.Snapshot)), "no pin is left of what went")
 
 	_, err = h.Rewind(1)
 	require.NoError(t, err)

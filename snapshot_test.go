@@ -935,7 +935,7 @@ var places = map[string]struct {
 	"error":            {0, func(s string) []convo.Message { return toolRound(convo.ResultError(callOf("c"), fmt.Errorf("%s", s))) }},
 	"name":             {2, func(s string) []convo.Message { return []convo.Message{by(s, convo.User("hi"))} }},
 	"name of a system": {2, func(s string) []convo.Message { return []convo.Message{by(s, convo.System("hi"))} }},
-	"behind media": {2, func(s string) []convo.Message {
+	"after media": {2, func(s string) []convo.Message {
 		return []convo.Message{by("eve", convo.User("see", convo.NewMedia("image/png", []byte("x")), convo.Text(s)))}
 	}},
 }
@@ -972,7 +972,7 @@ func TestMessages_NoTextForgesTags(t *testing.T) {
 	}
 }
 
-// The set of ephemeral messages, the summary, reasoning that nobody signed and
+// The set of ephemeral messages, the summary, reasoning without a signature and
 // what names media are texts too.
 func TestMessages_OtherTextsForgeNoTags(t *testing.T) {
 	h := historyOf(t, nil, convo.User("a"), convo.Assistant("b"), convo.User("c"))

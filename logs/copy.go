@@ -16,7 +16,7 @@ import (
 // for fromKey; afterwards each is saved separately.
 //
 // If toKey holds the beginning of the log already, Copy adds the rest, so another Copy
-// completes one that ended with an error. If toKey holds other records, such as those of
+// completes a copy that ended with an error. If toKey holds other records, such as those of
 // another conversation or records saved under it since, the error wraps a
 // [*convo.ConflictError]. So it does if the records after those under toKey were pruned
 // from the source; then delete the log of toKey and copy again. If there is nothing under
@@ -93,7 +93,7 @@ func checkBoth(to convo.Store, toKey string, from convo.Store, fromKey string) e
 // conflictText returns the text of a conflict for a Copy.
 func conflictText(e *convo.ConflictError) string {
 	if e.Have == 0 {
-		return fmt.Sprintf("copy to %q: the log there was deleted meanwhile; copy again", e.Key)
+		return fmt.Sprintf("copy to %q: the log there was deleted during the copy; copy again", e.Key)
 	}
 	return fmt.Sprintf("copy to %q: the log there holds other records, the newest of which is record %d; copy to another key, or delete that log and copy again", e.Key, e.Have)
 }

@@ -23,7 +23,7 @@ func logOf(t *testing.T, s convo.Store, key, kinds string) []convo.Record {
 	return moreOf(t, s, key, nil, kinds)
 }
 
-// moreOf appends records behind those of log, and returns them all.
+// moreOf appends records after those of log, and returns them all.
 func moreOf(t *testing.T, s convo.Store, key string, log []convo.Record, kinds string) []convo.Record {
 	t.Helper()
 	for _, kind := range kinds {
@@ -141,7 +141,7 @@ func TestCopy_Refuses(t *testing.T) {
 // While the log is copied, another deletes the copy, or adds to it.
 func TestCopy_AnotherChangesTheCopy(t *testing.T) {
 	for want, change := range map[string]func(*convotest.MemStore) error{
-		`logs: copy to "b": the log there was deleted meanwhile; copy again`: func(s *convotest.MemStore) error { return s.Delete(t.Context(), "b") },
+		`logs: copy to "b": the log there was deleted during the copy; copy again`: func(s *convotest.MemStore) error { return s.Delete(t.Context(), "b") },
 		`logs: copy to "b": the log there holds other records, the newest of which is record 2; copy to another key, or delete that log and copy again`: func(s *convotest.MemStore) error {
 			moreOf(t, s, "b", recordsOf(t, s, "b"), "P")
 			return nil

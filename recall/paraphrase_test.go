@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asked are facts in plain words, a question that uses their words, and one that shares none of
+// asked are facts in plain words, a question that uses their words, and a question that shares none of
 // their rare words.
 var asked = [][3]string{
 	{"My sister is allergic to walnuts, so no cake with them.", "what is my sister allergic to", "which nuts may she not eat"},

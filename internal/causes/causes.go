@@ -1,4 +1,4 @@
-// Package causes reads errors of the caller's code. Their methods may panic, and they may wrap each
+// Package causes reads errors that other code returns. Their methods may panic, and they may wrap each
 // other in a circle.
 package causes
 

@@ -1,5 +1,5 @@
-// Package sealtest attacks a Store that keeps what logs.Sealed has encrypted: whoever
-// can write to that Store, and has no key, puts other records in it.
+// Package sealtest attacks a Store that keeps what logs.Sealed has encrypted. The attacker
+// has no key, but can put other records in it.
 package sealtest
 
 import (
