@@ -1362,7 +1362,7 @@ func badAnswers() map[string]convo.Send {
 		"reasoning only":                returns(convo.Reply{Messages: of(convo.Reasoning{Text: "hm"})}),
 		"two calls with one ID":         returns(convo.Reply{Messages: of(callOf("c"), callOf("c")), Stop: convo.StopToolCall}),
 		"cut off in a call":             returns(convo.Reply{CutOff: cut, Stop: convo.StopLength}),
-		"cut off after a whole call":   returns(convo.Reply{Messages: of(callOf("c")), CutOff: cut, Stop: convo.StopLength}),
+		"cut off after a whole call":    returns(convo.Reply{Messages: of(callOf("c")), CutOff: cut, Stop: convo.StopLength}),
 		"too long, and nothing to drop": fails(errTooLong),
 		"too long, with a number":       fails(errors.New("400: prompt is too long: 5939 tokens > 1 maximum")),
 	}
