@@ -213,9 +213,9 @@ func merged[T any](a, b []T, id func(T) ID) []T {
 }
 
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark. The
-// next Save writes it. It is never sent to a model and is not part of a snapshot. Note
-// returns [ErrNoStore] if h has no Store, and a [*ValueError] for a note that is empty or
-// longer than 64 KiB.
+// next Save writes it. It is never sent to a model and is not part of a snapshot: a note
+// of [RolePolicy] is something else. Note returns [ErrNoStore] if h has no Store, and a
+// [*ValueError] for a note that is empty or longer than 64 KiB.
 func (h *History) Note(note string) error {
 	note = text.Valid(note)
 	if note == "" || len(note) > maxNote {

@@ -171,12 +171,12 @@ func (s *state) tailStart(tokens int64) int {
 
 // A listExchange is an exchange of the list of entries.
 type listExchange struct {
-	from, to int // the entries from list[from] up to, but not including, list[to]
-	tokens   int64
-	turn     int
-	floor    bool
-	user     bool // one of the user messages that begin a turn, or a note among them
-	dropLast bool // every strategy should drop it only as a last resort; see sealedFirst
+	from, to   int // the entries from list[from] up to, but not including, list[to]
+	tokens     int64
+	turn       int
+	floor      bool
+	user       bool // one of the user messages that begin a turn, or a note among them
+	lastResort bool // every strategy should drop it only as a last resort; see sealedFirst
 }
 
 // walk yields the exchanges of the list, oldest first.
@@ -188,7 +188,7 @@ func walk(s *state) iter.Seq[listExchange] {
 			e := s.list[at]
 			inHead = (inHead || e.turn != turn) && (e.msg.Role == RoleUser || e.note)
 			turn = e.turn
-			a := listExchange{from: at, turn: turn, floor: floor.has(at), user: inHead, dropLast: e == sealed}
+			a := listExchange{from: at, turn: turn, floor: floor.has(at), user: inHead, lastResort: e == sealed}
 			for at < len(s.list) && s.list[at].head == e.head {
 				a.tokens += s.list[at].tokens
 				at++
@@ -241,7 +241,7 @@ func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
 			break
 		}
 		switch {
-		case a.floor || a.dropLast || c.stays(a.from):
+		case a.floor || a.lastResort || c.stays(a.from):
 		case a.user:
 			held += a.tokens
 		default:
@@ -297,7 +297,7 @@ func (c *cut) moveToTurn(place int, near int64) int {
 }
 
 // collect sets c.drop to the exchanges that a cut at place drops. If place is the end of
-// the list and the cut still frees too little, this includes the exchange with dropLast.
+// the list and the cut still frees too little, this includes the exchange with lastResort.
 func (c *cut) collect(place int, tooLittle bool) {
 	list := c.s.list
 	inside := c.s.isInside(place)
@@ -306,7 +306,7 @@ func (c *cut) collect(place int, tooLittle bool) {
 		if a.from >= place {
 			break
 		}
-		if a.floor || c.stays(a.from) || a.user && inside && a.turn == list[place].turn || a.dropLast && !(tooLittle && place == len(list)) {
+		if a.floor || c.stays(a.from) || a.user && inside && a.turn == list[place].turn || a.lastResort && !(tooLittle && place == len(list)) {
 			continue
 		}
 		c.remaining -= a.tokens

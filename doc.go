@@ -23,10 +23,10 @@
 // # Requests
 //
 // [History.Run] makes requests and runs the tools that the model calls, until the model
-// is done. [History.Steps] does the same and yields each answer. Each request is one
-// [History.Do]: it compacts if needed, calls send with the [Snapshot] to send, records
-// the usage, and appends the answer, a [Reply]. If the provider says that it was too
-// long, Do compacts further and sends again.
+// is done. A tool is a [Handler] in [RunOptions]. [History.Steps] does the same and yields
+// each answer. Each request is one [History.Do]: it compacts if needed, calls send with
+// the [Snapshot] to send, records the usage, and appends the answer, a [Reply]. If the
+// provider says that it was too long, Do compacts further and sends again.
 //
 // A [Send] is a function that calls the model. The modules in the directory clients make
 // one for the SDK of a provider; package wire writes and reads the JSON of the providers.

@@ -7,8 +7,9 @@ import (
 
 // Pin pins the exchanges of the given entries. Edits do not drop, clear or rewrite pinned
 // entries. Any entry of an exchange may be given. Results that are appended to the
-// exchange later are also pinned. System entries need no pin and are ignored. If an ID is
-// not in the view, Pin pins nothing, and its error matches [ErrNotFound].
+// exchange later are also pinned. System entries need no pin and are ignored: they stay
+// until SetSystem replaces them. If an ID is not in the view, Pin pins nothing, and its
+// error matches [ErrNotFound].
 func (h *History) Pin(ids ...ID) error {
 	return h.addPins(func() ([]ID, error) { return h.headsOf(ids) })
 }

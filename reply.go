@@ -26,7 +26,7 @@ type Reply struct {
 
 	Usage      Usage    // zero: not reported
 	Stop       Stop     // why the answer ended; StopDone also if no reason was given
-	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open, but not in another process: answer them there before Run
+	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open. A restart forgets these names: answer their calls before Run
 
 	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until the
 	// next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the client

@@ -390,7 +390,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
 	}
 	if r.Again > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s tokens read again since they had left", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
+		notes = append(notes, fmt.Sprintf("%s of %s tokens read again after leaving", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
 	}
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
@@ -618,11 +618,11 @@ type Status struct {
 	Assumed bool // whether Window is a guess; see Limits.Assumed
 
 	// Decisions grows with each change that the messages themselves do not show, such as a
-	// compaction, a cut, a pin, a rollback, a queued message or new marks.set. When it has
+	// compaction, a cut, a pin, a rollback, a queued message or new limits. When it has
 	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
-	Again       int // results up to the last compaction that were read again since they had left, as in Report; not saved
+	Again       int // results up to the last compaction that were read again after they had left, as in Report; not saved
 	AgainTokens int // their raw tokens
 
 	Originals  int       // raw tokens of the originals kept in memory; see Options.KeepOriginals

@@ -14,7 +14,7 @@ import "slices"
 // a call is open, only tool messages may follow. A user message may follow a user
 // message, or a result, whose request has failed. It has if Do, Run, Steps, Prepare,
 // Recover or AppendReply returned an error since, or Do an empty answer, and no Do waits
-// for another; and after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no
+// for another. So it has after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no
 // such error: Rewind(1) takes back what is too long. The summary, ephemeral messages and
 // notes do not count here: the message before them decides what may follow.
 //

@@ -91,6 +91,9 @@ const defaultMaxRequests = 50
 // Several Runs on h take turns: one step, a request and its calls, is made at a time. Run
 // must not be called from where Do must not, nor from a tool: with the ctx that the code
 // was given, the error is [ErrReentrant].
+//
+// Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before
+// it acts. After a restart, calls that were saved open are run again.
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
 	for reply, err := range h.Steps(ctx, send, o) {
 		if err != nil {
@@ -103,8 +106,8 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 
 // Steps is [History.Run] one step at a time. It yields each answer after the results of
 // its calls were appended, so the loop may be left at any step: the conversation is
-// valid, and another Run goes on with it. Without a loop over it, no request is made. An
-// error ends the steps.
+// valid, and another Run goes on with it. Nothing happens until the result is ranged over.
+// An error ends the steps.
 //
 //	for reply, err := range h.Steps(ctx, send, o) {
 //		if err != nil {
