@@ -142,7 +142,7 @@ func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int,
 		used = w
 		return w.extract(ctx)
 	})
-	return e, used.notes.read, err
+	return e, used.notes.Bytes, err
 }
 
 // AsksTrigger reports whether the checks of h make a Status and call a Trigger.

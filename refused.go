@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
@@ -508,7 +509,7 @@ func (m *Message) clearAt(p Place) {
 
 // withoutRefused returns what takes the place of a part that a provider has refused.
 func withoutRefused(p Part, words string) Part {
-	words = shorten(words, 200)
+	words = text.Shorten(words, 200)
 	what := ""
 	switch p := p.(type) {
 	case ToolCall:

@@ -100,6 +100,39 @@ func BorderAfter(s string, n int) int {
 	return n + cmp.Or(strings.IndexByte(near, '\n')+1, strings.IndexByte(near, ' ')+1)
 }
 
+// Shorten cuts s to at most width bytes, and adds "..." if something was cut.
+func Shorten(s string, width int) string {
+	if len(s) <= width {
+		return s
+	}
+	return s[:Floor(s, width)] + "..."
+}
+
+// ShortenRunes is Shorten for a number of characters.
+func ShortenRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "..."
+		}
+		n--
+	}
+	return s
+}
+
+// OneLine returns s on one line, shortened to about 4 kB.
+func OneLine(s string) string {
+	s = strings.TrimSpace(Shorten(s, 4<<10))
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return s
+}
+
 // IsBase64 reports whether s is standard base64 with padding. It does not decode s.
 func IsBase64(s string) bool {
 	body := strings.TrimRight(s, "=")
