@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // Errors of a History.
@@ -340,97 +340,7 @@ type FloorError struct {
 	Queued int
 }
 
-// takeBack says how to take something back with the given calls of Rewind(1),
-// of which done were named before.
-func (e *FloorError) takeBack(what string, calls int, done *int) string {
-	more := calls - *done
-	first := *done == 0
-	*done = max(*done, calls)
-	s := "Rewind"
-	switch {
-	case more <= 0:
-		return "that takes " + what + " back too"
-	case more > 1 && first:
-		s = fmt.Sprintf("Rewind(1), called %d times,", more)
-	case more > 1:
-		s = fmt.Sprintf("Rewind(1), called %d times more,", more)
-	case !first:
-		s = "Rewind again"
-	}
-	if e.Queued > 0 && first {
-		s = "call Unqueue, then " + s
-	}
-	return s + " takes " + what + " back"
-}
-
-// A floorShare is a share of the floor, with what to do about it.
-type floorShare struct {
-	tokens int
-	text   string
-	remedy string // empty: Rewind
-	calls  int    // of Rewind(1)
-	what   string // what these take back
-}
-
-// shares returns the shares in the order in which the text names them.
-func (e *FloorError) shares() []floorShare {
-	newest := "the newest exchange holds"
-	switch {
-	case e.NewestRole == RoleUser:
-		newest = "the newest user message holds"
-	case e.NewestRole == RoleAssistant && e.Calls > 0:
-		newest = "the newest assistant message and its results hold"
-	case e.NewestRole == RoleAssistant:
-		newest = "the newest assistant message holds"
-	}
-	users, calls := "other user messages of the newest turn hold", "the arguments of the newest calls hold"
-	rewindCalls := 1
-	if e.RewindRound > 0 { // the round's turn is the one before the newest
-		users, calls = "other user messages of the two newest turns hold", "the arguments of unanswered calls hold"
-		rewindCalls = e.RewindRound
-	}
-	shares := []floorShare{
-		{tokens: e.System, text: "system messages hold", remedy: "SetSystem replaces them"},
-		{tokens: e.Newest, text: newest, calls: 1, what: "it"},
-		{tokens: e.Calls, text: calls, calls: rewindCalls, what: "them"},
-		{tokens: e.Round, text: "unanswered tool results hold", calls: e.RewindRound, what: "them"},
-		{tokens: e.Users, text: users, calls: e.RewindUsers, what: "them"},
-		{tokens: e.Pinned, text: "pinned exchanges hold", remedy: "Unpin them"},
-		{tokens: e.Ephemeral, text: "ephemeral messages hold", remedy: "SetEphemeral replaces them"},
-		{tokens: e.Room, text: "MakeRoom is to reserve", remedy: "reserve less"},
-		{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"},
-	}
-	sorted, tools := shares, &shares[len(shares)-1]
-	if e.ToolsReported {
-		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
-		sorted = shares[:len(shares)-1]
-	}
-	slices.SortStableFunc(sorted, func(a, b floorShare) int { return cmp.Compare(b.tokens, a.tokens) })
-	return shares
-}
-
-func (e *FloorError) Error() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
-	if e.Room > 0 {
-		fmt.Fprintf(&s, " + %s reserved", grouped(e.Room))
-	}
-	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
-	done := 0
-	for i, share := range e.shares() {
-		if i == 0 || share.tokens > 0 && share.tokens >= e.Limit/50 {
-			remedy := share.remedy
-			if remedy == "" {
-				remedy = e.takeBack(share.what, share.calls, &done)
-			}
-			fmt.Fprintf(&s, "%s %s: %s; ", share.text, grouped(share.tokens), remedy)
-		}
-	}
-	if e.Pool {
-		return s.String() + "or use a larger Budget"
-	}
-	return s.String() + "or raise Limits.Window"
-}
+func (e *FloorError) Error() string { return "convo: " + wording.Floor[Role](*e).String() }
 
 // A LimitError says that the next request is larger than the limit, and that compaction
 // did not help. Figures are upper bounds in tokens.

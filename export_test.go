@@ -26,9 +26,6 @@ var (
 // ErrNoWindow is the Cause of the first report of a History without a window.
 var ErrNoWindow = errNoWindow
 
-// CutRef makes cutRef available to tests.
-var CutRef = cutRef
-
 // Rates returns what h takes for the overhead, and for the tokens of a raw token that
 // was measured and of one that was not.
 func Rates(h *History) (overhead, old, fresh float64) {

@@ -528,19 +528,11 @@ const (
 	maxPrintedParts = 16
 )
 
-func abbreviate(s string) string {
-	if len(s) <= maxPrinted {
-		return s
-	}
-	return fmt.Sprintf("%s… (%s bytes)", s[:text.Floor(s, maxPrinted)], grouped(len(s)))
-}
+func abbreviate(s string) string { return text.Abbreviate(s, maxPrinted) }
 
 // abbreviateList joins texts, and omits the end of a long list.
 func abbreviateList(texts []string, between string) string {
-	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%s more)", grouped(n)))
-	}
-	return strings.Join(texts, between)
+	return text.AbbreviateList(texts, between, maxPrintedParts)
 }
 
 // printTo implements Format for a type. text returns the text to print, with or
@@ -620,25 +612,7 @@ func printParts(parts []Part, ids bool) string {
 }
 
 // grouped returns a number with a comma between groups of three digits.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
+func grouped(n int) string { return text.Grouped(n) }
 
-// counted returns a number and what it counts, in singular or plural. It is not inlined,
-// because it has many callers and each copy makes programs larger.
-//
-//go:noinline
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
-}
+// counted returns a number and what it counts, in singular or plural.
+func counted(n int, one, many string) string { return text.Counted(n, one, many) }

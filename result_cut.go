@@ -6,17 +6,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/markers"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
 const minMaxResult = 64
 
+// keptAt begins the reference in a marker.
+const keptAt = markers.KeptAt
+
 // cutMarker returns the text that replaces the middle of a result. bytes is the size of
 // the omitted text.
-func cutMarker(bytes int, ref string) string {
-	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, refText(ref))
-}
+func cutMarker(bytes int, ref string) string { return markers.Cut(bytes, ref) }
 
 // cutMarker returns the text that replaces o in a result that is cut.
 func (o Opaque) cutMarker(ref string) string {
@@ -29,7 +31,7 @@ func markerText(r *ToolResult, ref string) string {
 	for _, p := range r.Parts {
 		size += len(known(p).body())
 	}
-	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", r.Name, size, refText(ref))
+	return markers.Cleared(r.Name, size, ref)
 }
 
 // recallOf returns the call of Options.RecallTool for an entry, as markers show it.
@@ -83,69 +85,23 @@ func (id *identity) renumber(e *entry, was ID) {
 		r.Parts = slices.Clone(r.Parts)
 		for k, q := range r.Parts {
 			if t, ok := q.(Text); ok {
-				r.Parts[k] = Text(inMarkers(string(t), old, now))
+				r.Parts[k] = Text(markers.Replace(string(t), old, now))
 			}
 		}
 		e.msg.Parts[i] = r
 	}
 }
 
-// inMarkers returns text with the end of each marker that ends with old replaced. What a tool
-// wrote elsewhere stays.
-func inMarkers(text, old, now string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if rest, ok := strings.CutSuffix(line, old); ok && (strings.HasPrefix(line, "[cut: ") || strings.HasPrefix(line, "[result of ")) {
-			lines[i] = rest + now
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 // cutRef returns the reference in the markers of a result that was cut, and whether there is a
 // marker. If markers have different references, a tool wrote some of them, and none is believed.
 func cutRef(r *ToolResult) (ref string, cut bool) {
-	for t := range eachOf[Text](r.Parts) {
-		lines := strings.Split(string(t), "\n")
-		for i := 1; i < len(lines)-1; i++ {
-			found, ok := markerRef(lines[i])
-			if ok && cut && found != ref {
-				return "", false
-			}
-			if ok {
-				ref, cut = found, true
+	return markers.Ref(func(yield func(string) bool) {
+		for t := range eachOf[Text](r.Parts) {
+			if !yield(string(t)) {
+				return
 			}
 		}
-	}
-	return ref, cut
-}
-
-// markerRef returns the reference in a line between others, and whether it is a marker of a cut.
-func markerRef(line string) (ref string, ok bool) {
-	rest, ok := strings.CutPrefix(line, "[cut: ")
-	if !ok {
-		return "", false
-	}
-	rest, ok = strings.CutPrefix(strings.TrimLeft(rest, "0123456789"), " bytes left out")
-	if !ok {
-		return "", false
-	}
-	rest, ok = strings.CutSuffix(rest, "]")
-	if !ok || rest == "" {
-		return "", ok
-	}
-	return strings.CutPrefix(rest, keptAt)
-}
-
-// keptAt begins the reference in a marker.
-const keptAt = ", kept at "
-
-// refText returns the text in a marker for the reference that Spill returned.
-func refText(ref string) string {
-	if ref == "" {
-		return ""
-	}
-	return keptAt + ref
+	})
 }
 
 // texts returns the tokens of the texts among parts.

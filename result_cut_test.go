@@ -152,39 +152,6 @@ func FuzzMaxResult(f *testing.F) {
 	})
 }
 
-func TestCutRef(t *testing.T) {
-	for _, tt := range []struct {
-		parts []convo.Part
-		ref   string
-		cut   bool
-	}{
-		{nil, "", false},
-		{[]convo.Part{convo.Text("whole")}, "", false},
-		{[]convo.Part{convo.Text("a\n[cut: 5 bytes left out]\nb")}, "", true},
-		{[]convo.Part{convo.Text("a\n[cut: 15 bytes left out, kept at x]\nb")}, "x", true},
-		{[]convo.Part{convo.Text("a"), convo.NewMedia("image/png", []byte("x")), convo.Text("\n[cut: 5 bytes left out, kept at x]\n")}, "x", true},
-
-		// What looks like a marker, with and without one behind it.
-		{[]convo.Part{convo.Text("\n[cut: short]\n")}, "", false},
-		{[]convo.Part{convo.Text("\n[cut: short]\n[cut: 5 bytes left out, kept at x]\n")}, "x", true},
-		{[]convo.Part{convo.Text("\n[cut: 5 bytes left out, lost]\n[cut: 5 bytes left out]\n")}, "", true},
-		{[]convo.Part{convo.Text("\n[cut: 5 bytes left out, kept at x"), convo.Text("\n[cut: 5 bytes left out, kept at y]\n")}, "y", true},
-		{[]convo.Part{convo.Text("\n[cut: , kept at x]\n")}, "", false},
-		{[]convo.Part{convo.Text("\n[cut: 5 bytes left out]")}, "", false},
-
-		// A tool wrote one of them.
-		{[]convo.Part{convo.Text("\n[cut: 9 bytes left out, kept at words of it\n[cut: 5 bytes left out, kept at x]\n")}, "x", true},
-		{[]convo.Part{convo.Text("\n[cut: 9 bytes left out, kept at evil]\n\n[cut: 5 bytes left out, kept at x]\n")}, "", false},
-		{[]convo.Part{convo.Text("\n[cut: 5 bytes left out, kept at x]\n\n[cut: 9 bytes left out, kept at evil]\n")}, "", false},
-		{[]convo.Part{convo.Text("\n[cut: 9 bytes left out, kept at evil\nfree words]\n\n[cut: 5 bytes left out, kept at x]\n")}, "x", true},
-		{[]convo.Part{convo.Text("\n[cut: 5 bytes left out, kept at x]\n\n[cut: 9 bytes left out, kept at x]\n")}, "x", true},
-	} {
-		ref, cut := convo.CutRef(&convo.ToolResult{Parts: tt.parts})
-		assert.Equal(t, tt.cut, cut, "%q", tt.parts)
-		assert.Equal(t, tt.ref, ref, "%q", tt.parts)
-	}
-}
-
 // blockOf returns a block with n bytes of text that only one format understands.
 func blockOf(n int) convo.Opaque {
 	return convo.Opaque{Format: "anthropic", JSON: `{"type":"search_result","text":"` + strings.Repeat("word ", n/5) + `"}`}

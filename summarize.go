@@ -655,7 +655,7 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (Summary, er
 	if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
 		summary = short
 	}
-	summary.Text = cutSentence(summary.Text, w.maxTokens, w.count)
+	summary.Text = text.Sentence(summary.Text, w.maxTokens, w.count)
 	return summary, summary.fault()
 }
 
@@ -722,30 +722,6 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	}
 	summary.Text = answers.WithoutReasoning(summary.Text)
 	return summary, nil
-}
-
-// cutSentence returns as much of a text as has at most so many tokens. It ends with a line or
-// a sentence, if one ends in its second half, or else with a word.
-func cutSentence(s string, tokens int, count func(string) int) string {
-	weight := count(s)
-	if weight <= tokens {
-		return s
-	}
-	n := text.Prefix(s, tokens, weight, count)
-	for count(s[:n]) > tokens && n > 0 { // the tokenizer may count a part as more
-		n = text.Floor(s, n*7/8)
-	}
-	head := s[:n]
-	end := 0
-	for _, mark := range []string{"\n", ". ", "! ", "? ", "。", "！", "？"} {
-		if i := strings.LastIndex(head, mark); i >= 0 {
-			end = max(end, i+len(strings.TrimRight(mark, " \n")))
-		}
-	}
-	if end <= n/2 {
-		end = text.BorderBefore(s, n)
-	}
-	return strings.TrimSpace(s[:end])
 }
 
 // call calls the summarizer, counts the call and its usage, and turns a panic into an
