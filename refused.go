@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
@@ -291,103 +290,52 @@ func (s spot) place() Place {
 	return Place{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside}
 }
 
+// item returns what package overflow is told of s.
+func (s spot) item() overflow.Item {
+	switch p := s.p.(type) {
+	case Media:
+		x := overflow.Item{Kind: overflow.Document, Texts: []string{cmp.Or(p.Data, p.URL)}, Linked: p.Data == "", Side: p.side()}
+		if p.MIME == "" || strings.HasPrefix(p.MIME, "image/") {
+			x.Kind = overflow.Image
+		}
+		return x
+	case ToolCall:
+		return overflow.Item{Kind: overflow.Arguments, Texts: []string{p.Arguments}}
+	case Reasoning:
+		if p.Signature+p.Encrypted != "" {
+			return overflow.Item{Kind: overflow.Seal, Texts: []string{p.Signature, p.Encrypted, p.ID}}
+		}
+	case Opaque:
+		return overflow.Item{Kind: overflow.Block, Fields: overflow.FieldsOf(p.JSON)}
+	}
+	return overflow.Item{}
+}
+
 // find finds what a provider has refused in the request that was made of at.
 func (r *refusal) find(at *Snapshot, body *overflow.Body) (clearing, error) {
 	if r.named != nil {
 		return r.take(at)
 	}
-	all := slices.DeleteFunc(at.spots(), func(s spot) bool { return !r.refuses(s.p) })
-	found, located := spotsAt(all, r.Paths, body)
-	isAll := false
-	switch r.Kind {
-	case overflow.Seal, overflow.Encrypted:
-		return r.leaveOut(at, found, all)
-	case overflow.Reference: // to this tool
-		isAll = true
-	case overflow.Container:
-		isAll = r.Name != "" || isOneContainer(all)
-	case overflow.Block:
-		isAll = r.Name != ""
+	spots := at.spots()
+	items := make([]overflow.Item, len(spots))
+	for i, s := range spots {
+		items[i] = s.item()
 	}
-	if isAll {
-		found = all
-	}
-	for _, s := range all {
-		if m, ok := s.p.(Media); ok && r.Kind == overflow.Image && r.Most > 0 && m.side() > r.Most {
-			found = append(found, s)
+	of := func(indices []int) (list []spot) {
+		for _, i := range indices {
+			list = append(list, spots[i])
 		}
+		return list
 	}
-	if len(found) == 0 && !located {
-		if len(all) > 1 { // it can be no other than what shows no size
-			all = slices.DeleteFunc(all, func(s spot) bool { m, ok := s.p.(Media); return !ok || m.Data == "" || m.side() > 0 })
-		}
-		if len(all) == 1 {
-			found = all
-		}
+	all, found := r.Find(items, body)
+	if r.Kind == overflow.Seal || r.Kind == overflow.Encrypted {
+		return r.leaveOut(at, of(found), of(all))
 	}
-	if slices.ContainsFunc(found, func(s spot) bool { return s.e == nil }) {
+	if slices.ContainsFunc(found, func(i int) bool { return spots[i].e == nil }) {
 		return clearing{}, &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
 	}
-	places, err := r.placesOf(at, found)
+	places, err := r.placesOf(at, of(found))
 	return clearing{places: places}, err
-}
-
-// refuses reports whether a part is of the kind that is refused.
-func (r *refusal) refuses(p Part) bool {
-	switch p := p.(type) {
-	case Media:
-		isImage := p.MIME == "" || strings.HasPrefix(p.MIME, "image/")
-		return r.Kind == overflow.Image && isImage || r.Kind == overflow.Document && !isImage
-	case ToolCall:
-		return r.Kind == overflow.Arguments && utf8.RuneCountInString(p.Arguments) > r.Most
-	case Reasoning:
-		return (r.Kind == overflow.Seal || r.Kind == overflow.Encrypted) && p.Signature+p.Encrypted != ""
-	case Opaque:
-		return r.Refuses(overflow.FieldsOf(p.JSON))
-	}
-	return false
-}
-
-// isOneContainer reports whether all of these parts ran in the same container.
-func isOneContainer(all []spot) bool {
-	containers := make(map[any]bool)
-	for _, s := range all {
-		containers[overflow.FieldsOf(s.p.(Opaque).JSON).Container()] = true
-	}
-	return len(containers) <= 1
-}
-
-// spotsAt returns the parts that stand at paths of the body, and reports whether any is a path
-// of it.
-func spotsAt(all []spot, paths []string, body *overflow.Body) (found []spot, located bool) {
-	for _, path := range paths {
-		within := body.At(path)
-		located = located || within != nil
-		for _, in := range within {
-			texts := overflow.TextsIn(in)
-			here := slices.DeleteFunc(slices.Clone(all), func(s spot) bool { return !s.isIn(texts) })
-			if len(here) > 0 {
-				found = append(found, here...)
-				break
-			}
-		}
-	}
-	return found, located
-}
-
-// isIn reports whether an object of the body with these texts was made of s.
-func (s spot) isIn(texts overflow.Texts) bool {
-	switch p := s.p.(type) {
-	case Media:
-		return texts.Has(cmp.Or(p.Data, p.URL))
-	case ToolCall:
-		return texts.Has(p.Arguments)
-	case Reasoning:
-		return texts.Has(p.Signature) || texts.Has(p.Encrypted) || texts.Has(p.ID)
-	case Opaque:
-		return texts.HasOf(overflow.FieldsOf(p.JSON))
-	}
-	return false
 }
 
 // take takes what the caller names.
