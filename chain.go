@@ -257,9 +257,8 @@ func clearsToRead(link CompactionStrategy) bool {
 // summarizer that failed. It is another type so that programs that do not use Summarize
 // do not contain its prompts.
 type extracting struct {
-	name                            string
-	keepTokens, keepLast, keepTurns int
-	maxTokens                       int
+	name string
+	as   Summarize // With is nil, which means Extract
 }
 
 // Name returns the name.
@@ -267,8 +266,7 @@ func (e extracting) Name() string { return e.name }
 
 // Compact returns what Compact of Summarize returns.
 func (e extracting) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
-	z := Summarize{With: Extract{}, KeepTokens: e.keepTokens, KeepLast: e.keepLast, KeepTurns: e.keepTurns, MaxTokens: e.maxTokens}
-	return z.compact(ctx, s, g, (*writer).extract)
+	return e.as.compact(ctx, s, g, (*writer).extract)
 }
 
 // standIn returns the strategy that takes the place of a link whose summarizer failed.
@@ -287,7 +285,9 @@ func standIn(link CompactionStrategy) (extracting, bool) {
 	if z == nil || !callsModel(z.With) {
 		return extracting{}, false
 	}
-	return extracting{"extract", z.KeepTokens, z.KeepLast, z.KeepTurns, z.MaxTokens}, true
+	own := *z
+	own.With = nil
+	return extracting{"extract", own}, true
 }
 
 // isNative reports whether a link is NativeSummary.

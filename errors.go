@@ -523,6 +523,12 @@ func catch(err *error, in string) {
 	}
 }
 
+// safely returns what f returns, or an error if that panics.
+func safely[T any](in string, f func() T) (got T, err error) {
+	defer catch(&err, in)
+	return f(), nil
+}
+
 // A wordedError is an error with another text.
 type wordedError struct {
 	text string // without "convo: "

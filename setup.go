@@ -35,7 +35,7 @@ func (s *setup) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEnt
 			e.calls = newCalls(&e.msg, s.ident.counter)
 		}
 		if s.opts.Pin != nil {
-			if a.pin, err = s.wantsPin(e.msg.clone()); err != nil {
+			if a.pin, err = safely("Options.Pin", func() bool { return s.opts.Pin(e.msg.clone()) }); err != nil {
 				return nil, err
 			}
 		}
@@ -101,12 +101,6 @@ func (s *setup) name(m *Message) (err error) {
 	defer catch(&err, "Options.Key")
 	m.Key = s.opts.Key(m.clone())
 	return m.checkKey()
-}
-
-// wantsPin calls Options.Pin.
-func (s *setup) wantsPin(m Message) (pin bool, err error) {
-	defer catch(&err, "Options.Pin")
-	return s.opts.Pin(m), nil
 }
 
 // isLong reports whether a holds results that may be longer than Options.MaxResult.
@@ -248,18 +242,6 @@ func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens in
 		c.answer(i)
 	}
 	return results, answered
-}
-
-// newToolset counts tools. It runs the caller's code, so no lock may be held.
-func (s *setup) newToolset(tools []Tool, key string) (t *toolset, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return s.ident.toolset(tools, key), nil
-}
-
-// countText counts a text. It runs the caller's code, so no lock may be held.
-func (s *setup) countText(t string) (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return s.ident.text(t), nil
 }
 
 // newEntriesOf is newEntries for messages that must all have one role. reason is the text

@@ -315,7 +315,7 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 		case !dropped:
 		case w.s.summary.hasRead(src.id): // those before it have not
 			m := g.original(ctx, w.s, src.id).Message
-			if m, err = w.redactOne(m); err != nil {
+			if m, err = safely("Options.Redact", func() Message { return redacted(&m, w.redact) }); err != nil {
 				return nil, err
 			}
 			x.sources = append(x.sources, source{src.id, &m, src.tokens})
@@ -328,12 +328,6 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 		return nil, nil // then it is not known
 	}
 	return base.newest(mostBefore).extended(sum.Text), nil
-}
-
-// redactOne returns m as Options.Redact changes it, or the error for a panic of that.
-func (w *writer) redactOne(m Message) (out Message, err error) {
-	defer catch(&err, "Options.Redact")
-	return redacted(&m, w.redact), nil
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
