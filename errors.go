@@ -140,35 +140,10 @@ type RoleError struct {
 	Answer bool
 }
 
-func (e *RoleError) Error() string {
-	remedy := "set Options.Roles to allow it"
-	switch {
-	case e.Answer:
-		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
-	case e.Attempted == RoleSystem:
-		remedy = "a system message may stand before calls or after all their results, unless RolePolicy.NoNotes is set; SetSystem replaces the system messages in front"
-	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
-		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
-	case e.Attempted == RoleUser && e.Previous == RoleUser:
-		remedy = "request an answer first, or give the message to Queue, which appends it after the answer; Rewind(1) takes the unanswered one back"
-	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
-		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
-	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
-		remedy = "append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it"
-	}
-	return fmt.Sprintf("convo: message %d: %s; %s", e.Index, e.fault(), remedy)
-}
+func (e *RoleError) Error() string { return "convo: " + wording.RoleError[Role](*e).String() }
 
 // fault returns what is wrong, without the position and the remedy.
-func (e *RoleError) fault() string {
-	if e.Answer {
-		return fmt.Sprintf("role %s may not be in an answer", roleName(e.Attempted))
-	}
-	if e.Previous == RoleNone {
-		return fmt.Sprintf("role %s may not come first", roleName(e.Attempted))
-	}
-	return fmt.Sprintf("role %s may not follow %s", roleName(e.Attempted), roleName(e.Previous))
-}
+func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() }
 
 // answeredError is the error for a call that already has a result.
 type answeredError struct{}
@@ -591,12 +566,7 @@ func withoutPrefix(err error) string {
 }
 
 // roleName returns r as an error quotes it.
-func roleName(r Role) string {
-	if r == RoleNone {
-		return "no role"
-	}
-	return fmt.Sprintf("%.20q", string(r))
-}
+func roleName(r Role) string { return wording.RoleName(string(r)) }
 
 // causeOf returns why ctx ended: an error that wraps both ctx's error and its
 // cause.

@@ -118,6 +118,51 @@ func (f Floor[R]) String() string {
 	return s.String() + "or raise Limits.Window"
 }
 
+// A RoleError is one of package convo.
+type RoleError[R ~string] struct {
+	Attempted, Previous R
+	Index               int
+	Answer              bool
+}
+
+func (e RoleError[R]) String() string {
+	remedy := "set Options.Roles to allow it"
+	switch {
+	case e.Answer:
+		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
+	case e.Attempted == "system":
+		remedy = "a system message may stand before calls or after all their results, unless RolePolicy.NoNotes is set; SetSystem replaces the system messages in front"
+	case e.Attempted == "user" && e.Previous == "user" && e.Index > 0:
+		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
+	case e.Attempted == "user" && e.Previous == "user":
+		remedy = "request an answer first, or give the message to Queue, which appends it after the answer; Rewind(1) takes the unanswered one back"
+	case e.Attempted == "assistant" && e.Previous == "assistant":
+		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
+	case e.Attempted == "assistant" && (e.Previous == "" || e.Previous == "system"):
+		remedy = "append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it"
+	}
+	return fmt.Sprintf("message %d: %s; %s", e.Index, e.Fault(), remedy)
+}
+
+// Fault returns what is wrong, without the position and the remedy.
+func (e RoleError[R]) Fault() string {
+	if e.Answer {
+		return fmt.Sprintf("role %s may not be in an answer", RoleName(string(e.Attempted)))
+	}
+	if e.Previous == "" {
+		return fmt.Sprintf("role %s may not come first", RoleName(string(e.Attempted)))
+	}
+	return fmt.Sprintf("role %s may not follow %s", RoleName(string(e.Attempted)), RoleName(string(e.Previous)))
+}
+
+// RoleName returns a role as an error quotes it.
+func RoleName(role string) string {
+	if role == "" {
+		return "no role"
+	}
+	return fmt.Sprintf("%.20q", role)
+}
+
 // A Usage is a Usage of package convo.
 type Usage struct {
 	Input, CacheRead, CacheWrite, CacheWriteLong, InputAudio, Extra int

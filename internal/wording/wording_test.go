@@ -75,3 +75,13 @@ func TestLargest(t *testing.T) {
 	a, b, c := 5, 0, 1000
 	assert.Equal(t, "c 1,000, a 5", wording.Largest([]string{"a", "b", "c"}, []*int{&a, &b, &c}))
 }
+
+func TestRoleError(t *testing.T) {
+	for want, e := range map[string]wording.RoleError[string]{
+		`message 2: role "user" may not be in an answer; give user messages to Queue, or append them when Do has returned; SetSystem takes system messages`: {Attempted: "user", Index: 2, Answer: true},
+		`message 0: role "tool" may not come first; set Options.Roles to allow it`:                                                                          {Attempted: "tool"},
+		`message 0: role no role may not follow "user"; set Options.Roles to allow it`:                                                                      {Previous: "user"},
+	} {
+		assert.Equal(t, want, e.String())
+	}
+}
