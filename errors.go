@@ -113,6 +113,14 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("convo: %s is %s, want %s", e.Name, value, e.Want)
 }
 
+// refuse adds a [*ValueError] to faults if a value is wrong.
+func refuse(faults []error, isWrong bool, name string, value any, want string) []error {
+	if isWrong {
+		faults = append(faults, &ValueError{Name: name, Value: value, Want: want})
+	}
+	return faults
+}
+
 // A MessageError says what is wrong with the content of one message.
 type MessageError struct {
 	Index  int    // position in the batch or list, from 0

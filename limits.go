@@ -84,18 +84,10 @@ func Ratios(window int, soft, high float64) Limits {
 
 // faults returns a *ValueError for each ratio that is out of range.
 func (r ratios) faults() (faults []error) {
-	check := func(ok bool, name string, value any, want string) {
-		if !ok {
-			faults = append(faults, &ValueError{Name: name, Value: value, Want: want})
-		}
-	}
 	isShare := func(n float64) bool { return 0 < n && n <= 1 }
-	check(isShare(r.high), "high of Ratios", r.high, "more than 0 and at most 1, a share of the window")
-	check(isShare(r.soft), "soft of Ratios", r.soft, "more than 0 and less than high, a share of the window")
-	if len(faults) == 0 {
-		check(r.soft < r.high, "soft of Ratios", r.soft, fmt.Sprintf("less than high, which is %v", r.high))
-	}
-	return faults
+	faults = refuse(faults, !isShare(r.high), "high of Ratios", r.high, "more than 0 and at most 1, a share of the window")
+	faults = refuse(faults, !isShare(r.soft), "soft of Ratios", r.soft, "more than 0 and less than high, a share of the window")
+	return refuse(faults, faults == nil && !(r.soft < r.high), "soft of Ratios", r.soft, fmt.Sprintf("less than high, which is %v", r.high))
 }
 
 // defaultReserve returns the default of Limits.Reserve.
@@ -132,9 +124,7 @@ func (l Limits) withDefaults() (_ Limits, faults []error) {
 		l.High = l.limit()
 	}
 	if l.High == 0 { // neither Window nor High is set
-		if l.Low != 0 || l.Soft != 0 {
-			faults = append(faults, &ValueError{Name: "Limits", Value: set.list(), Want: "Window or High set too"})
-		}
+		faults = refuse(faults, l.Low != 0 || l.Soft != 0, "Limits", set.list(), "Window or High set too")
 		l.MinFree = cmp.Or(l.MinFree, 1000)
 		return l, faults
 	}
@@ -153,15 +143,10 @@ func (l Limits) outOfRange() (faults []error) {
 		name  string
 		value int
 	}{{"Window", l.Window}, {"Tools", l.Tools}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}} {
-		if f.value < 0 {
-			faults = append(faults, &ValueError{Name: "Limits." + f.name, Value: f.value, Want: "0 or more"})
-		}
+		faults = refuse(faults, f.value < 0, "Limits."+f.name, f.value, "0 or more")
 	}
-	if l.Window > 0 && l.Reserve >= l.Window {
-		faults = append(faults, &ValueError{Name: "Limits.Reserve", Value: l.Reserve,
-			Want: fmt.Sprintf("less than Window, which is %s; leave it 0 if max_tokens is that large", grouped(l.Window))})
-	}
-	return faults
+	return refuse(faults, l.Window > 0 && l.Reserve >= l.Window, "Limits.Reserve", l.Reserve,
+		fmt.Sprintf("less than Window, which is %s; leave it 0 if max_tokens is that large", grouped(l.Window)))
 }
 
 // broken returns the rules that l, with its defaults in place, breaks.

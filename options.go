@@ -211,18 +211,10 @@ func (o *Options) check() (limits Limits, faults []error) {
 	limits, faults = o.Limits.withDefaults()
 	faults = append(faults, o.Roles.faults()...)
 	faults = append(faults, priorFaults(o.Priors)...)
-	if o.MaxResult > 0 && o.MaxResult < minMaxResult {
-		faults = append(faults, &ValueError{Name: "Options.MaxResult", Value: o.MaxResult, Want: "at least 64 tokens; 0 for the default, or a negative value for no bound"})
-	}
-	if r := o.Overheads.Reasoning; r > ReplayNone {
-		faults = append(faults, &ValueError{Name: "Options.Overheads.Reasoning", Value: int(r), Want: "ReplayDefault, ReplayAll, ReplayTools or ReplayNone"})
-	}
-	if o.PruneAbove < 0 {
-		faults = append(faults, &ValueError{Name: "Options.PruneAbove", Value: o.PruneAbove, Want: "a number of bytes, or 0 for no bound"})
-	}
-	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDropTurn {
-		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn"})
-	}
+	faults = refuse(faults, o.MaxResult > 0 && o.MaxResult < minMaxResult, "Options.MaxResult", o.MaxResult, "at least 64 tokens; 0 for the default, or a negative value for no bound")
+	faults = refuse(faults, o.Overheads.Reasoning > ReplayNone, "Options.Overheads.Reasoning", int(o.Overheads.Reasoning), "ReplayDefault, ReplayAll, ReplayTools or ReplayNone")
+	faults = refuse(faults, o.PruneAbove < 0, "Options.PruneAbove", o.PruneAbove, "a number of bytes, or 0 for no bound")
+	faults = refuse(faults, o.OnLoad > OnLoadDropTurn, "Options.OnLoad", int(o.OnLoad), "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn")
 	return limits, faults
 }
 
@@ -262,12 +254,9 @@ const defaultMargin = 125
 // priorFaults returns a *ValueError for each field that is out of range.
 func priorFaults(priors map[string]Prior) (faults []error) {
 	for model, p := range priors {
-		if p.Ratio != 0 && (p.Ratio < 100*calibrate.MinRatio || p.Ratio > 100*calibrate.MaxRatio) {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Ratio", model), Value: p.Ratio, Want: "0, or 25 to 400"})
-		}
-		if p.Margin > 100 {
-			faults = append(faults, &ValueError{Name: fmt.Sprintf("Options.Priors[%q].Margin", model), Value: p.Margin, Want: "at most 100 percent"})
-		}
+		isRatio := p.Ratio == 0 || p.Ratio >= 100*calibrate.MinRatio && p.Ratio <= 100*calibrate.MaxRatio
+		faults = refuse(faults, !isRatio, fmt.Sprintf("Options.Priors[%q].Ratio", model), p.Ratio, "0, or 25 to 400")
+		faults = refuse(faults, p.Margin > 100, fmt.Sprintf("Options.Priors[%q].Margin", model), p.Margin, "at most 100 percent")
 	}
 	sort.SliceStable(faults, func(i, j int) bool { return faults[i].Error() < faults[j].Error() })
 	return faults
