@@ -438,19 +438,14 @@ func (a *attempt) mayWait(e *Edit) bool {
 	if !a.f.unattended || a.reason != ReasonSoft || a.cuts != nil || a.yields || a.f.ctx.Err() != nil {
 		return false
 	}
-	return a.f.h.keepReady(&readyEdit{*e, a.at, a.goal.MinFree, a.goal.NoClear != nil, a.report.Strategy, a.work}, &a.report)
-}
-
-// keepReady keeps an edit for ReasonSoft if it must wait, and then fills in the sizes in the
-// report.
-func (h *History) keepReady(ready *readyEdit, r *Report) bool {
+	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.isClosed() || h.upper() > h.meter.marks().high || !h.mustWait(h.opts.CacheTTL) {
 		return false
 	}
-	h.compactor.swapReady(ready)
-	h.measureBeforeLocked(r)
+	h.compactor.swapReady(&readyEdit{*e, a.at, a.goal.MinFree, a.goal.NoClear != nil, a.report.Strategy, a.work})
+	h.measureBeforeLocked(&a.report)
 	return true
 }
 

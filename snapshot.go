@@ -68,9 +68,7 @@ func (s *Snapshot) All() iter.Seq2[int, Entry] {
 }
 
 // Find returns the entry with the ID, and whether the view has one.
-func (s *Snapshot) Find(id ID) (Entry, bool) { return s.exported(id) }
-
-func (s *state) exported(id ID) (Entry, bool) {
+func (s *Snapshot) Find(id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {
 		return Entry{}, false
