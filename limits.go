@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // Limits says how large a request may be. All sizes are in tokens of the whole request,
@@ -255,9 +256,9 @@ func orZero(mark int64, given int) int {
 // How large that request is follows from its view alone; see state.scale.
 type meter struct {
 	now      marks
-	chosen   bool   // SetLimits or SetModel has set the limits, so they are saved
-	named    int    // the limit that a provider's error named; 0: none
-	reserved sum128 // by MakeRoom, in the window
+	chosen   bool     // SetLimits or SetModel has set the limits, so they are saved
+	named    int      // the limit that a provider's error named; 0: none
+	reserved sums.Sum // by MakeRoom, in the window
 
 	implausible *implausible // the last report, if it was implausible and ignored
 	rising      int          // usage reports in a row above the estimate
@@ -315,9 +316,9 @@ func (m *meter) setModel(l *Limits) {
 // reserve lowers the limit by n tokens, or raises it by -n tokens that were reserved.
 func (m *meter) reserve(n int) {
 	if n > 0 {
-		m.reserved.add(int64(n))
+		m.reserved.Add(int64(n))
 	} else {
-		m.reserved.sub(-int64(n))
+		m.reserved.Sub(-int64(n))
 	}
 	m.update()
 }
@@ -350,7 +351,7 @@ func (m *meter) update() {
 	}
 	now := marks{set: m.now.set, limit: noMark, minFree: int64(limits.MinFree)}
 	if limits.Window > 0 {
-		now.limit = max(int64(limits.limit())-m.reserved.int64(), 0)
+		now.limit = max(int64(limits.limit())-m.reserved.Int64(), 0)
 	}
 	now.high, now.soft, now.low = now.limit, now.limit, now.limit
 	if limits.High > 0 {
