@@ -471,7 +471,7 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 		return 0, ErrClosed
 	}
 	reason = cmp.Or(text.Valid(reason), noResult)
-	tokens, err := h.countText(tags.MaskPart(h.ident.key, reason)) // as it is shown
+	tokens, err := safely("Options.Tokenizer", func() int64 { return h.ident.text(tags.MaskPart(h.ident.key, reason)) }) // as it is shown
 	if err != nil {
 		return 0, err
 	}

@@ -2,8 +2,9 @@ package convo
 
 import (
 	"math"
-	"math/bits"
 	"sync"
+
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // A Budget is a pool of tokens that several histories or sub-agents share. It is safe for
@@ -18,33 +19,8 @@ type Budget struct {
 	total int64
 
 	// Protected by mu.
-	reserved int64  // by reservations that were not released; at most total
-	charged  sum128 // to histories
-}
-
-// A sum128 is a sum of amounts from 0 to MaxInt64 that does not overflow.
-type sum128 struct{ high, low uint64 }
-
-// add adds an amount.
-func (s *sum128) add(n int64) {
-	var carry uint64
-	s.low, carry = bits.Add64(s.low, uint64(n), 0)
-	s.high += carry
-}
-
-// sub subtracts an amount that was added.
-func (s *sum128) sub(n int64) {
-	var borrow uint64
-	s.low, borrow = bits.Sub64(s.low, uint64(n), 0)
-	s.high -= borrow
-}
-
-// int64 returns the sum, or MaxInt64 if it is more.
-func (s sum128) int64() int64 {
-	if s.high > 0 {
-		return math.MaxInt64
-	}
-	return int64(min(s.low, math.MaxInt64))
+	reserved int64    // by reservations that were not released; at most total
+	charged  sums.Sum // to histories
 }
 
 // NewBudget returns a pool of that many tokens. A negative number counts as 0.
@@ -57,7 +33,7 @@ func NewBudget(tokens int) *Budget {
 func (b *Budget) Used() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return clampInt(b.reserved + min(b.charged.int64(), math.MaxInt64-b.reserved))
+	return clampInt(b.reserved + min(b.charged.Int64(), math.MaxInt64-b.reserved))
 }
 
 // Free returns how many tokens can be reserved. It is never negative.
@@ -67,7 +43,7 @@ func (b *Budget) Free() int {
 	return clampInt(b.freeLocked())
 }
 
-func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.int64(), 0) }
+func (b *Budget) freeLocked() int64 { return max(b.total-b.reserved-b.charged.Int64(), 0) }
 
 // A Reservation holds tokens of a [Budget], or of the window of a [History], until
 // Release. It is safe for concurrent use.
@@ -138,8 +114,8 @@ func (a *account) close() {
 // setChargeLocked replaces a charge in the sum of all charges. A negative one counts as 0.
 func (b *Budget) setChargeLocked(a *account, now int64) {
 	now = max(now, 0)
-	b.charged.sub(a.charged)
-	b.charged.add(now)
+	b.charged.Sub(a.charged)
+	b.charged.Add(now)
 	a.charged = now
 }
 
@@ -161,6 +137,6 @@ func (a *account) reserve(now int64, n int) (*Reservation, error) {
 func (a *account) most(n int) int64 {
 	a.pool.mu.Lock()
 	defer a.pool.mu.Unlock()
-	charged := a.pool.charged.int64()
+	charged := a.pool.charged.Int64()
 	return a.charged - (min(int64(n)-(a.pool.total-a.pool.reserved), math.MaxInt64-charged) + charged)
 }

@@ -122,11 +122,10 @@ func (c chain) compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Original == nil {
 		g.Original = s.toRead
 	}
-	r := chainRun{links: c, from: s, view: s, goal: g, minFree: int64(g.MinFree), original: g.Original}
-	r.combined.e.Effort = new(Effort)
+	r := chainRun{links: c, from: s, view: s, goal: g, original: g.Original, e: Edit{Effort: new(Effort)}, changes: make(map[ID]*linkedChange)}
 	for i := range c {
 		if ctx.Err() != nil {
-			return Edit{Effort: r.combined.e.Effort}, causeOf(ctx)
+			return Edit{Effort: r.e.Effort}, causeOf(ctx)
 		}
 		if r.mayRun(i) && !r.run(ctx, i) {
 			break
@@ -140,12 +139,16 @@ type chainRun struct {
 	links            chain
 	from, view       *Snapshot // before the links, and after those that ran
 	goal             Goal      // of the next link
-	minFree          int64     // the least that all links must free
 	original         func(context.Context, ID) (Entry, bool)
-	combined         combinedEdit
 	failed, declined []error
 	cleared          bool // a ClearToolResults has cleared results that the summarizer is to read
 	waits            bool // these are cleared when the summarizer can read them
+
+	// The edits and the work of the links so far.
+	e       Edit
+	covers  []Range // what the summary stands for
+	reads   []Range // what it has read besides
+	changes map[ID]*linkedChange
 }
 
 // reached reports whether the target is reached.
@@ -166,12 +169,12 @@ func (r *chainRun) mayRun(i int) bool {
 	if r.reached() && !(reads && r.cleared) {
 		return false
 	}
-	g.MinFree = clampInt(max(r.minFree-(r.from.raw()-r.view.raw()), 0))
+	g.MinFree = clampInt(max(int64(g.allFree)-(r.from.raw()-r.view.raw()), 0))
 	if i < len(r.links)-1 && !summarizes(link) {
 		g.MinFree = 0
 	}
 	if reads {
-		g.reading = &readingGoal{r.from.raw(), r.minFree}
+		g.reading = &readingGoal{r.from.raw(), int64(g.allFree)}
 	}
 	return true
 }
@@ -179,13 +182,13 @@ func (r *chainRun) mayRun(i int) bool {
 // run runs the i-th link. It reports whether the next one may run.
 func (r *chainRun) run(ctx context.Context, i int) bool {
 	link, g, reached := r.links[i], &r.goal, r.reached()
-	next, outcome, err := r.combined.run(ctx, i, link, r.view, *g)
-	g.spared = r.combined.e.Effort.spare
+	next, outcome, err := r.runLink(ctx, i, link)
+	g.spared = r.e.Effort.spare
 	leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
 	isDown := outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	if z, ok := standIn(link); ok && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
 		r.failed, g.reading = append(r.failed, err), nil
-		next, outcome, err = r.combined.run(ctx, i, z, r.view, *g)
+		next, outcome, err = r.runLink(ctx, i, z)
 		isDown = outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	}
 	r.waits = r.waits || isDown && reached && g.hasTime()
@@ -197,7 +200,7 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 	switch outcome {
 	case OutcomeApplied:
 		r.view, r.cleared = next, r.cleared || clearsToRead(link)
-		g.Original = r.combined.original(r.original, next)
+		g.Original = r.originals(next)
 	case OutcomeDeclined:
 		r.declined = append(r.declined, err)
 	default:
@@ -212,18 +215,18 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 // edit returns the combined edit, or why there is none.
 func (r *chainRun) edit() (Edit, error) {
 	freed := r.from.raw() - r.view.raw()
-	isTooLittle := freed < r.minFree && r.goal.Reason != ReasonTrigger && (r.goal.Limit <= 0 || r.from.raw() <= int64(r.goal.Limit))
+	isTooLittle := freed < int64(r.goal.allFree) && r.goal.Reason != ReasonTrigger && (r.goal.Limit <= 0 || r.from.raw() <= int64(r.goal.Limit))
 	var err error = ErrNoGain
 	switch {
 	case r.view != r.from && !isTooLittle && !r.waits:
-		return r.combined.edit(), nil
+		return r.combined(), nil
 	case r.view != r.from && !r.waits:
 	case len(r.failed) > 0:
 		err = errors.Join(r.failed...)
 	case len(r.declined) > 0:
 		err = errors.Join(r.declined...)
 	}
-	return Edit{Effort: r.combined.e.Effort}, err
+	return Edit{Effort: r.e.Effort}, err
 }
 
 // readsCleared reports whether a link is a Summarize with a model.
@@ -257,9 +260,8 @@ func clearsToRead(link CompactionStrategy) bool {
 // summarizer that failed. It is another type so that programs that do not use Summarize
 // do not contain its prompts.
 type extracting struct {
-	name                            string
-	keepTokens, keepLast, keepTurns int
-	maxTokens                       int
+	name string
+	as   Summarize // With is nil, which means Extract
 }
 
 // Name returns the name.
@@ -267,8 +269,7 @@ func (e extracting) Name() string { return e.name }
 
 // Compact returns what Compact of Summarize returns.
 func (e extracting) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
-	z := Summarize{With: Extract{}, KeepTokens: e.keepTokens, KeepLast: e.keepLast, KeepTurns: e.keepTurns, MaxTokens: e.maxTokens}
-	return z.compact(ctx, s, g, (*writer).extract)
+	return e.as.compact(ctx, s, g, (*writer).extract)
 }
 
 // standIn returns the strategy that takes the place of a link whose summarizer failed.
@@ -287,7 +288,9 @@ func standIn(link CompactionStrategy) (extracting, bool) {
 	if z == nil || !callsModel(z.With) {
 		return extracting{}, false
 	}
-	return extracting{"extract", z.KeepTokens, z.KeepLast, z.KeepTurns, z.MaxTokens}, true
+	own := *z
+	own.With = nil
+	return extracting{"extract", own}, true
 }
 
 // isNative reports whether a link is NativeSummary.
@@ -312,27 +315,27 @@ func summarizes(link CompactionStrategy) bool {
 	return false
 }
 
-// run runs the i-th link of a chain, counted from 0, and adds what it did. It
+// runLink runs a link in the i-th place, counted from 0, and adds what it did. It
 // returns the view with the link's edit, or why there is none.
-func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, view *Snapshot, g Goal) (next *Snapshot, outcome Outcome, err error) {
+func (r *chainRun) runLink(ctx context.Context, i int, link CompactionStrategy) (next *Snapshot, outcome Outcome, err error) {
 	if link == nil {
 		err := &ValueError{Name: fmt.Sprintf("link %d of Chain", i), Value: link, Want: "a strategy"}
-		c.addLink(Link{Strategy: "nil", Outcome: OutcomeFailed, Cause: err})
+		r.e.Effort.Links = append(r.e.Effort.Links, Link{Strategy: "nil", Outcome: OutcomeFailed, Cause: err})
 		return nil, OutcomeFailed, err
 	}
-	own := *view // so that a link that writes to its snapshot changes only its own copy
-	name, e, err := plan(ctx, link, isDirect(link), &own, g)
-	from := view.raw()
-	if g.reading != nil {
-		from = max(from, g.reading.from)
+	own := *r.view // so that a link that writes to its snapshot changes only its own copy
+	name, e, err := plan(ctx, link, isDirect(link), &own, r.goal)
+	from := r.view.raw()
+	if r.goal.reading != nil {
+		from = max(from, r.goal.reading.from)
 	}
 	if err == nil {
-		next, err = view.withChecked(e, g, from)
+		next, err = r.view.withChecked(e, r.goal, from)
 	}
-	if err == nil && next.raw() >= from && g.Reason != ReasonTrigger {
+	if err == nil && next.raw() >= from && r.goal.Reason != ReasonTrigger {
 		err = ErrNoGain
 	}
-	c.addWork(e.Effort)
+	r.addWork(e.Effort)
 	l := Link{Strategy: name, Outcome: OutcomeApplied, Calls: e.Effort.Calls}
 	switch {
 	case err == nil:
@@ -343,16 +346,16 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 		err = strategyError(name, err)
 	}
 	l.Cause = err
-	if e.Effort.Links == nil {
-		c.addLink(l)
-	} else if err != nil {
+	if e.Effort.Links != nil {
 		l.Calls = 0 // they are counted in its own links
-		c.addLink(l)
+	}
+	if e.Effort.Links == nil || err != nil {
+		r.e.Effort.Links = append(r.e.Effort.Links, l)
 	}
 	if err != nil {
 		return nil, l.Outcome, err
 	}
-	c.addEdit(e, next)
+	r.addEdit(e, next)
 	return next, OutcomeApplied, nil
 }
 
@@ -370,40 +373,29 @@ func (s *Snapshot) withChecked(e Edit, g Goal, from int64) (*Snapshot, error) {
 	return next, e.Summary.checkUsable(freed, int64(g.MinFree))
 }
 
-// A combinedEdit collects the edits and the work of the links of a chain.
-type combinedEdit struct {
-	e       Edit
-	covers  []Range // what the summary stands for
-	reads   []Range // what it has read besides
-	changes map[ID]*linkedChange
-}
-
-// addLink adds the result of a link.
-func (c *combinedEdit) addLink(l Link) { c.e.Effort.Links = append(c.e.Effort.Links, l) }
-
 // addWork adds the work of a link.
-func (c *combinedEdit) addWork(w *Effort) {
-	c.e.Effort.Calls += w.Calls
-	c.e.Effort.Usage = c.e.Effort.Usage.plus(w.Usage)
-	c.e.Effort.Links = append(c.e.Effort.Links, w.Links...)
+func (r *chainRun) addWork(w *Effort) {
+	r.e.Effort.Calls += w.Calls
+	r.e.Effort.Usage = r.e.Effort.Usage.plus(w.Usage)
+	r.e.Effort.Links = append(r.e.Effort.Links, w.Links...)
 	if w.spare != nil {
-		c.e.Effort.spare = w.spare
+		r.e.Effort.spare = w.spare
 	}
 }
 
-// original returns the Goal.Original for the next link, which sees view. Content
+// originals returns the Goal.Original for the next link, which sees view. Content
 // that links have rewritten, forgotten or cleared with a text is read as it stands;
-// the rest is read by before.
-func (c *combinedEdit) original(before func(context.Context, ID) (Entry, bool), view *Snapshot) func(context.Context, ID) (Entry, bool) {
+// the rest is read as the first link reads it.
+func (r *chainRun) originals(view *Snapshot) func(context.Context, ID) (Entry, bool) {
 	stands := make(map[ID]bool)
-	for id, x := range c.changes {
+	for id, x := range r.changes {
 		stands[id] = x.rewrite != nil || slices.ContainsFunc(x.clears, func(l Clear) bool { return l.Forget || l.Text != "" })
 	}
 	return func(ctx context.Context, id ID) (Entry, bool) {
 		if stands[id] {
 			return view.toRead(ctx, id)
 		}
-		return before(ctx, id)
+		return r.original(ctx, id)
 	}
 }
 
@@ -420,29 +412,26 @@ func (x *linkedChange) forgets() bool {
 }
 
 // change returns what links do to an entry so far.
-func (c *combinedEdit) change(id ID) *linkedChange {
-	if c.changes[id] == nil {
-		if c.changes == nil {
-			c.changes = make(map[ID]*linkedChange)
-		}
-		c.changes[id] = new(linkedChange)
+func (r *chainRun) change(id ID) *linkedChange {
+	if r.changes[id] == nil {
+		r.changes[id] = new(linkedChange)
 	}
-	return c.changes[id]
+	return r.changes[id]
 }
 
 // addChanges adds what a link clears and rewrites. next is the view after it.
-func (c *combinedEdit) addChanges(e Edit, next *Snapshot) {
-	for _, r := range e.Rewrite {
-		x := c.change(r.ID)
-		r.Forget = r.Forget || x.forgets()
-		*x = linkedChange{rewrite: &r}
+func (r *chainRun) addChanges(e Edit, next *Snapshot) {
+	for _, w := range e.Rewrite {
+		x := r.change(w.ID)
+		w.Forget = w.Forget || x.forgets()
+		*x = linkedChange{rewrite: &w}
 	}
 	clears := make(map[ID][]Clear)
 	for _, l := range e.Clear {
 		clears[l.ID] = append(clears[l.ID], l)
 	}
 	for id, list := range clears {
-		x, entry := c.change(id), next.find(id)
+		x, entry := r.change(id), next.find(id)
 		switch {
 		case x.rewrite == nil:
 			x.clears = append(x.clears, list...)
@@ -467,43 +456,43 @@ func clearsAll(e *entry, clears []Clear) bool {
 }
 
 // addEdit adds the edit of a link. next is the view after it.
-func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
-	c.e.Drop = append(c.e.Drop, e.Drop...)
-	c.addChanges(e, next)
-	c.e.Effort.Unread = addClamped(c.e.Effort.Unread, e.Effort.Unread)
-	c.e.Effort.NotKept = addClamped(c.e.Effort.NotKept, e.Effort.NotKept)
+func (r *chainRun) addEdit(e Edit, next *Snapshot) {
+	r.e.Drop = append(r.e.Drop, e.Drop...)
+	r.addChanges(e, next)
+	r.e.Effort.Unread = addClamped(r.e.Effort.Unread, e.Effort.Unread)
+	r.e.Effort.NotKept = addClamped(r.e.Effort.NotKept, e.Effort.NotKept)
 	if e.Summary == nil {
 		return
 	}
 	own := *e.Summary
-	c.reads = append(c.reads, own.Read...)
-	c.e.Summary = &own
+	r.reads = append(r.reads, own.Read...)
+	r.e.Summary = &own
 	switch {
 	case own.Text == "":
-		c.covers = nil
+		r.covers = nil
 	case own.Covers != nil:
-		c.covers = append(c.covers, own.Covers...)
+		r.covers = append(r.covers, own.Covers...)
 	default:
 		dropped := slices.Clone(e.Drop)
 		slices.Sort(dropped)
-		c.covers = append(c.covers, rangesOf(dropped)...)
+		r.covers = append(r.covers, rangesOf(dropped)...)
 	}
 }
 
-// edit returns the combined edit. If it has a summary, Covers lists the IDs
+// combined returns the combined edit. If it has a summary, Covers lists the IDs
 // that the summary stands for, without those that other links dropped.
-func (c *combinedEdit) edit() Edit {
-	for _, id := range slices.Sorted(maps.Keys(c.changes)) {
-		x := c.changes[id]
-		c.e.Clear = append(c.e.Clear, x.clears...)
+func (r *chainRun) combined() Edit {
+	for _, id := range slices.Sorted(maps.Keys(r.changes)) {
+		x := r.changes[id]
+		r.e.Clear = append(r.e.Clear, x.clears...)
 		if x.rewrite != nil {
-			c.e.Rewrite = append(c.e.Rewrite, *x.rewrite)
+			r.e.Rewrite = append(r.e.Rewrite, *x.rewrite)
 		}
 	}
-	if c.e.hasSummary() {
-		c.e.Summary.Covers, c.e.Summary.Read = append([]Range{}, c.covers...), c.reads
+	if r.e.hasSummary() {
+		r.e.Summary.Covers, r.e.Summary.Read = append([]Range{}, r.covers...), r.reads
 	}
-	return c.e
+	return r.e
 }
 
 // When returns the strategy as a [Trigger] that is due when due reports true for the

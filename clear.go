@@ -123,14 +123,29 @@ func (x *toolClearing) unleave(results map[Clear]bool) {
 	}
 }
 
-// clear clears the results of an exchange that have at least least raw tokens. If only is
-// not nil, those for which it returns true are cleared.
+// clear clears the results of an exchange that are longer than their markers, have at least
+// least raw tokens and are not in x.done. If only is not nil, those for which it returns true
+// are cleared.
 func (x *toolClearing) clear(a listExchange, least int64, only func(callID string) bool) {
 	if a.floor {
 		return
 	}
-	for _, result := range x.s.list[a.from+1 : a.to] {
-		x.freed += x.e.clearIn(result, least, x.id, x.done, only)
+	for _, in := range x.s.list[a.from+1 : a.to] {
+		for _, p := range in.msg.Parts {
+			r, ok := p.(ToolResult)
+			key := Clear{ID: in.id, CallID: r.CallID}
+			if !ok || r.Cleared || x.done[key] || only != nil && !only(r.CallID) {
+				continue
+			}
+			size := x.id.parts(r.Parts)
+			gain := size - x.id.text(x.id.marker(&r, "", in.id, size))
+			if gain <= 0 || size < least {
+				continue
+			}
+			x.freed += gain
+			x.e.Clear = append(x.e.Clear, key)
+			x.done[key] = true
+		}
 	}
 }
 
@@ -166,29 +181,6 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]
 		}
 	}
 	return old
-}
-
-// clearIn adds to e the results of an entry that are longer than their markers, have at
-// least least raw tokens and are not in done, and adds them to done. If only is not nil,
-// only results for which it returns true are cleared. clearIn returns the raw tokens that
-// this frees.
-func (e *Edit) clearIn(in *entry, least int64, id *identity, done map[Clear]bool, only func(callID string) bool) (freed int64) {
-	for _, p := range in.msg.Parts {
-		r, ok := p.(ToolResult)
-		key := Clear{ID: in.id, CallID: r.CallID}
-		if !ok || r.Cleared || done[key] || only != nil && !only(r.CallID) {
-			continue
-		}
-		size := id.parts(r.Parts)
-		gain := size - id.text(id.marker(&r, "", in.id, size))
-		if gain <= 0 || size < least {
-			continue
-		}
-		freed += gain
-		e.Clear = append(e.Clear, key)
-		done[key] = true
-	}
-	return freed
 }
 
 // ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in

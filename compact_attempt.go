@@ -2,7 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -265,9 +264,10 @@ func (a *attempt) plan() (Edit, error) {
 	h := a.f.h
 	own := *a.view // so that a strategy that writes to its snapshot changes only its own copy
 	a.goal.Redact = h.opts.Redact
-	if before := h.opts.BeforeCompaction; before != nil {
+	if h.opts.BeforeCompaction != nil {
 		shown, goal := own, a.goal
-		a.planErr = callBefore(a.f.ctx, before, &shown, &goal)
+		failed, err := safely("Options.BeforeCompaction", func() error { return h.opts.BeforeCompaction(a.f.ctx, &shown, &goal) })
+		a.planErr = cmp.Or(failed, err)
 		if a.planErr != nil {
 			return Edit{}, a.planErr
 		}
@@ -284,12 +284,6 @@ func (a *attempt) plan() (Edit, error) {
 	r.Strategy, r.Links = name, a.work.Links
 	r.Calls, r.Usage, r.Unread, r.NotKept = a.work.Calls, a.work.Usage, a.work.Unread, a.work.NotKept
 	return e, err
-}
-
-// callBefore calls Options.BeforeCompaction. A panic becomes an error.
-func callBefore(ctx context.Context, before func(context.Context, *Snapshot, *Goal) error, s *Snapshot, g *Goal) (err error) {
-	defer catch(&err, "Options.BeforeCompaction")
-	return before(ctx, s, g)
 }
 
 // start fills in most of the goal.

@@ -356,6 +356,5 @@ func isDue(t Trigger, s Status) (due bool, err error) {
 	if t == nil {
 		return false, nil
 	}
-	defer catch(&err, "Trigger")
-	return t.Due(s), nil
+	return safely("Trigger", func() bool { return t.Due(s) })
 }

@@ -3,6 +3,8 @@ package convo
 import (
 	"iter"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/hosts"
 )
 
 // A cut is a place in the list of entries, with the exchanges to drop there. These are all those
@@ -136,13 +138,13 @@ func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords,
 	if first < len(words) {
 		take(first)
 	}
-	var alike echoes
+	var alike hosts.Echoes
 	for i := len(words) - 1; i > first; i-- {
 		if tokens+least > budget { // no older one fits
 			clear(words[first+1 : i+1])
 			break
 		}
-		if m := &s.list[i].msg; words[i] && (m.isHosts() || alike.has(m)) {
+		if m := &s.list[i].msg; words[i] && (m.isHosts() || m.repeats(&alike)) {
 			words[i] = false
 		}
 		if words[i] {

@@ -923,3 +923,79 @@ func TestFloor_WeightOfRandomHistories(t *testing.T) {
 	t.Logf("%d states with pins and something measured, %d edits, %d reverts", measuredPins, edits, reverts)
 	require.Greater(t, min(measuredPins/10, edits, reverts), seeds/3, "the cases are too easy")
 }
+
+// The user's words outlive what hosts say in the user's role, however often and however new it
+// is, and the summary does not say that the user said it.
+func TestDefault_HostsTextLeavesFirst(t *testing.T) {
+	notice := "The background task build finished with exit code 0 after some seconds, and its output is in the file"
+	for name, host := range map[string]func(i int) convo.Message{
+		"a tag": func(i int) convo.Message {
+			return convo.User(fmt.Sprintf("<task-notification>task b%d is done</task-notification>", i))
+		},
+		"a mark": func(i int) convo.Message {
+			m := convo.User(fmt.Sprint("Go on with step ", i))
+			m.Meta = convo.HostMeta
+			return m
+		},
+		"repetition": func(i int) convo.Message { return convo.User(fmt.Sprintf("%s out/%d.txt (%d s)", notice, i, i*7)) },
+	} {
+		h := historyOf(t, windowOf(20_000, nil), host(0))
+		var facts []string
+		for i := range 300 {
+			if i%15 == 0 && len(facts) < 10 {
+				facts = append(facts, fmt.Sprintf("Remember that my friend %s lives in street %d.", strings.Repeat(string(rune('a'+i/15)), 5), 100+i))
+				mustAppend(t, h, convo.Assistant("ok"), convo.User(facts[len(facts)-1]))
+			}
+			_, _, err := h.Prepare(t.Context())
+			require.NoError(t, err)
+			mustAppend(t, h, convo.Assistant(strings.Repeat("I work on it. ", 40)), host(i+1))
+		}
+		_, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		s := h.Snapshot()
+		var view strings.Builder
+		hosts := 0
+		for _, e := range s.All() {
+			view.WriteString(e.Message.Text() + "\n")
+			if e.Message.Role == convo.RoleUser && !strings.HasPrefix(e.Message.Text(), "Remember") {
+				hosts++
+			}
+		}
+		for _, fact := range facts {
+			assert.Contains(t, view.String(), fact, name)
+		}
+		assert.Less(t, hosts, 30, name)
+		sum, ok := s.Summary()
+		require.True(t, ok)
+		_, said, _ := strings.Cut(sum.Text, "The user said:\n")
+		said, _, _ = strings.Cut(said, "The assistant said:")
+		assert.LessOrEqual(t, strings.Count(said, "\n"), 4, "%s: %s", name, sum.Text)
+	}
+}
+
+// What people say does not count as a repetition, in no script and with no form.
+func TestDefault_RepetitionsAreOfHosts(t *testing.T) {
+	han := []rune("天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏")
+	for name, text := range map[string]func(i int) string{
+		"short":   func(i int) string { return fmt.Sprintf("Order %d has arrived.", i) },
+		"Chinese": func(i int) string { return strings.Repeat(string(han[i%24])+string(han[i/24%24]), 30) },
+		"paths":   func(i int) string { return strings.Repeat(fmt.Sprintf("src/a%d/b_%d.go ", i, i*7), 12) },
+		"prose": func(i int) string {
+			return strings.Repeat(string(rune('a'+i%26))+string(rune('a'+i/26))+" is here, ", 12)
+		},
+	} {
+		h := historyOf(t, windowOf(200_000, nil), convo.User("go"))
+		for i := range 100 {
+			mustAppend(t, h, convo.Assistant(strings.Repeat("a", 3000)), convo.User(text(i)))
+		}
+		_, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		users := 0
+		for _, e := range h.Snapshot().All() {
+			if e.Message.Role == convo.RoleUser {
+				users++
+			}
+		}
+		assert.Equal(t, 101, users, name)
+	}
+}

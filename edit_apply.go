@@ -702,7 +702,7 @@ func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]C
 	defer end()
 	for {
 		now := h.Snapshot()
-		p, err := h.prepareEdit(now, ed, spill)
+		p, err := safely("Options.Tokenizer", func() *prepared { return h.ident.prepare(&now.state, ed, spill) })
 		if err != nil {
 			return nil, err
 		}
@@ -713,12 +713,6 @@ func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]C
 		}
 		// Another edit has changed an entry: prepare again.
 	}
-}
-
-// prepareEdit is prepare, with a panic of the Tokenizer as an error.
-func (c *setup) prepareEdit(now *Snapshot, ed *checkedEdit, spill *spiller) (p *prepared, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	return c.ident.prepare(&now.state, ed, spill), nil
 }
 
 // commitEdit applies a prepared edit and fills in the report, or reports that the edit must

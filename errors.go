@@ -1,7 +1,6 @@
 package convo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // Errors of a History.
@@ -113,6 +113,14 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("convo: %s is %s, want %s", e.Name, value, e.Want)
 }
 
+// refuse adds a [*ValueError] to faults if a value is wrong.
+func refuse(faults []error, isWrong bool, name string, value any, want string) []error {
+	if isWrong {
+		faults = append(faults, &ValueError{Name: name, Value: value, Want: want})
+	}
+	return faults
+}
+
 // A MessageError says what is wrong with the content of one message.
 type MessageError struct {
 	Index  int    // position in the batch or list, from 0
@@ -140,35 +148,10 @@ type RoleError struct {
 	Answer bool
 }
 
-func (e *RoleError) Error() string {
-	remedy := "set Options.Roles to allow it"
-	switch {
-	case e.Answer:
-		remedy = "give user messages to Queue, or append them when Do has returned; SetSystem takes system messages"
-	case e.Attempted == RoleSystem:
-		remedy = "a system message may stand before calls or after all their results, unless RolePolicy.NoNotes is set; SetSystem replaces the system messages in front"
-	case e.Attempted == RoleUser && e.Previous == RoleUser && e.Index > 0:
-		remedy = "put both into one message, or set Options.Roles to Relaxed() to allow it"
-	case e.Attempted == RoleUser && e.Previous == RoleUser:
-		remedy = "request an answer first, or give the message to Queue, which appends it after the answer; Rewind(1) takes the unanswered one back"
-	case e.Attempted == RoleAssistant && e.Previous == RoleAssistant:
-		remedy = "put both into one message, or append what the user said in between, or set Options.Roles to Relaxed() to allow it"
-	case e.Attempted == RoleAssistant && (e.Previous == RoleNone || e.Previous == RoleSystem):
-		remedy = "append the user message that it answers before it, or set Options.Roles to Relaxed() to allow it"
-	}
-	return fmt.Sprintf("convo: message %d: %s; %s", e.Index, e.fault(), remedy)
-}
+func (e *RoleError) Error() string { return "convo: " + wording.RoleError[Role](*e).String() }
 
 // fault returns what is wrong, without the position and the remedy.
-func (e *RoleError) fault() string {
-	if e.Answer {
-		return fmt.Sprintf("role %s may not be in an answer", roleName(e.Attempted))
-	}
-	if e.Previous == RoleNone {
-		return fmt.Sprintf("role %s may not come first", roleName(e.Attempted))
-	}
-	return fmt.Sprintf("role %s may not follow %s", roleName(e.Attempted), roleName(e.Previous))
-}
+func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() }
 
 // answeredError is the error for a call that already has a result.
 type answeredError struct{}
@@ -340,97 +323,7 @@ type FloorError struct {
 	Queued int
 }
 
-// takeBack says how to take something back with the given calls of Rewind(1),
-// of which done were named before.
-func (e *FloorError) takeBack(what string, calls int, done *int) string {
-	more := calls - *done
-	first := *done == 0
-	*done = max(*done, calls)
-	s := "Rewind"
-	switch {
-	case more <= 0:
-		return "that takes " + what + " back too"
-	case more > 1 && first:
-		s = fmt.Sprintf("Rewind(1), called %d times,", more)
-	case more > 1:
-		s = fmt.Sprintf("Rewind(1), called %d times more,", more)
-	case !first:
-		s = "Rewind again"
-	}
-	if e.Queued > 0 && first {
-		s = "call Unqueue, then " + s
-	}
-	return s + " takes " + what + " back"
-}
-
-// A floorShare is a share of the floor, with what to do about it.
-type floorShare struct {
-	tokens int
-	text   string
-	remedy string // empty: Rewind
-	calls  int    // of Rewind(1)
-	what   string // what these take back
-}
-
-// shares returns the shares in the order in which the text names them.
-func (e *FloorError) shares() []floorShare {
-	newest := "the newest exchange holds"
-	switch {
-	case e.NewestRole == RoleUser:
-		newest = "the newest user message holds"
-	case e.NewestRole == RoleAssistant && e.Calls > 0:
-		newest = "the newest assistant message and its results hold"
-	case e.NewestRole == RoleAssistant:
-		newest = "the newest assistant message holds"
-	}
-	users, calls := "other user messages of the newest turn hold", "the arguments of the newest calls hold"
-	rewindCalls := 1
-	if e.RewindRound > 0 { // the round's turn is the one before the newest
-		users, calls = "other user messages of the two newest turns hold", "the arguments of unanswered calls hold"
-		rewindCalls = e.RewindRound
-	}
-	shares := []floorShare{
-		{tokens: e.System, text: "system messages hold", remedy: "SetSystem replaces them"},
-		{tokens: e.Newest, text: newest, calls: 1, what: "it"},
-		{tokens: e.Calls, text: calls, calls: rewindCalls, what: "them"},
-		{tokens: e.Round, text: "unanswered tool results hold", calls: e.RewindRound, what: "them"},
-		{tokens: e.Users, text: users, calls: e.RewindUsers, what: "them"},
-		{tokens: e.Pinned, text: "pinned exchanges hold", remedy: "Unpin them"},
-		{tokens: e.Ephemeral, text: "ephemeral messages hold", remedy: "SetEphemeral replaces them"},
-		{tokens: e.Room, text: "MakeRoom is to reserve", remedy: "reserve less"},
-		{tokens: e.Tools, text: "tool definitions and the like hold", remedy: "define fewer tools, and lower Limits.Tools"},
-	}
-	sorted, tools := shares, &shares[len(shares)-1]
-	if e.ToolsReported {
-		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
-		sorted = shares[:len(shares)-1]
-	}
-	slices.SortStableFunc(sorted, func(a, b floorShare) int { return cmp.Compare(b.tokens, a.tokens) })
-	return shares
-}
-
-func (e *FloorError) Error() string {
-	var s strings.Builder
-	fmt.Fprintf(&s, "convo: cannot fit: %s protected", grouped(e.Floor))
-	if e.Room > 0 {
-		fmt.Fprintf(&s, " + %s reserved", grouped(e.Room))
-	}
-	fmt.Fprintf(&s, " tokens exceed limit %s: ", grouped(e.Limit))
-	done := 0
-	for i, share := range e.shares() {
-		if i == 0 || share.tokens > 0 && share.tokens >= e.Limit/50 {
-			remedy := share.remedy
-			if remedy == "" {
-				remedy = e.takeBack(share.what, share.calls, &done)
-			}
-			fmt.Fprintf(&s, "%s %s: %s; ", share.text, grouped(share.tokens), remedy)
-		}
-	}
-	if e.Pool {
-		return s.String() + "or use a larger Budget"
-	}
-	return s.String() + "or raise Limits.Window"
-}
+func (e *FloorError) Error() string { return "convo: " + wording.Floor[Role](*e).String() }
 
 // A LimitError says that the next request is larger than the limit, and that compaction
 // did not help. Figures are upper bounds in tokens.
@@ -613,6 +506,12 @@ func catch(err *error, in string) {
 	}
 }
 
+// safely returns what f returns, or an error if that panics.
+func safely[T any](in string, f func() T) (got T, err error) {
+	defer catch(&err, in)
+	return f(), nil
+}
+
 // A wordedError is an error with another text.
 type wordedError struct {
 	text string // without "convo: "
@@ -675,12 +574,7 @@ func withoutPrefix(err error) string {
 }
 
 // roleName returns r as an error quotes it.
-func roleName(r Role) string {
-	if r == RoleNone {
-		return "no role"
-	}
-	return fmt.Sprintf("%.20q", string(r))
-}
+func roleName(r Role) string { return wording.RoleName(string(r)) }
 
 // causeOf returns why ctx ended: an error that wraps both ctx's error and its
 // cause.

@@ -60,49 +60,6 @@ func TestErrors_Texts(t *testing.T) {
 	}
 }
 
-// A FloorError names the largest share first, leaves out what would help nobody, and
-// says how to take back what is in the way.
-func TestErrors_Floor(t *testing.T) {
-	for want, e := range map[string]*convo.FloorError{
-		// Of the shares under 2 %, none is shown, unless there is no other.
-		"system messages hold 1,040: SetSystem replaces them; the newest user message holds 20: Rewind takes it back; or raise Limits.Window": {
-			System: 1040, Newest: 20, Ephemeral: 19, Tools: 1, NewestRole: convo.RoleUser},
-		"ephemeral messages hold 3: SetEphemeral replaces them; or raise Limits.Window": {Ephemeral: 3},
-
-		// Followed in this order, the remedies take back no more than they say.
-		"the newest user message holds 900: Rewind takes it back; " +
-			"unanswered tool results hold 90: Rewind again takes them back; " +
-			"other user messages of the two newest turns hold 80: that takes them back too; or raise Limits.Window": {
-			Round: 90, Users: 80, Newest: 900, NewestRole: convo.RoleUser, RewindRound: 2, RewindUsers: 2},
-		"unanswered tool results hold 900: Rewind(1), called 2 times, takes them back; " +
-			"the newest user message holds 80: that takes it back too; " +
-			"other user messages of the two newest turns hold 70: Rewind(1), called 3 times more, takes them back; or raise Limits.Window": {
-			Round: 900, Users: 70, Newest: 80, NewestRole: convo.RoleUser, RewindRound: 2, RewindUsers: 5},
-		"the arguments of unanswered calls hold 1,000: Rewind(1), called 2 times, takes them back; " +
-			"unanswered tool results hold 80: that takes them back too; or raise Limits.Window": {
-			Calls: 1000, Round: 80, NewestRole: convo.RoleUser, RewindRound: 2},
-		"the arguments of the newest calls hold 1,000: Rewind takes them back; or raise Limits.Window": {
-			Calls: 1000, NewestRole: convo.RoleAssistant},
-		"the newest assistant message holds 1,000: Rewind takes it back; or raise Limits.Window": {
-			Newest: 1000, NewestRole: convo.RoleAssistant},
-
-		// What is queued would be appended by Rewind.
-		"the newest assistant message and its results hold 1,000: call Unqueue, then Rewind takes it back; " +
-			"the arguments of the newest calls hold 90: that takes them back too; " +
-			"other user messages of the newest turn hold 80: Rewind again takes them back; or raise Limits.Window": {
-			Newest: 1000, Calls: 90, Users: 80, NewestRole: convo.RoleAssistant, RewindUsers: 2, Queued: 1},
-
-		// Limits.Tools does not make less what reports have shown.
-		"tool definitions and the like hold 900: define fewer tools, and lower Limits.Tools; pinned exchanges hold 180: Unpin them; or use a larger Budget": {
-			Tools: 900, Pinned: 180, Pool: true},
-		"pinned exchanges hold 580: Unpin them; tool definitions and the like hold, by usage reports, 500: define fewer tools; or raise Limits.Window": {
-			Tools: 500, Pinned: 580, ToolsReported: true},
-	} {
-		e.Floor, e.Limit = 1080, 1000
-		assert.EqualError(t, e, "convo: cannot fit: 1,080 protected tokens exceed limit 1,000: "+want)
-	}
-}
-
 // Each cause of a stale snapshot has a text of its own, which names the entry.
 func TestErrors_Stale(t *testing.T) {
 	const again = "; take a new snapshot"

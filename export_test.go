@@ -26,9 +26,6 @@ var (
 // ErrNoWindow is the Cause of the first report of a History without a window.
 var ErrNoWindow = errNoWindow
 
-// CutRef makes cutRef available to tests.
-var CutRef = cutRef
-
 // Rates returns what h takes for the overhead, and for the tokens of a raw token that
 // was measured and of one that was not.
 func Rates(h *History) (overhead, old, fresh float64) {
@@ -142,7 +139,7 @@ func ReadForSummary(ctx context.Context, s *Snapshot, g Goal) (e Edit, read int,
 		used = w
 		return w.extract(ctx)
 	})
-	return e, used.notes.read, err
+	return e, used.notes.Bytes, err
 }
 
 // AsksTrigger reports whether the checks of h make a Status and call a Trigger.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/hosts"
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -212,6 +213,52 @@ func (m *Message) texts(yield func(Role, string) bool) {
 			return
 		}
 	}
+}
+
+// HostMeta is the Meta of a user message that no person wrote, such as a reminder, the output
+// of a hook, a description of the environment or the news that a task has ended. The mark may be
+// followed by a space and a text of the application.
+//
+// A compaction treats it like a tool result: it leaves before what the user said.
+// A summarizer's transcript marks it if its Meta says so.
+// A message with an Author is what that person said. A message with neither counts as the
+// host's if its text is wrapped whole in tags, such as <system-reminder>, unless a tag is that
+// of a prompt, such as <task>. So does one of at least 100 bytes that three newer ones repeat
+// but for numbers, paths and identifiers.
+const HostMeta = "host"
+
+// isHosts reports whether m is a user message that no person wrote, as far as the message
+// itself shows it; see HostMeta.
+func (m *Message) isHosts() bool {
+	switch {
+	case m.isMarkedHosts():
+		return true
+	case m.Role != RoleUser || m.Author != "":
+		return false
+	}
+	wrapped := false
+	for _, p := range m.Parts {
+		t, ok := p.(Text)
+		if !ok || t != "" && !hosts.IsWrapped(string(t)) {
+			return false
+		}
+		wrapped = wrapped || t != ""
+	}
+	return wrapped
+}
+
+// isMarkedHosts reports whether the application has said that no person wrote m.
+func (m *Message) isMarkedHosts() bool {
+	return m.Role == RoleUser && m.Author == "" && (m.Meta == HostMeta || strings.HasPrefix(m.Meta, HostMeta+" "))
+}
+
+// repeats reports whether e knows enough newer messages that m repeats; see HostMeta. It adds m.
+func (m *Message) repeats(e *hosts.Echoes) bool {
+	if m.Author != "" || len(m.Parts) != 1 {
+		return false
+	}
+	t, _ := m.Parts[0].(Text)
+	return e.Has(string(t))
 }
 
 // allParts yields the parts of m and, after each result, the parts in it.
@@ -460,12 +507,12 @@ func (t Tool) String() string {
 }
 
 // label returns what m is, such as "image/png".
-func (m Media) label() string { return cmp.Or(shorten(m.MIME, 100), "media") }
+func (m Media) label() string { return cmp.Or(text.Shorten(m.MIME, 100), "media") }
 
 // place returns the address of m, or its size if it has content.
 func (m Media) place() string {
 	if m.Data == "" {
-		return shorten(m.URL, 500)
+		return text.Shorten(m.URL, 500)
 	}
 	return grouped(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))) + " bytes"
 }
@@ -481,19 +528,11 @@ const (
 	maxPrintedParts = 16
 )
 
-func abbreviate(s string) string {
-	if len(s) <= maxPrinted {
-		return s
-	}
-	return fmt.Sprintf("%s… (%s bytes)", s[:text.Floor(s, maxPrinted)], grouped(len(s)))
-}
+func abbreviate(s string) string { return text.Abbreviate(s, maxPrinted) }
 
 // abbreviateList joins texts, and omits the end of a long list.
 func abbreviateList(texts []string, between string) string {
-	if n := len(texts) - maxPrintedParts; n > 0 {
-		texts = append(slices.Clip(texts[:maxPrintedParts]), fmt.Sprintf("… (%s more)", grouped(n)))
-	}
-	return strings.Join(texts, between)
+	return text.AbbreviateList(texts, between, maxPrintedParts)
 }
 
 // printTo implements Format for a type. text returns the text to print, with or
@@ -544,7 +583,7 @@ func (o Opaque) label() string {
 		}
 		r.Skip()
 	}
-	return "block " + shorten(cmp.Or(kind, "of "+o.Format), 100)
+	return "block " + text.Shorten(cmp.Or(kind, "of "+o.Format), 100)
 }
 
 // printID returns the ID in brackets, or "" if ids is false or the ID is empty.
@@ -573,33 +612,7 @@ func printParts(parts []Part, ids bool) string {
 }
 
 // grouped returns a number with a comma between groups of three digits.
-func grouped(n int) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
+func grouped(n int) string { return text.Grouped(n) }
 
-// counted returns a number and what it counts, in singular or plural. It is not inlined,
-// because it has many callers and each copy makes programs larger.
-//
-//go:noinline
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
-}
-
-// shorten cuts s to at most width bytes, and adds "..." if something was cut.
-func shorten(s string, width int) string {
-	if len(s) <= width {
-		return s
-	}
-	return s[:text.Floor(s, width)] + "..."
-}
+// counted returns a number and what it counts, in singular or plural.
+func counted(n int, one, many string) string { return text.Counted(n, one, many) }

@@ -429,3 +429,35 @@ func TestPrinting_KnowsEveryType(t *testing.T) {
 		}
 	}
 }
+
+// What hosts put into the role of the user counts as a result: the host's mark decides, and
+// without one the form of the text.
+func TestMessage_IsHosts(t *testing.T) {
+	meta := func(text, meta string) convo.Message {
+		m := convo.User(text)
+		m.Meta = meta
+		return m
+	}
+	anna := convo.User("<system-reminder>I typed this.</system-reminder>")
+	anna.Author = "Anna"
+	for _, tt := range []struct {
+		name string
+		m    convo.Message
+		want bool
+	}{
+		{"plain", convo.User("Fix the parser."), false},
+		{"marked", meta("Continue.", convo.HostMeta), true},
+		{"marked, with a text", meta("Continue.", "host todo hook"), true},
+		{"another meta", meta("Continue.", "hostile"), false},
+		{"an author decides", anna, false},
+		{"a reminder", convo.User("<system-reminder>\nThe file a.go has changed.\n</system-reminder>\n"), true},
+		{"several parts", convo.User("<environment_context>\n</environment_context>", convo.Text("<skill>x</skill>")), true},
+		{"words in another part", convo.User("<system-reminder>The file has changed.</system-reminder>", convo.Text("Undo that.")), false},
+		{"empty", convo.User(""), false},
+		{"an image", convo.User("", convo.NewMedia("image/png", []byte("x"))), false},
+		{"an image with a tag", convo.User("<shot></shot>", convo.NewMedia("image/png", []byte("x"))), false},
+		{"an assistant", convo.Assistant("<system-reminder>x</system-reminder>"), false},
+	} {
+		assert.Equal(t, tt.want, convo.IsHosts(tt.m), tt.name)
+	}
+}

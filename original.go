@@ -3,8 +3,13 @@ package convo
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/seed-c1b73e60/convo/internal/markers"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // An original is the content of an entry before it was rewritten or its results were
@@ -129,4 +134,224 @@ func (s *Snapshot) toRead(_ context.Context, id ID) (Entry, bool) {
 		out.Message, out.Tokens, out.Missing = o.read.clone(), clampInt(o.readTokens), clampInt(o.missing)
 	}
 	return out, true
+}
+
+// minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
+const minMaxResult = 64
+
+// keptAt begins the reference in a marker.
+const keptAt = markers.KeptAt
+
+// cutMarker returns the text that replaces the middle of a result. bytes is the size of
+// the omitted text.
+func cutMarker(bytes int, ref string) string { return markers.Cut(bytes, ref) }
+
+// cutMarker returns the text that replaces o in a result that is cut.
+func (o Opaque) cutMarker(ref string) string {
+	return "[" + o.label() + "]" + cutMarker(len(o.JSON), ref)
+}
+
+// markerText returns the text that replaces a cleared result.
+func markerText(r *ToolResult, ref string) string {
+	size := 0
+	for _, p := range r.Parts {
+		size += len(known(p).body())
+	}
+	return markers.Cleared(r.Name, size, ref)
+}
+
+// recallOf returns the call of Options.RecallTool for an entry, as markers show it.
+func (id *identity) recallOf(in ID) string { return fmt.Sprintf("%s(id=%d)", id.tool, in) }
+
+// placeOf returns where a marker says that a result in an entry is kept: at the reference that
+// Options.Spill returned, and with Options.RecallTool.
+func (id *identity) placeOf(ref string, in ID) string {
+	own := id.recallOf(in)
+	switch {
+	case id.tool == "" || strings.HasSuffix(", "+ref, ", "+own):
+		return ref
+	case ref == "":
+		return own
+	}
+	return ref + ", " + own
+}
+
+// cutPlace is placeOf for a result that is cut to limit, and ref if it leaves no room.
+func (id *identity) cutPlace(r *ToolResult, ref string, in ID, limit int64) string {
+	place := id.placeOf(ref, in)
+	if place != ref && id.leastCut(r, place) > limit {
+		return ref
+	}
+	return place
+}
+
+// marker returns the text that replaces a cleared result of size raw tokens in an entry.
+func (id *identity) marker(r *ToolResult, ref string, in ID, size int64) string {
+	if place := id.placeOf(ref, in); place != ref {
+		if text := markerText(r, place); id.text(text) < size {
+			return text
+		}
+	}
+	return markerText(r, ref)
+}
+
+// renumber makes the markers in e, whose ID was another, name its ID. The tokens are not
+// counted again, since the lock is held.
+func (id *identity) renumber(e *entry, was ID) {
+	if id.tool == "" || was == 0 || was == e.id || e.msg.Role != RoleTool || e.missing() == 0 {
+		return
+	}
+	e.content = 0
+	old, now := " "+id.recallOf(was)+"]", " "+id.recallOf(e.id)+"]"
+	for i, p := range e.msg.Parts {
+		r, ok := p.(ToolResult)
+		if !ok {
+			continue
+		}
+		r.Parts = slices.Clone(r.Parts)
+		for k, q := range r.Parts {
+			if t, ok := q.(Text); ok {
+				r.Parts[k] = Text(markers.Replace(string(t), old, now))
+			}
+		}
+		e.msg.Parts[i] = r
+	}
+}
+
+// cutRef returns the reference in the markers of a result that was cut, and whether there is a
+// marker. If markers have different references, a tool wrote some of them, and none is believed.
+func cutRef(r *ToolResult) (ref string, cut bool) {
+	return markers.Ref(func(yield func(string) bool) {
+		for t := range eachOf[Text](r.Parts) {
+			if !yield(string(t)) {
+				return
+			}
+		}
+	})
+}
+
+// texts returns the tokens of the texts among parts.
+func (c *counter) texts(parts []Part) (n int64) {
+	for t := range eachOf[Text](parts) {
+		n += c.text(string(t))
+	}
+	return n
+}
+
+// content returns the tokens of the parts of a result that can be cut: all but media.
+func (c *counter) content(parts []Part) (n int64) {
+	for _, p := range parts {
+		n += c.text(known(p).body())
+	}
+	return n
+}
+
+// leastCut returns the tokens of the content of r if only the marker is left.
+func (c *counter) leastCut(r *ToolResult, ref string) int64 {
+	size := textSize(r.Parts)
+	for o := range eachOf[Opaque](r.Parts) {
+		size += len(o.cutMarker(ref))
+	}
+	return c.text(cutMarker(size, ref))
+}
+
+// cutResult cuts r until its content has at most limit tokens with the markers: first
+// opaque parts, and then the middle of its text. Media stay. It reports false if the
+// marker alone is above the limit.
+func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, bool) {
+	least := c.leastCut(&r, ref)
+	if least > limit {
+		return r, false
+	}
+	r, opaque := c.withoutOpaque(r, limit, min(limit/2, limit-least), ref)
+	weight := c.texts(r.Parts)
+	if weight+opaque <= limit {
+		return r, true
+	}
+	limit -= opaque
+	size := textSize(r.Parts)
+	room := max(limit-c.text(cutMarker(size, ref)), 0)
+	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
+		short := withoutMiddle(r, keep, ref)
+		if keep == 0 || c.texts(short.Parts) <= limit {
+			return short, true
+		}
+	}
+}
+
+// withoutOpaque replaces opaque parts of r by markers, the largest first. It stops when the
+// content has at most limit tokens, or when the opaque parts that are left have at most most,
+// so that cutting the text is enough. left is the tokens of those.
+func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ ToolResult, left int64) {
+	var order []int // their indices
+	sizes := make([]int64, len(r.Parts))
+	for i, p := range r.Parts {
+		if o, ok := p.(Opaque); ok {
+			order, sizes[i] = append(order, i), c.text(o.JSON)
+			left += sizes[i]
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
+	texts := c.texts(r.Parts)
+	r.Parts = slices.Clone(r.Parts)
+	for _, i := range order {
+		if left <= most || left <= limit-texts {
+			break
+		}
+		marker := r.Parts[i].(Opaque).cutMarker(ref)
+		r.Parts[i] = Text(marker)
+		left, texts = left-sizes[i], texts+c.text(marker)
+	}
+	return r, left
+}
+
+// withoutMiddle returns r with at most keep bytes of its text: the first three
+// quarters of them from the beginning, then the marker, then the rest from the end. It
+// cuts between lines or words if there is a border nearby. Parts that are cut do not
+// share memory with the original.
+func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
+	size := textSize(r.Parts)
+	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
+	from, to, at := 0, 0, 0                // the bytes to leave out, and those that were read
+	for t := range eachOf[Text](r.Parts) {
+		if at+len(t) > head {
+			from += text.BorderBefore(string(t), head-at)
+			to += text.BorderAfter(string(t), tail-at)
+		} else {
+			from, to = from+len(t), to+len(t)
+		}
+		at += len(t)
+	}
+	return withoutBytes(r, from, to, ref)
+}
+
+// withoutBytes returns r with a marker in place of the bytes of its text from from up to,
+// but not including, to. Parts that are cut do not share memory with the original.
+func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
+	marker := Text(cutMarker(to-from, ref))
+	var parts []Part
+	markerAt, at := -1, 0
+	for _, p := range r.Parts {
+		t, ok := p.(Text)
+		head, tail := min(max(from-at, 0), len(t)), min(max(to-at, 0), len(t)) // what stays of it is before head, and from tail on
+		at += len(t)
+		switch {
+		case !ok:
+			parts = append(parts, p)
+		case head == len(t) && markerAt < 0: // the cut starts after it
+			parts = append(parts, t)
+		case markerAt < 0: // the cut starts in this part
+			markerAt = len(parts)
+			parts = append(parts, t[:head]+marker+t[tail:])
+		case tail == len(t): // nothing is left of it
+		case tail == 0: // all of it is
+			parts = append(parts, t)
+		case markerAt == len(parts)-1: // the cut ends in this part
+			parts[markerAt] = parts[markerAt].(Text) + t[tail:]
+		default:
+			parts = append(parts, Text(strings.Clone(string(t[tail:]))))
+		}
+	}
+	r.Parts = parts
+	return r
 }

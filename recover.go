@@ -1,10 +1,18 @@
 package convo
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // Recover compacts after a provider has refused a request because it was too long. at is
@@ -229,4 +237,462 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		return nil
 	})
 	return named
+}
+
+// A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
+// writes the body itself returns one, since only it knows which part a path belongs to.
+type PlaceError struct {
+	Places []Place // only ID, Part and Inside are read
+	Err    error   // of the provider
+}
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("convo: refused at %s: %v", counted(len(e.Places), "place", "places"), e.Err)
+}
+
+// Unwrap returns the error of the provider.
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+func init() {
+	overflow.Encoded = func(s, format any) {
+		if at, ok := s.(*Snapshot); ok && at != nil && at.owner != nil {
+			h := at.owner
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.refusals.encoded(at, format)
+		}
+	}
+}
+
+// refusalIn returns what an error says about a part of the request, or nil if it is about
+// something else. It calls methods of the error, so no lock may be held.
+func refusalIn(err error) *refusal {
+	r := &refusal{Refusal: overflow.Refused(err), cause: err}
+	words := err
+	causes.Each(err, func(err error) {
+		if e, ok := err.(*PlaceError); ok && e != nil {
+			if r.named == nil {
+				r.named = e.Places
+			}
+			words = cmp.Or(e.Err, words)
+		}
+	})
+	if r.Kind == overflow.NotRefused && r.named == nil {
+		return nil
+	}
+	if r.Words == "" {
+		r.Words = printError(words)
+	}
+	return r
+}
+
+// clear is Recover for a provider that has refused a part of the request. If isLast is true,
+// the request is not sent again, and clear only puts back what was cleared in vain.
+func (r *recovery) clear(isLast bool) (report Report, err error) {
+	defer func() {
+		for _, report := range r.reports {
+			r.h.deliver(report)
+		}
+	}()
+	r.h.curing.Lock()
+	defer r.h.curing.Unlock()
+	return r.clearAlone(isLast)
+}
+
+// clearAlone is clear for the only caller at a time.
+func (r *recovery) clearAlone(isLast bool) (report Report, err error) {
+	h, at := r.h, r.at
+	report = h.notNeededReport()
+	report.Reason = ReasonRefused
+	var format any
+	var last *cure
+	err = h.ifOpen(func() error {
+		format, last = h.refusals.of(at)
+		return h.ownsLocked(at)
+	})
+	if err != nil {
+		return r.notStarted(ReasonRefused, err)
+	}
+	body := bodyOf(at, format)
+	what, err := r.refusal.find(at, &body)
+	isOld := last != nil && err == nil && last.covers(what.places, what.release)
+	switch {
+	case last != nil && at.version >= last.version && (isOld || last.isBack(r.refusal, err == nil && !what.isEmpty(), at, &body)):
+		return r.giveUp(last), last.cause
+	case isOld && !isLast: // another request has cured it since
+		return report, nil
+	}
+	r.settle()
+	if err == nil && (isLast || what.isEmpty()) {
+		return report, r.cause
+	}
+	c := &cure{refusal: *r.refusal, clearing: what, report: report}
+	if err == nil {
+		err = r.apply(c)
+	}
+	switch {
+	case err == nil:
+		return c.report, nil
+	case isStale(err) && at.version < h.Snapshot().version: // the next request tells whether it is still refused
+		return report, nil
+	}
+	return r.notStarted(ReasonRefused, err)
+}
+
+// bodyOf returns the body that a format writes of a snapshot, or an empty one.
+func bodyOf(at *Snapshot, format any) (b overflow.Body) {
+	if format != nil {
+		var err error // such a body has no paths
+		defer catch(&err, "Encode")
+		b, err = overflow.BodyOf(at, format)
+	}
+	return b
+}
+
+// settle ends the trial of the cure in place.
+func (r *recovery) settle() {
+	r.h.locked(func() {
+		if c := r.h.refusals.settle(noVersion); c != nil {
+			r.reports = append(r.reports, c.report)
+		}
+	})
+}
+
+// isBack reports whether a provider refuses the same as before c cleared it. The error then
+// names the same part, the line in its place, or no place at all. finds says that there is
+// something else to clear.
+func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.Body) bool {
+	switch {
+	case again.named != nil:
+		return c.covers(again.named, 0) || slices.EqualFunc(c.named, again.named, Place.isAt)
+	case again.Kind != c.Kind:
+		return false
+	case c.release != 0:
+		return len(again.Paths) > 0 && slices.Equal(again.Paths, c.Paths) || !finds
+	}
+	lines := make(overflow.Texts) // where c has cleared
+	for _, s := range at.spots() {
+		if slices.ContainsFunc(c.places, s.isAt) {
+			switch p := s.p.(type) {
+			case Text:
+				lines[string(p)] = true
+			case ToolCall:
+				lines[p.Arguments] = true
+			}
+		}
+	}
+	located := false
+	for _, path := range again.Paths {
+		if within := body.At(path); within != nil {
+			located = true
+			for s := range overflow.Strings(within[0]) {
+				if lines.Has(s) {
+					return true
+				}
+			}
+		}
+	}
+	return !located && !finds
+}
+
+// isAt reports whether two places are the same.
+func (p Place) isAt(q Place) bool { return p.ID == q.ID && p.Part == q.Part && p.Inside == q.Inside }
+
+// apply clears what c names. Its report stays undelivered until the trial of c ends.
+func (r *recovery) apply(c *cure) error {
+	start := time.Now()
+	h := r.h
+	if len(c.places) > 0 {
+		ed := &checkedEdit{at: &r.at.state, oldSummary: r.at.summary, noSpill: true}
+		if err := ed.clearPlaces(r.at, c.places); err != nil {
+			return err
+		}
+		c.report = Report{Reason: ReasonRefused}
+		if _, err := h.carryOut(context.Background(), ed, &c.report); err != nil {
+			return err
+		}
+		if c.report.Outcome == OutcomeDeclined {
+			return cmp.Or(c.report.Cause, ErrNoGain)
+		}
+		c.places = slices.DeleteFunc(c.places, func(p Place) bool { return slices.Contains(c.report.Spared, p.ID) })
+		c.report.Refused = c.places
+	}
+	return h.ifOpen(func() error {
+		c.released = h.released
+		if c.release > h.released {
+			c.report.Released += h.signedIn(h.released, c.release)
+			h.release(c.release)
+		}
+		c.report.PrefixKept, c.report.PrefixEnd, _ = h.keptPrefix()
+		c.report.Outcome, c.report.Duration = OutcomeApplied, time.Since(start)
+		c.report.Fits = h.fits(h.meter.marks())
+		h.prepare()
+		c.version = h.version
+		h.refusals.try(c)
+		return nil
+	})
+}
+
+// giveUp puts back what a cure has cleared, since the provider refuses the request as before,
+// and returns the report.
+func (r *recovery) giveUp(c *cure) (report Report) {
+	h := r.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refusals.settle(noVersion)
+	h.unrelease(c.release, c.released)
+	h.measureBeforeLocked(&report)
+	report.Reason, report.Outcome, report.wasBack = ReasonRefused, OutcomeFailed, true
+	report.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
+	if len(c.places) > 0 {
+		if err := h.undoLocked(c.report.left, false); err != nil { // there was another edit
+			report.Cause, report.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
+			r.reports = append(r.reports, c.report)
+		}
+	}
+	h.prepare()
+	r.reports = append(r.reports, report)
+	return report
+}
+
+// signedIn returns how many entries after one ID and up to another have signed reasoning.
+func (s *state) signedIn(after, last ID) (n int) {
+	for _, e := range s.list {
+		if e.id > after && e.id <= last && e.msg.isSigned() {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *clearing) isEmpty() bool { return len(c.places) == 0 && c.release == 0 }
+
+// covers reports whether c clears one of these places, or leaves out the signed reasoning up to
+// an entry, which is 0 for none.
+func (c *clearing) covers(places []Place, release ID) bool {
+	return release != 0 && release <= c.release || slices.ContainsFunc(places, func(p Place) bool {
+		return slices.ContainsFunc(c.places, p.isAt)
+	})
+}
+
+// A spot is a part of a message in view.
+type spot struct {
+	e            *entry // nil: the message is ephemeral
+	part, inside int    // as in a Place
+	p            Part
+}
+
+// spots returns the parts of the messages in view but for those of system messages and the
+// summary.
+func (s *state) spots() (all []spot) {
+	add := func(e *entry, m *Message) {
+		for i, p := range m.Parts {
+			result, ok := p.(ToolResult)
+			if !ok {
+				all = append(all, spot{e, i, -1, p})
+			}
+			for k, p := range result.Parts {
+				all = append(all, spot{e, i, k, p})
+			}
+		}
+	}
+	for _, e := range s.list {
+		add(e, &e.msg)
+	}
+	if s.eph != nil {
+		for i := range s.eph.msgs {
+			add(nil, &s.eph.msgs[i])
+		}
+	}
+	return all
+}
+
+// isAt reports whether s is at a place.
+func (s spot) isAt(p Place) bool { return s.e != nil && p.isAt(s.place()) }
+
+// place returns where s is. Its message must be an entry.
+func (s spot) place() Place {
+	return Place{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside}
+}
+
+// item returns what package overflow is told of s.
+func (s spot) item() overflow.Item {
+	switch p := s.p.(type) {
+	case Media:
+		x := overflow.Item{Kind: overflow.Document, Texts: []string{cmp.Or(p.Data, p.URL)}, Linked: p.Data == "", Side: p.side()}
+		if p.MIME == "" || strings.HasPrefix(p.MIME, "image/") {
+			x.Kind = overflow.Image
+		}
+		return x
+	case ToolCall:
+		return overflow.Item{Kind: overflow.Arguments, Texts: []string{p.Arguments}}
+	case Reasoning:
+		if p.Signature+p.Encrypted != "" {
+			return overflow.Item{Kind: overflow.Seal, Texts: []string{p.Signature, p.Encrypted, p.ID}}
+		}
+	case Opaque:
+		return overflow.Item{Kind: overflow.Block, Fields: overflow.FieldsOf(p.JSON)}
+	}
+	return overflow.Item{}
+}
+
+// find finds what a provider has refused in the request that was made of at.
+func (r *refusal) find(at *Snapshot, body *overflow.Body) (clearing, error) {
+	if r.named != nil {
+		return r.take(at)
+	}
+	spots := at.spots()
+	items := make([]overflow.Item, len(spots))
+	for i, s := range spots {
+		items[i] = s.item()
+	}
+	of := func(indices []int) (list []spot) {
+		for _, i := range indices {
+			list = append(list, spots[i])
+		}
+		return list
+	}
+	all, found := r.Find(items, body)
+	if r.Kind == overflow.Seal || r.Kind == overflow.Encrypted {
+		return r.leaveOut(at, of(found), of(all))
+	}
+	if slices.ContainsFunc(found, func(i int) bool { return spots[i].e == nil }) {
+		return clearing{}, &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
+	}
+	places, err := r.placesOf(at, of(found))
+	return clearing{places: places}, err
+}
+
+// take takes what the caller names.
+func (r *refusal) take(at *Snapshot) (c clearing, err error) {
+	var found []spot
+	spots := at.spots()
+	for _, p := range r.named {
+		isKnown := false
+		for _, s := range spots {
+			if s.e == nil || s.e.id != p.ID || s.part != p.Part || p.Inside >= 0 && s.inside != p.Inside {
+				continue
+			}
+			isKnown = true
+			switch s.p.(type) {
+			case Text:
+				if p.Inside >= 0 || s.inside < 0 { // it does not name a whole result
+					return c, &EditError{Rule: "clears a text, which no refusal does", ID: p.ID}
+				}
+			case Reasoning:
+				if p.ID > at.released {
+					c.release = max(c.release, p.ID)
+				}
+			default:
+				found = append(found, s)
+			}
+		}
+		if !isKnown {
+			return c, &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have; Inside is -1 for a part of the message itself", p.Part, p.Inside), ID: p.ID}
+		}
+	}
+	c.places, err = r.placesOf(at, found)
+	return c, err
+}
+
+// leaveOut returns up to which entry signed reasoning is left out. That is the entry that the
+// error names, or the newest one if it names none, or if another server has encrypted them.
+func (r *refusal) leaveOut(at *Snapshot, found, all []spot) (c clearing, err error) {
+	all = slices.DeleteFunc(all, func(s spot) bool { return s.e == nil })
+	named := newestOf(found)
+	if r.Kind == overflow.Encrypted || named == 0 {
+		named = newestOf(all)
+	}
+	if slices.ContainsFunc(all, func(s spot) bool { return isA[Reasoning](s.p) && s.e.id > at.released && s.e.id <= named }) {
+		c.release = named
+	}
+	all = slices.DeleteFunc(all, func(s spot) bool { return isA[Reasoning](s.p) })
+	c.places, err = r.placesOf(at, all) // reasoning that is kept as a block
+	return c, err
+}
+
+// newestOf returns the newest entry that one of these parts is in, or 0.
+func newestOf(list []spot) (id ID) {
+	for _, s := range list {
+		if s.e != nil {
+			id = max(id, s.e.id)
+		}
+	}
+	return id
+}
+
+// placesOf returns the places of the parts found and of their partners, in ascending order.
+func (r *refusal) placesOf(at *Snapshot, found []spot) (places []Place, err error) {
+	spots := at.spots()
+	for i := 0; i < len(found); i++ {
+		o, ok := found[i].p.(Opaque)
+		if !ok {
+			continue
+		}
+		fields := overflow.FieldsOf(o.JSON)
+		for _, partner := range spots {
+			if o, ok := partner.p.(Opaque); ok && partner.e != nil && fields.IsPartner(overflow.FieldsOf(o.JSON)) && !slices.Contains(found, partner) {
+				found = append(found, partner)
+			}
+		}
+	}
+	floor := at.floor()
+	for _, s := range found {
+		if i, _ := index(at.list, s.e.id); floor.pinned(i) {
+			return nil, &EditError{Rule: "clears what the provider has refused in " + pinnedRule + "; Unpin it first", ID: s.e.id}
+		}
+		p := s.place()
+		p.Words = r.Words
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Inside, b.Inside))
+	})
+	return slices.CompactFunc(places, Place.isAt), nil
+}
+
+// clearPlaces adds to ed the entries without what is refused in them. The places ascend.
+func (ed *checkedEdit) clearPlaces(at *Snapshot, places []Place) error {
+	for len(places) > 0 {
+		e := at.find(places[0].ID)
+		m := e.msg.clone()
+		for len(places) > 0 && places[0].ID == e.id {
+			m.clearAt(places[0])
+			places = places[1:]
+		}
+		if err := m.check(true); err != nil {
+			return err
+		}
+		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: m})
+	}
+	return nil
+}
+
+// clearAt clears a part of m, whose parts are not shared.
+func (m *Message) clearAt(p Place) {
+	part := &m.Parts[p.Part]
+	if result, ok := (*part).(ToolResult); ok {
+		result.Parts = slices.Clone(result.Parts)
+		result.Parts[p.Inside] = withoutRefused(result.Parts[p.Inside], p.Words)
+		*part = result
+		return
+	}
+	*part = withoutRefused(*part, p.Words)
+}
+
+// withoutRefused returns what takes the place of a part that a provider has refused.
+func withoutRefused(p Part, words string) Part {
+	words = text.Shorten(words, 200)
+	what := ""
+	switch p := p.(type) {
+	case ToolCall:
+		data, _ := json.Marshal(map[string]string{"removed": fmt.Sprintf("the arguments, %s bytes, which the provider refused: %s", grouped(len(p.Arguments)), words)})
+		p.Arguments = string(data)
+		return p
+	case Media:
+		what = p.label() + ", " + p.place()
+	case Opaque:
+		what = p.label()
+	}
+	return Text(fmt.Sprintf("[%s removed, since the provider refused it: %s]", what, words))
 }

@@ -364,34 +364,23 @@ func (r *Report) summaryNote() string {
 
 // notes returns further details, for String.
 func (r *Report) notes(ids bool) (notes []string) {
-	if r.Outcome == OutcomeNotNeeded && r.PrefixKept < 1 && r.PrefixEnd != "" {
-		notes = append(notes, fmt.Sprintf("%.0f %% of the last request stays, up to the %s", 100*r.PrefixKept, abbreviate(r.PrefixEnd)))
-	}
-	if r.Pause > 0 {
-		notes = append(notes, "after a pause of "+r.Pause.Round(time.Second).String())
-	}
-	if len(r.Spared) > 0 {
-		notes = append(notes, grouped(len(r.Spared))+" pinned kept"+printIDs(r.Spared, ids))
-	}
-	if r.NamedLimit > 0 {
-		notes = append(notes, "the provider named a limit of "+grouped(r.NamedLimit))
-	}
-	if r.Unread > 0 {
-		not := " tokens not summarised"
-		if len(r.Summarised) > 0 {
-			not = " tokens not read by the summarizer"
+	note := func(is bool, format string, args ...any) {
+		if is {
+			notes = append(notes, fmt.Sprintf(format, args...))
 		}
-		notes = append(notes, grouped(r.Unread)+not+r.mediaNote())
 	}
-	if r.Released > 0 {
-		notes = append(notes, "signed reasoning of "+counted(r.Released, "message", "messages")+" no longer bound")
+	note(r.Outcome == OutcomeNotNeeded && r.PrefixKept < 1 && r.PrefixEnd != "", "%.0f %% of the last request stays, up to the %s", 100*r.PrefixKept, abbreviate(r.PrefixEnd))
+	note(r.Pause > 0, "after a pause of %v", r.Pause.Round(time.Second))
+	note(len(r.Spared) > 0, "%s pinned kept%s", grouped(len(r.Spared)), printIDs(r.Spared, ids))
+	note(r.NamedLimit > 0, "the provider named a limit of %s", grouped(r.NamedLimit))
+	not := "summarised"
+	if len(r.Summarised) > 0 {
+		not = "read by the summarizer"
 	}
-	if r.NotKept > 0 {
-		notes = append(notes, counted(r.NotKept, "message that was to be kept", "messages that were to be kept")+" had to go for the request to fit")
-	}
-	if r.Again > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s tokens read again after leaving", counted(r.Again, "result", "results"), grouped(r.AgainTokens)))
-	}
+	note(r.Unread > 0, "%s tokens not %s%s", grouped(r.Unread), not, r.mediaNote())
+	note(r.Released > 0, "signed reasoning of %s no longer bound", counted(r.Released, "message", "messages"))
+	note(r.NotKept > 0, "%s had to go for the request to fit", counted(r.NotKept, "message that was to be kept", "messages that were to be kept"))
+	note(r.Again > 0, "%s of %s tokens read again after leaving", counted(r.Again, "result", "results"), grouped(r.AgainTokens))
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
 			if l.Outcome == OutcomeFailed {
@@ -410,9 +399,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 			notes = append(notes, aside.text())
 		}
 	}
-	if !r.Fits {
-		notes = append(notes, "the request must not be sent")
-	}
+	note(!r.Fits, "the request must not be sent")
 	return notes
 }
 

@@ -70,11 +70,8 @@ func (p RolePolicy) faults() (faults []error) {
 		after []Role
 	}{{"UserAfter", p.UserAfter}, {"AssistantAfter", p.AssistantAfter}} {
 		for _, r := range f.after {
-			switch r {
-			case RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool:
-			default:
-				faults = append(faults, &ValueError{Name: "Options.Roles." + f.name, Value: string(r), Want: "system, user, assistant, tool or RoleNone"})
-			}
+			known := slices.Contains([]Role{RoleNone, RoleSystem, RoleUser, RoleAssistant, RoleTool}, r)
+			faults = refuse(faults, !known, "Options.Roles."+f.name, string(r), "system, user, assistant, tool or RoleNone")
 		}
 	}
 	return faults

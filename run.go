@@ -182,12 +182,6 @@ func (r *runner) start(ctx context.Context, o RunOptions) (err error) {
 	return r.h.SetTools(tools...)
 }
 
-// isDue reports whether another request is to be made.
-func (r *runner) isDue() (due bool) {
-	r.h.locked(func() { due = r.h.awaitsNext(r.paused) })
-	return due
-}
-
 // step makes a request and runs the calls of the answer. The first step first runs the
 // calls that are open; if some stay open, it makes no request. A later one reports done,
 // and does nothing, unless an answer is due.
@@ -199,7 +193,9 @@ func (r *runner) step() (reply Reply, done bool, err error) {
 	defer h.running.release()
 	ctx := h.running.mark(r.ctx)
 	if r.started {
-		if !r.isDue() {
+		due := false
+		h.locked(func() { due = h.awaitsNext(r.paused) })
+		if !due {
 			return Reply{}, true, nil
 		}
 		reply, err = r.request(ctx)

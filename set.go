@@ -237,7 +237,7 @@ func (h *History) setTools(tools []Tool, key string) error {
 	if h.ident == nil {
 		return ErrClosed
 	}
-	next, err := h.newToolset(tools, key)
+	next, err := safely("Options.Tokenizer", func() *toolset { return h.ident.toolset(tools, key) })
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,10 @@ import (
 	"log/slog"
 	"math/bits"
 	"slices"
-	"sort"
-	"strings"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/tags"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Snapshot is the view of a conversation at one moment. It never changes and is safe
@@ -69,9 +68,7 @@ func (s *Snapshot) All() iter.Seq2[int, Entry] {
 }
 
 // Find returns the entry with the ID, and whether the view has one.
-func (s *Snapshot) Find(id ID) (Entry, bool) { return s.exported(id) }
-
-func (s *state) exported(id ID) (Entry, bool) {
+func (s *Snapshot) Find(id ID) (Entry, bool) {
 	e := s.find(id)
 	if e == nil {
 		return Entry{}, false
@@ -461,22 +458,7 @@ func (b *Breakdown) kinds() []*int {
 //	results 52,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 45,400 and reserve 16,000 of 128,000
 func (b Breakdown) String() string {
 	names := []string{"system", "tools", "summary", "user", "assistant", "reasoning", "calls", "results", "media", "ephemeral"}
-	type kind struct {
-		name   string
-		tokens int
-	}
-	var all []kind
-	for i, n := range b.kinds() {
-		if *n != 0 {
-			all = append(all, kind{names[i], *n})
-		}
-	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].tokens > all[j].tokens })
-	texts := make([]string, len(all))
-	for i, k := range all {
-		texts[i] = k.name + " " + grouped(k.tokens)
-	}
-	out := cmp.Or(strings.Join(texts, ", "), "empty")
+	out := cmp.Or(wording.Largest(names, b.kinds()), "empty")
 	if b.Pinned > 0 {
 		out += fmt.Sprintf(" (pinned %s)", grouped(b.Pinned))
 	}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
-	"github.com/seed-c1b73e60/convo/internal/names"
+	"github.com/seed-c1b73e60/convo/internal/extract"
 	"github.com/seed-c1b73e60/convo/internal/prompt"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -314,7 +315,7 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 		case !dropped:
 		case w.s.summary.hasRead(src.id): // those before it have not
 			m := g.original(ctx, w.s, src.id).Message
-			if m, err = w.redactOne(m); err != nil {
+			if m, err = safely("Options.Redact", func() Message { return redacted(&m, w.redact) }); err != nil {
 				return nil, err
 			}
 			x.sources = append(x.sources, source{src.id, &m, src.tokens})
@@ -327,12 +328,6 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 		return nil, nil // then it is not known
 	}
 	return base.newest(mostBefore).extended(sum.Text), nil
-}
-
-// redactOne returns m as Options.Redact changes it, or the error for a panic of that.
-func (w *writer) redactOne(m Message) (out Message, err error) {
-	defer catch(&err, "Options.Redact")
-	return redacted(&m, w.redact), nil
 }
 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
@@ -386,9 +381,9 @@ type writer struct {
 	pinned     []Message // these also stay in the view
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
-	unread     int    // tokens cut out of results, here or earlier
-	media      int    // tokens of the media in the sources, which only sent shows; 0: they are in unread
-	notes      *notes // nil: the sources were not read yet
+	unread     int            // tokens cut out of results, here or earlier
+	media      int            // tokens of the media in the sources, which only sent shows; 0: they are in unread
+	notes      *extract.Notes // nil: the sources were not read yet
 
 	work Effort
 }
@@ -422,64 +417,41 @@ func messagesOf(list []source) []Message {
 
 // names returns the Summary.Names to use after an edit that drops entries.
 func (w *writer) names(summary *Summary, drop []ID, most int) string {
-	left := most - w.count(namesLine) - 2
-	if left < 4 {
-		return ""
-	}
 	if w.notes == nil {
-		w.notes = new(notes)
-		w.notes.readAll(w.sources)
+		w.notes, _ = notesOf(w.sources)
 	}
-	l := &w.notes.names
-	l.Read(w.previous+"\n"+w.oldNames, names.Source{Place: -1, Weight: 1})
-	l.Remove(summary.Text)
-	w.removeShown(l, drop)
-	var chosen []string
-	for name := range l.Choose(most) {
-		left -= w.count(" " + name)
-		if left < 0 {
-			break
-		}
-		chosen = append(chosen, name)
-	}
-	for ; len(chosen) > 0; chosen = chosen[:len(chosen)*7/8] { // together they may have more tokens than the sum
-		if line := strings.Join(chosen, " "); w.count(summary.Text+namesLine+line) <= w.count(summary.Text)+most {
-			return line
-		}
-	}
-	return ""
+	return w.notes.Line(w.previous+"\n"+w.oldNames, summary.Text, namesLine, w.staying(drop), most, w.count)
 }
 
-// removeShown removes the names that stay in the view, as far as a compaction may read: those
-// of the newest messages.
-func (w *writer) removeShown(l *names.Index, drop []ID) {
-	left := max(mostRead-w.notes.read, mostRead/4)
-	remove := func(e *entry) {
-		for _, t := range e.msg.texts {
-			t = t[:text.Floor(t, left)]
-			l.Remove(t)
-			left, w.notes.read = left-len(t), w.notes.read+len(t)
+// staying yields the texts that stay in the view, the newest messages first.
+func (w *writer) staying(drop []ID) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		in := func(e *entry) bool {
+			for _, t := range e.msg.texts {
+				if !yield(t) {
+					return false
+				}
+			}
+			return true
 		}
-	}
-	for _, e := range w.s.sys {
-		remove(e)
-	}
-	for i := len(w.s.list) - 1; i >= len(drop) && left > 0; i-- { // as long as not all others leave
-		e := w.s.list[i]
-		for len(drop) > 0 && drop[len(drop)-1] > e.id {
-			drop = drop[:len(drop)-1]
+		for _, e := range w.s.sys {
+			if !in(e) {
+				return
+			}
 		}
-		if n := len(drop); n > 0 && drop[n-1] == e.id {
-			drop = drop[:n-1]
-		} else {
-			remove(e)
+		for i := len(w.s.list) - 1; i >= len(drop); i-- { // as long as not all others leave
+			e := w.s.list[i]
+			for len(drop) > 0 && drop[len(drop)-1] > e.id {
+				drop = drop[:len(drop)-1]
+			}
+			if n := len(drop); n > 0 && drop[n-1] == e.id {
+				drop = drop[:n-1]
+			} else if !in(e) {
+				return
+			}
 		}
 	}
 }
-
-// nameWeight is the priority of a name by the role of the message that contains it: user
-// messages come first, then assistant messages with their calls, then the others.
-var nameWeight = map[Role]uint8{RoleUser: 4, RoleAssistant: 3, RoleTool: 2, RoleSystem: 2}
 
 // collectPinned sets w.pinned: the messages that stay in front of the newest ones.
 func (w *writer) collectPinned() {
@@ -598,10 +570,10 @@ func (w *writer) extract(ctx context.Context) (summary Summary, err error) {
 		return Summary{}, causeOf(ctx)
 	}
 	defer catch(&err, "Summarizer")
-	w.notes = new(notes)
-	w.notes.readAll(w.sources)
-	summary.Text = w.notes.summary(&SummaryRequest{Previous: w.previous, MaxTokens: w.maxTokens, Count: w.count})
-	w.unread = addClamped(w.unread, clampInt(w.notes.unread))
+	var unread int64
+	w.notes, unread = notesOf(w.sources)
+	summary.Text = w.notes.Summary(w.previous, w.maxTokens, w.count)
+	w.unread = addClamped(w.unread, clampInt(unread))
 	w.work.Unread = addClamped(w.unread, media)
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	return summary, summary.fault()
@@ -677,7 +649,7 @@ func (w *writer) summarize(ctx context.Context, req SummaryRequest) (Summary, er
 	if short, err := w.ask(ctx, req, false); err == nil && w.count(short.Text) < n {
 		summary = short
 	}
-	summary.Text = cutSentence(summary.Text, w.maxTokens, w.count)
+	summary.Text = text.Sentence(summary.Text, w.maxTokens, w.count)
 	return summary, summary.fault()
 }
 
@@ -744,30 +716,6 @@ func (w *writer) askOnce(ctx, bounded context.Context, req SummaryRequest) (summ
 	}
 	summary.Text = answers.WithoutReasoning(summary.Text)
 	return summary, nil
-}
-
-// cutSentence returns as much of a text as has at most so many tokens. It ends with a line or
-// a sentence, if one ends in its second half, or else with a word.
-func cutSentence(s string, tokens int, count func(string) int) string {
-	weight := count(s)
-	if weight <= tokens {
-		return s
-	}
-	n := text.Prefix(s, tokens, weight, count)
-	for count(s[:n]) > tokens && n > 0 { // the tokenizer may count a part as more
-		n = text.Floor(s, n*7/8)
-	}
-	head := s[:n]
-	end := 0
-	for _, mark := range []string{"\n", ". ", "! ", "? ", "。", "！", "？"} {
-		if i := strings.LastIndex(head, mark); i >= 0 {
-			end = max(end, i+len(strings.TrimRight(mark, " \n")))
-		}
-	}
-	if end <= n/2 {
-		end = text.BorderBefore(s, n)
-	}
-	return strings.TrimSpace(s[:end])
 }
 
 // call calls the summarizer, counts the call and its usage, and turns a panic into an

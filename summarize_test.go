@@ -1018,32 +1018,6 @@ Last answer:
 	assert.Equal(t, "Before:\n- Lines one\n- and two.", extract(t, convo.SummaryRequest{Previous: "Lines one\n\n and two."}))
 }
 
-func TestExtract_Paths(t *testing.T) {
-	for word, want := range map[string]string{
-		"a/b.c":                           "a/b.c",
-		"/etc/hosts":                      "/etc/hosts",
-		"see (/etc/hosts).":               "/etc/hosts",
-		"at x/y.go:":                      "x/y.go",
-		"C:\\dir/name.txt":                "dir/name.txt",
-		"'quoted/file.txt'":               "quoted/file.txt",
-		"and/or":                          "", // one slash and no dot
-		"etc.d/hosts":                     "", // the dot stands before the slash
-		"/a/":                             "",
-		"/a/b/":                           "", // a directory is none
-		"a/.":                             "",
-		"name.txt":                        "",
-		"/.a":                             "", // too short
-		"/.ab":                            "/.ab",
-		strings.Repeat("d/", 98) + "x.go": strings.Repeat("d/", 98) + "x.go",
-		strings.Repeat("d/", 99) + "x.go": "", // too long
-	} {
-		text := extract(t, convo.SummaryRequest{MaxTokens: 5000, Messages: []convo.Message{convo.Assistant("x", convo.ToolCall{ID: "1", Name: "f", Arguments: word})}})
-		_, paths, _ := strings.Cut(text, "Paths:\n- ")
-		paths, _, _ = strings.Cut(paths, "\nLast answer:")
-		assert.Equal(t, want, paths, word)
-	}
-}
-
 // Of lines that are repeated, Extract keeps the first; of many, the first and
 // the newest. It fills its room, and no more.
 func TestExtract_Bounds(t *testing.T) {
@@ -1074,29 +1048,6 @@ func TestExtract_Bounds(t *testing.T) {
 	assert.Equal(t, "The user said:\n- ééééééé", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 32, Count: bytes}))
 
 	assert.Equal(t, "T", extract(t, convo.SummaryRequest{Messages: long, MaxTokens: 1, Count: func(s string) int { return 5 * len(s) }}), "at least one rune")
-
-	// How much is noted and searched has a bound, whatever comes.
-	msgs = nil
-	for i := range 600 {
-		c := convo.ToolCall{ID: "1", Name: fmt.Sprintf("tool%03d", i), Arguments: fmt.Sprintf(`{"p":"/dir/%03d.go"}`, i)}
-		msgs = append(msgs, convo.Assistant("", c), convo.ResultError(c, fmt.Errorf("error %03d", i)))
-	}
-	everything := func(string) int { return 0 }
-	text = extract(t, convo.SummaryRequest{Messages: msgs, Count: everything})
-	for _, want := range []string{"tool100 1", "tool599 1", "/dir/100.go", "/dir/599.go", "error 100", "error 599"} {
-		assert.Contains(t, text, want)
-	}
-	for _, not := range []string{"tool099", "099.go", "error 099"} { // the oldest ones
-		assert.NotContains(t, text, not)
-	}
-	far := strings.Repeat("x ", 1<<20) + "/far/away.go"
-	c := convo.ToolCall{ID: "1", Name: "f"}
-	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far)}})
-	assert.NotContains(t, text, "away")
-	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant("", c), convo.Result(c, far[14:])}})
-	assert.Contains(t, text, "/far/away.go")
-	text = extract(t, convo.SummaryRequest{Messages: []convo.Message{convo.Assistant(far, convo.ToolCall{ID: "1", Name: "f", Arguments: far}), convo.Result(c, "ok")}})
-	assert.Contains(t, text, "/far/away.go", "of what was said, all is read")
 }
 
 // A summary of many lines takes few allocations: few of the lines are shown, and what is known
@@ -1114,27 +1065,6 @@ func TestExtract_Allocations(t *testing.T) {
 		})
 		t.Logf("%d tokens: %.0f", max, allocs)
 		assert.Less(t, allocs, 2000., "%d tokens", max)
-	}
-}
-
-// Of what the user said, Extract lists the first message and then those with words that few
-// others have, in any script, and the newer of two that are as rare.
-func TestExtract_RareWords(t *testing.T) {
-	for name, c := range map[string]struct{ usual, rare string }{
-		"English": {"look at the next page and go on until you are done", "my landlord plays the harpsichord on rainy mornings"},
-		"Chinese": {"请继续看下一页直到你全部看完为止", "房东下雨天早上喜欢弹大键琴"},
-	} {
-		msgs := []convo.Message{convo.User("the first")}
-		for i := range 200 {
-			msgs = append(msgs, convo.User(itoa(i)+" "+c.usual))
-			if i == 40 {
-				msgs = append(msgs, convo.User(c.rare))
-			}
-		}
-		lines := strings.Split(extract(t, convo.SummaryRequest{Messages: msgs, MaxTokens: 300}), "\n")
-		assert.Less(t, len(lines), 40, name)
-		assert.Equal(t, []string{"The user said:", "- the first", "- " + c.rare}, lines[:3], name)
-		assert.Equal(t, "- 199 "+c.usual, lines[len(lines)-1], name)
 	}
 }
 

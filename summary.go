@@ -2,7 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -170,36 +170,19 @@ func (s *Snapshot) AsText() *Snapshot {
 func (id *identity) nativeTokens(n *Native, u Usage) (tokens int64) {
 	silent := false
 	for _, item := range n.Items {
-		var v any
-		if json.Unmarshal([]byte(item), &v) != nil {
+		texts, ok := answers.Texts(item)
+		if !ok {
 			continue
 		}
-		texts := id.textsIn(v)
-		silent = silent || texts == 0
-		tokens += texts + int64(id.over.Message)
+		was := tokens
+		for _, t := range texts {
+			tokens += id.text(t)
+		}
+		silent = silent || tokens == was
+		tokens += int64(id.over.Message)
 	}
 	if silent {
 		tokens += int64(max(u.Output-u.Reasoning, 0))
-	}
-	return tokens
-}
-
-// textsIn returns the raw tokens of the texts in a JSON value: the strings in fields named
-// text or content.
-func (id *identity) textsIn(v any) (tokens int64) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			if text, ok := inner.(string); !ok {
-				tokens += id.textsIn(inner)
-			} else if key == "text" || key == "content" {
-				tokens += id.text(text)
-			}
-		}
-	case []any:
-		for _, inner := range v {
-			tokens += id.textsIn(inner)
-		}
 	}
 	return tokens
 }

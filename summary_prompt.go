@@ -63,7 +63,7 @@ func promptMessage(m *Message) prompt.Message {
 	for _, p := range m.Parts {
 		known(p).render(&b)
 	}
-	return prompt.Message{Role: string(m.Role), Author: shorten(m.Author, 200), IsHosts: m.isMarkedHosts(), Body: b.String()}
+	return prompt.Message{Role: string(m.Role), Author: text.Shorten(m.Author, 200), IsHosts: m.isMarkedHosts(), Body: b.String()}
 }
 
 func promptMessages(msgs []Message) []prompt.Message {
@@ -170,12 +170,12 @@ func (w *writer) border() string {
 	if w.next == nil {
 		return ""
 	}
-	line := oneLine(text.Valid(w.next.Text()))
+	line := text.OneLine(text.Valid(w.next.Text()))
 	if calls := w.next.ToolCalls(); line == "" && len(calls) > 0 {
-		return "the call of " + tags.Quote(shorten(oneLine(calls[0].Name+" "+calls[0].Arguments), 80))
+		return "the call of " + tags.Quote(text.Shorten(text.OneLine(calls[0].Name+" "+calls[0].Arguments), 80))
 	}
 	if line == "" {
 		return ""
 	}
-	return tags.Quote(shorten(line, 80))
+	return tags.Quote(text.Shorten(line, 80))
 }

@@ -3,12 +3,12 @@ package convo
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Tokenizer counts the tokens of texts. It must be safe for concurrent use, should be
@@ -124,60 +124,20 @@ type Usage struct {
 }
 
 // String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
-func (u Usage) String() string {
-	parts := func(total int, verb string, of ...string) string {
-		of = slices.DeleteFunc(of, func(s string) bool { return s == "" })
-		if len(of) > 0 {
-			verb += " (" + strings.Join(of, ", ") + ")"
-		}
-		return grouped(total) + " " + verb
-	}
-	part := func(n int, what string) string {
-		if n == 0 {
-			return ""
-		}
-		return grouped(n) + " " + what
-	}
-	return parts(u.Input, "read", part(u.CacheRead, "from the cache"), part(u.CacheWrite, "to the cache"), part(u.InputAudio, "sound"), part(u.Extra, "beyond the request")) + ", " +
-		parts(u.Output, "written", part(u.Reasoning, "reasoning"), part(u.OutputAudio, "sound"))
-}
+func (u Usage) String() string { return wording.Usage(u).String() }
 
 // figures returns the fields of u in the order of their declaration.
 func (u *Usage) figures() [9]*int {
 	return [...]*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWriteLong, &u.InputAudio, &u.Extra, &u.Output, &u.Reasoning, &u.OutputAudio}
 }
 
-// usageNames are the names of the fields of a Usage, and usageKeys their names in JSON,
-// in the order of figures.
-var (
-	usageNames = [...]string{"Input", "CacheRead", "CacheWrite", "CacheWriteLong", "InputAudio", "Extra", "Output", "Reasoning", "OutputAudio"}
-	usageKeys  = [...]string{"input", "cache_read", "cache_write", "cache_write_long", "input_audio", "extra", "output", "reasoning", "output_audio"}
-)
+// usageKeys are the names of the fields of a Usage in JSON, in the order of figures.
+var usageKeys = [...]string{"input", "cache_read", "cache_write", "cache_write_long", "input_audio", "extra", "output", "reasoning", "output_audio"}
 
 // fault returns a [*ValueError] if u cannot be the usage of a request.
 func (u Usage) fault() error {
-	for i, f := range u.figures() {
-		if *f < 0 {
-			return &ValueError{Name: "Usage." + usageNames[i], Value: *f, Want: "0 or more"}
-		}
-	}
-	if u.CacheRead > u.Input || u.CacheWrite > u.Input-u.CacheRead {
-		return &ValueError{Name: "Usage.Input", Value: u.Input,
-			Want: fmt.Sprintf("at least %s, CacheRead + CacheWrite, because Input includes cached tokens", grouped(addClamped(u.CacheRead, u.CacheWrite)))}
-	}
-	for _, f := range []struct {
-		part, whole string
-		n, most     int
-	}{
-		{"CacheWriteLong", "CacheWrite", u.CacheWriteLong, u.CacheWrite},
-		{"InputAudio", "Input", u.InputAudio, u.Input},
-		{"Extra", "Input", u.Extra, u.Input},
-		{"Reasoning", "Output", u.Reasoning, u.Output},
-		{"OutputAudio", "Output", u.OutputAudio, u.Output},
-	} {
-		if f.n > f.most {
-			return &ValueError{Name: "Usage." + f.part, Value: f.n, Want: fmt.Sprintf("at most %s, Usage.%s, of which it is a part", grouped(f.most), f.whole)}
-		}
+	if name, value, want := wording.Usage(u).Fault(); name != "" {
+		return &ValueError{Name: "Usage." + name, Value: value, Want: want}
 	}
 	return nil
 }

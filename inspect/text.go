@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
+	words "github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A text is what is shown of a text, and the address at which all of it is.
@@ -110,20 +111,9 @@ func hidden(r rune) bool {
 }
 
 // grouped returns n with a comma for each thousand.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func grouped(n int) string { return words.Grouped(n) }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return grouped(n) + " " + many
-}
+func counted(n int, one, many string) string { return words.Counted(n, one, many) }
 
 // ranges returns ranges as a list of at most twenty.
 func ranges(list []convo.Range) string {

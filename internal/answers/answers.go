@@ -1,5 +1,5 @@
 // Package answers recognises what a model writes in place of the summary that it was
-// asked for.
+// asked for, and the texts in the items of a provider.
 package answers
 
 import (
@@ -194,4 +194,32 @@ func isStructured(s string) bool {
 		}
 	}
 	return false
+}
+
+// Texts returns the texts in a JSON value, those in fields named text or content, in no order. It
+// reports false if the value is not valid.
+func Texts(item string) (texts []string, ok bool) {
+	var v any
+	if json.Unmarshal([]byte(item), &v) != nil {
+		return nil, false
+	}
+	var in func(v any)
+	in = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				if text, ok := inner.(string); !ok {
+					in(inner)
+				} else if key == "text" || key == "content" {
+					texts = append(texts, text)
+				}
+			}
+		case []any:
+			for _, inner := range v {
+				in(inner)
+			}
+		}
+	}
+	in(v)
+	return texts, true
 }

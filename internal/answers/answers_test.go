@@ -88,3 +88,11 @@ func FuzzKind(f *testing.F) {
 		}
 	})
 }
+
+func TestTexts(t *testing.T) {
+	texts, ok := answers.Texts(`{"type":"message","content":[{"text":"one","id":"x"},{"content":"two"},["three"]]}`)
+	assert.True(t, ok)
+	assert.ElementsMatch(t, []string{"one", "two"}, texts)
+	_, ok = answers.Texts("{")
+	assert.False(t, ok)
+}

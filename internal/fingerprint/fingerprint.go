@@ -60,3 +60,6 @@ func (l List) Add(s Sum) List { return l*step + List(s) }
 
 // Remove is the inverse of Add: l.Add(s).Remove(s) is l.
 func (l List) Remove(s Sum) List { return (l - List(s)) * List(back) }
+
+// The offset and the prime of the 64-bit FNV-1a hash, for texts that are read byte by byte.
+const FNVOffset, FNVPrime = 14695981039346656037, 1099511628211

@@ -3,6 +3,9 @@ package text
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -100,6 +103,39 @@ func BorderAfter(s string, n int) int {
 	return n + cmp.Or(strings.IndexByte(near, '\n')+1, strings.IndexByte(near, ' ')+1)
 }
 
+// Shorten cuts s to at most width bytes, and adds "..." if something was cut.
+func Shorten(s string, width int) string {
+	if len(s) <= width {
+		return s
+	}
+	return s[:Floor(s, width)] + "..."
+}
+
+// ShortenRunes is Shorten for a number of characters.
+func ShortenRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "..."
+		}
+		n--
+	}
+	return s
+}
+
+// OneLine returns s on one line, shortened to about 4 kB.
+func OneLine(s string) string {
+	s = strings.TrimSpace(Shorten(s, 4<<10))
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return s
+}
+
 // IsBase64 reports whether s is standard base64 with padding. It does not decode s.
 func IsBase64(s string) bool {
 	body := strings.TrimRight(s, "=")
@@ -113,4 +149,64 @@ func IsBase64(s string) bool {
 		}
 	}
 	return true
+}
+
+// Abbreviate returns s, or its first most bytes and how many it has.
+func Abbreviate(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return fmt.Sprintf("%s… (%s bytes)", s[:Floor(s, most)], Grouped(len(s)))
+}
+
+// AbbreviateList joins texts, or the first most of them and how many more there are.
+func AbbreviateList(texts []string, between string, most int) string {
+	if n := len(texts) - most; n > 0 {
+		texts = append(slices.Clip(texts[:most]), fmt.Sprintf("… (%s more)", Grouped(n)))
+	}
+	return strings.Join(texts, between)
+}
+
+// Grouped returns a number with a comma between groups of three digits.
+func Grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Counted returns a number and what it counts, in singular or plural. It is not inlined,
+// because it has many callers and each copy makes programs larger.
+//
+//go:noinline
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Grouped(n) + " " + many
+}
+
+// Sentence returns as much of a text as has at most so many tokens. It ends with a line or
+// a sentence, if one ends in its second half, or else with a word.
+func Sentence(s string, tokens int, count func(string) int) string {
+	weight := count(s)
+	if weight <= tokens {
+		return s
+	}
+	n := Prefix(s, tokens, weight, count)
+	for count(s[:n]) > tokens && n > 0 { // the tokenizer may count a part as more
+		n = Floor(s, n*7/8)
+	}
+	head := s[:n]
+	end := 0
+	for _, mark := range []string{"\n", ". ", "! ", "? ", "。", "！", "？"} {
+		if i := strings.LastIndex(head, mark); i >= 0 {
+			end = max(end, i+len(strings.TrimRight(mark, " \n")))
+		}
+	}
+	if end <= n/2 {
+		end = BorderBefore(s, n)
+	}
+	return strings.TrimSpace(s[:end])
 }

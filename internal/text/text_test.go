@@ -1,6 +1,7 @@
 package text
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -73,4 +74,29 @@ func TestIsBase64(t *testing.T) {
 	for s, want := range map[string]bool{"": true, "YQ==": true, "YWI=": true, "YWJj": true, "YW+/": true, "YQ": false, "Y===": false, "YW-_": false, "YW==YQ==": false, "Y Q=": false} {
 		assert.Equal(t, want, IsBase64(s), s)
 	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -1000: "-1,000", 1234567: "1,234,567", math.MinInt64: "-9,223,372,036,854,775,808"} {
+		assert.Equal(t, want, Grouped(n))
+	}
+	assert.Equal(t, "1 entry", Counted(1, "entry", "entries"))
+	assert.Equal(t, "1,000 entries", Counted(1000, "entry", "entries"))
+}
+
+func TestShorten(t *testing.T) {
+	assert.Equal(t, "né", Shorten("né", 3))
+	assert.Equal(t, "n...", Shorten("née", 2), "between characters")
+	assert.Equal(t, "né...", ShortenRunes("née", 2))
+	assert.Equal(t, "née", ShortenRunes("née", 3))
+	assert.Equal(t, "n… (4 bytes)", Abbreviate("née", 2))
+	assert.Equal(t, "a, b, … (2 more)", AbbreviateList([]string{"a", "b", "c", "d"}, ", ", 2))
+	assert.Equal(t, "a b c", OneLine(" a\n\tb  c "))
+}
+
+func TestSentence(t *testing.T) {
+	bytes := func(s string) int { return len(s) }
+	assert.Equal(t, "One. Two.", Sentence("One. Two.", 9, bytes))
+	assert.Equal(t, "One. Two.", Sentence("One. Two. Three more words.", 14, bytes))
+	assert.Equal(t, "No sentence", Sentence("No sentence ends here", 12, bytes), "with a word")
 }

@@ -1,75 +1,26 @@
-package convo
+// Package extract chooses lines of a conversation for a summary that no model writes.
+package extract
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/names"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Extract is a [Summarizer] that calls no model. Its summary lists what the user said,
-// what the assistant said, lines of results, the tools that were called and how often,
-// the paths and errors that came up, and the last answer. It is quick, returns the same
-// text for the same messages, and never exceeds SummaryRequest.MaxTokens. What no person
-// wrote, see [HostMeta], is read like a result.
-//
-// It fills that room. Up to a third of it goes to what the user said: the first message, and
-// then those with words that few others have. Of the rest it prefers lines with names, such as paths,
-// identifiers, dates and amounts, which come up again later. A repeated line is listed
-// once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
-type Extract struct{}
+// Notes holds what is collected in one pass over the messages of a conversation, from the newest
+// to the oldest. The notes of a list are in that order. The zero Notes are empty.
+type Notes struct {
+	Bytes int // of the texts that were searched
 
-// Summarize extracts a summary from req.Messages, and adds it to req.Previous. If
-// req.MaxTokens is not positive, the summary has at most 500 tokens; if req.Count
-// is nil, [Heuristic] counts them. The only error is the reason why ctx ended.
-func (Extract) Summarize(ctx context.Context, req SummaryRequest) (Summary, error) {
-	if ctx.Err() != nil {
-		return Summary{}, causeOf(ctx)
-	}
-	sources := make([]source, len(req.Messages))
-	for i := range sources {
-		sources[i].msg = &req.Messages[i]
-	}
-	var n notes
-	n.readAll(sources)
-	return Summary{Text: n.summary(&req)}, nil
-}
+	names names.Index // of all texts that were read
 
-// summary returns the summary for a request whose messages were read.
-func (n *notes) summary(req *SummaryRequest) string {
-	n.readPrevious(req.Previous)
-	count := req.Count
-	if count == nil {
-		count = Heuristic{}.CountTokens
-	}
-	limit := req.MaxTokens
-	if limit <= 0 {
-		limit = maxSummary(0)
-	}
-	for room := limit; ; room = room * 7 / 8 { // a text may weigh more than its lines
-		summary := n.text(room, count)
-		weight := count(summary)
-		if weight <= limit {
-			return summary
-		}
-		if room < 8 {
-			return summary[:text.Prefix(summary, limit, weight, count)]
-		}
-	}
-}
-
-// notes holds what Extract collects in one pass over the messages, from the newest to the
-// oldest. The notes of a list are in that order.
-type notes struct {
-	names   names.Index
-	before  []note  // lines of a summary that was not written by Extract
+	before  []note  // lines of a summary that has none of our headings
 	asked   []note  // what the user said
 	rare    *ranked // asked but for the first, by how rare their words are; nil: not ranked yet
 	said    ranked  // what the assistant said
@@ -78,25 +29,31 @@ type notes struct {
 	errs    []note
 	paths   []note
 	answer  note // the last answer
-	alike   echoes
 
-	lines  []note // for readLines
-	free   []note // memory for keep
-	read   int    // bytes of the texts that were searched
-	whole  int    // bytes of results that may still be read as a whole
-	unread int64  // raw tokens of results that were not read
+	at       int64        // of the present message
+	from     names.Source // of the present message
+	isAnswer bool         // the present message is the last answer, if the assistant said it
+	lines    []note       // for readLines
+	free     []note       // memory for keep
+	whole    int          // bytes of results that may still be read as a whole
+}
+
+// A Message is one that the user said.
+type Message interface {
+	Text() string // its texts
+	Line() string // what a list shows of it, on one line
 }
 
 // A note is a line, and where it is from.
 type note struct {
-	text   string   // what the line is made of, unless msg is set
-	msg    *Message // of the user
-	at     int64    // grows from the oldest to the newest
-	nth    int      // in a ranked list
-	calls  int      // of a tool
-	most   int      // characters that are shown of the line; 0: all
-	line   string   // made by show, with "- " and a line feed; empty: not made yet
-	weight int      // of line, in tokens
+	text   string  // what the line is made of, unless msg is set
+	msg    Message // of the user
+	at     int64   // grows from the oldest to the newest
+	nth    int     // in a ranked list
+	calls  int     // of a tool
+	most   int     // characters that are shown of the line; 0: all
+	line   string  // made by show, with "- " and a line feed; empty: not made yet
+	weight int     // of line, in tokens
 }
 
 // A ranked list holds lines by how useful they are.
@@ -118,7 +75,7 @@ func (r *ranked) add(l *note, score int) {
 }
 
 // keep returns a copy of a line.
-func (n *notes) keep(l note) *note {
+func (n *Notes) keep(l note) *note {
 	if len(n.free) == 0 {
 		n.free = make([]note, 64)
 	}
@@ -162,113 +119,122 @@ const (
 
 var headings = [...]string{headBefore, headAsked, headSaid, headResults, headTools, headPaths, headErrs, headAnswer}
 
-// readAll notes what messages say.
-func (n *notes) readAll(sources []source) {
-	said, results := 0, 0
-	for i := range sources {
-		for role, text := range sources[i].msg.texts {
-			if role == RoleTool {
-				results += len(text)
-			} else {
-				said += len(text)
-			}
-		}
-	}
+// Begin makes room for the texts that follow: how many bytes people and the assistant said, and
+// how many results have.
+func (n *Notes) Begin(said, results int) {
 	n.whole = max(mostRead-said, mostRead/8)
 	n.names.Grow((said + min(n.whole, results)) / 64)
-	for i := range slices.Backward(sources) {
-		role := n.speaker(sources[i].msg)
-		n.readSource(&sources[i], role, names.Source{Place: i, Weight: nameWeight[role], Said: role != RoleTool})
+}
+
+// Next goes on to an older message. from.Paths says whether it is a result.
+func (n *Notes) Next(from names.Source) {
+	n.at, n.from, n.isAnswer = int64(from.Place)<<20, from, n.answer.text == ""
+}
+
+// Link notes an address in the message.
+func (n *Notes) Link(url string) {
+	from := n.from
+	from.Paths = false
+	n.names.Read(url, from)
+}
+
+// Ask notes the message as said by the user.
+func (n *Notes) Ask(m Message) {
+	if len(n.asked) == mostAsked {
+		n.asked = n.asked[:mostAsked-1] // the oldest one stays
+	}
+	n.asked = append(n.asked, note{msg: m, at: n.at})
+}
+
+// Say notes lines of a text of the assistant, unless it belongs to the last answer.
+func (n *Notes) Say(s string) {
+	n.readLines(&n.said, 0, s, note{at: n.at, most: 300}, n.isAnswer)
+}
+
+// Answer notes the message of the assistant, if it is the last one with a text.
+func (n *Notes) Answer(m Message) {
+	if n.isAnswer {
+		n.answer = note{text: strings.TrimSpace(m.Text()), at: n.at}
 	}
 }
 
-// speaker returns the role of a message, or RoleTool for a user message that no person wrote.
-func (n *notes) speaker(m *Message) Role {
-	if m.isHosts() || m.Role == RoleUser && n.alike.has(m) {
-		return RoleTool
-	}
-	return m.Role
+// Call notes the part of the message that calls a tool.
+func (n *Notes) Call(part int, tool, arguments string) {
+	from := n.from
+	from.Paths = true
+	n.Bytes += len(arguments)
+	n.names.Read(arguments, from)
+	n.addCalls(tool, 1, n.at+int64(part))
 }
 
-// readSource notes what a message says. role is its speaker.
-func (n *notes) readSource(s *source, role Role, from names.Source) {
-	m := s.msg
-	at := int64(from.Place) << 20
-	for media := range m.allMedia {
-		if media.Data == "" {
-			n.names.Read(media.URL, from)
-		}
-	}
-	switch role {
-	case RoleUser, RoleSystem:
-		for _, text := range m.texts {
-			n.search(text, from)
-		}
-		if m.isEmpty() {
-			return
-		}
-		if len(n.asked) == mostAsked {
-			n.asked = n.asked[:mostAsked-1] // the oldest one stays
-		}
-		n.asked = append(n.asked, note{msg: m, at: at})
-	case RoleAssistant:
-		isAnswer := n.answer.text == ""
-		for i, p := range m.Parts {
-			switch p := p.(type) {
-			case Text:
-				n.readLines(&n.said, 0, string(p), note{at: at, most: 300}, from, isAnswer)
-			case ToolCall:
-				paths := from
-				paths.Paths = true
-				n.search(p.Arguments, paths)
-				n.addCalls(p.Name, 1, at+int64(i))
-			}
-		}
-		if isAnswer {
-			n.answer = note{text: strings.TrimSpace(m.Text()), at: at}
-		}
-	case RoleTool:
-		from.Paths = true
-		for i, p := range m.Parts {
-			r, ok := p.(ToolResult)
-			if ok && r.IsError {
-				first, _, _ := strings.Cut(strings.TrimSpace(r.Text()), "\n")
-				n.errs = addOnce(n.errs, note{text: oneLine(r.Name) + ": " + oneLine(first), at: at + int64(i), most: 300})
-			}
-			for t := range eachOf[Text](r.Parts) {
-				n.readResult(s, string(t), at, from)
-			}
-			if t, ok := p.(Text); ok { // of a user message that no person wrote
-				n.readResult(s, string(t), at, from)
-			}
-		}
-	}
+// Fail notes the part of the message that says how a call failed.
+func (n *Notes) Fail(part int, tool, said string) {
+	first, _, _ := strings.Cut(strings.TrimSpace(said), "\n")
+	n.errs = addOnce(n.errs, note{text: text.OneLine(tool) + ": " + text.OneLine(first), at: n.at + int64(part), most: 300})
 }
 
-// readResult notes lines of a text of a result, or of its beginning if too much was read.
-func (n *notes) readResult(s *source, t string, at int64, from names.Source) {
-	part := len(t)
+// Result notes lines of a text of a result, or of its beginning if too much was read. It returns
+// how many bytes were not read.
+func (n *Notes) Result(s string) (unread int) {
+	part := len(s)
 	if most := max(n.whole, leastRead); part > most {
-		part = text.BorderBefore(t, most)
-		n.unread += portion(s.tokens, int64(len(t)-part), int64(len(t)))
+		part = text.BorderBefore(s, most)
 	}
 	n.whole = max(n.whole-part, 0)
-	n.readLines(&n.results, 4, t[:part], note{at: at, most: 240}, from, false)
+	n.readLines(&n.results, 4, s[:part], note{at: n.at, most: 240}, false)
+	return len(s) - part
 }
 
-// search reads a text for names. It reports how many it has, and how many of them a newer
+// Search reads a text for names. It reports how many it has, and how many of them a newer
 // message has said.
-func (n *notes) search(text string, from names.Source) (own, again int) {
-	n.read += len(text)
-	return n.names.Read(text, from)
+func (n *Notes) Search(s string) (own, again int) {
+	n.Bytes += len(s)
+	return n.names.Read(s, n.from)
+}
+
+// Line returns at most most tokens of names from the texts read, and from an old line of names,
+// that are neither in the summary nor in texts that stay; of those it reads as many as the bound
+// on the work allows. The line follows the summary and the text before it.
+func (n *Notes) Line(old, summary, before string, stay iter.Seq[string], most int, count func(string) int) string {
+	left := most - count(before) - 2
+	if left < 4 {
+		return ""
+	}
+	n.names.Read(old, names.Source{Place: -1, Weight: 1})
+	n.names.Remove(summary)
+	mayRead := max(mostRead-n.Bytes, mostRead/4)
+	for t := range stay {
+		t = t[:text.Floor(t, mayRead)]
+		n.names.Remove(t)
+		n.Bytes += len(t)
+		mayRead -= len(t)
+		if mayRead <= 0 {
+			break
+		}
+	}
+	var chosen []string
+	for name := range n.names.Choose(most) {
+		left -= count(" " + name)
+		if left < 0 {
+			break
+		}
+		chosen = append(chosen, name)
+	}
+	for ; len(chosen) > 0; chosen = chosen[:len(chosen)*7/8] { // together they may have more tokens than the sum
+		line := strings.Join(chosen, " ")
+		if count(summary+before+line) <= count(summary)+most {
+			return line
+		}
+	}
+	return ""
 }
 
 // readLines notes those lines of a text whose score is at least the given one. If skip is set,
 // it only reads them.
-func (n *notes) readLines(list *ranked, least int, s string, l note, from names.Source, skip bool) {
+func (n *Notes) readLines(list *ranked, least int, s string, l note, skip bool) {
 	n.lines = n.lines[:0]
 	for l.text = range strings.Lines(s) {
-		own, again := n.search(l.text, from)
+		own, again := n.Search(l.text)
 		l.weight = 4*min(again, 3) + min(own, 2) // until the line is made
 		if l.weight >= least && !skip && strings.TrimSpace(l.text) != "" {
 			n.lines = append(n.lines, l)
@@ -281,7 +247,7 @@ func (n *notes) readLines(list *ranked, least int, s string, l note, from names.
 }
 
 // addCalls notes that a tool was called a number of times.
-func (n *notes) addCalls(name string, calls int, at int64) {
+func (n *Notes) addCalls(name string, calls int, at int64) {
 	for i := range n.tools {
 		if t := &n.tools[i]; t.text == name {
 			t.calls += calls
@@ -317,9 +283,9 @@ const (
 	askedShown   = 400  // characters that are shown of a message of the user besides the first
 )
 
-// readPrevious reads a summary that Extract wrote earlier, after the messages. It keeps any
+// readPrevious reads a summary that Summary has written earlier, after the messages. It keeps any
 // other text as it is.
-func (n *notes) readPrevious(previous string) {
+func (n *Notes) readPrevious(previous string) {
 	lines := strings.Split(previous, "\n")
 	in := make([]string, len(lines)) // the heading above each line; its own line has none
 	for i, line := range lines {
@@ -383,23 +349,33 @@ func (l *note) show(count func(string) int) {
 	line := ""
 	switch {
 	case l.msg != nil:
-		line = oneLine(l.msg.Text())
-		for media := range l.msg.allMedia {
-			line = strings.TrimSpace(fmt.Sprintf("%s [%s: %s]", line, media.label(), oneLine(media.place())))
-		}
-		if line != "" && l.msg.Author != "" {
-			line = oneLine(l.msg.Author) + ": " + line
-		}
+		line = l.msg.Line()
 	case l.calls > 0:
-		line = fmt.Sprintf("%s %d", oneLine(l.text), l.calls)
+		line = fmt.Sprintf("%s %d", text.OneLine(l.text), l.calls)
 	default:
-		line = oneLine(l.text)
+		line = text.OneLine(l.text)
 	}
 	if l.most > 0 {
-		line = shortenRunes(line, l.most)
+		line = text.ShortenRunes(line, l.most)
 	}
 	l.line = listed(line)
 	l.weight = count(l.line)
+}
+
+// Summary returns a summary of at most limit tokens, with what Summary has returned for older
+// messages.
+func (n *Notes) Summary(previous string, limit int, count func(string) int) string {
+	n.readPrevious(previous)
+	for room := limit; ; room = room * 7 / 8 { // a text may weigh more than its lines
+		summary := n.render(room, count)
+		weight := count(summary)
+		if weight <= limit {
+			return summary
+		}
+		if room < 8 {
+			return summary[:text.Prefix(summary, limit, weight, count)]
+		}
+	}
 }
 
 // listed returns the line of a list.
@@ -445,7 +421,7 @@ func firstThenNewest(list []note, most int) iter.Seq[*note] {
 
 // firstThenRarest yields the first of what the user said, and then the others: those with words
 // that few of the others have, and the newer of two that are as rare. Those are shortened.
-func (n *notes) firstThenRarest(yield func(*note) bool) {
+func (n *Notes) firstThenRarest(yield func(*note) bool) {
 	newestFirst(n.asked)
 	last := len(n.asked) - 1
 	if last < 0 || !yield(&n.asked[last]) {
@@ -489,8 +465,8 @@ func (l *note) beginning(n int) string {
 	return s[:text.Floor(s, min(n, len(s)))]
 }
 
-// text renders the notes in about the given number of tokens.
-func (n *notes) text(room int, count func(string) int) string {
+// render renders the notes in about the given number of tokens.
+func (n *Notes) render(room int, count func(string) int) string {
 	left := room
 	type shown struct {
 		at   int64
@@ -515,7 +491,7 @@ func (n *notes) text(room int, count func(string) int) string {
 			}
 			if weight > share && isFirst && share > 8 {
 				said := line[2 : len(line)-1]
-				line = listed(shorten(said, text.Prefix(said, share-4, weight, count)))
+				line = listed(text.Shorten(said, text.Prefix(said, share-4, weight, count)))
 				weight = count(line)
 			}
 			isFirst = false
@@ -572,29 +548,4 @@ func (n *notes) text(room int, count func(string) int) string {
 		return "Nothing was said."
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// oneLine returns s on one line, shortened to about 4 kB.
-func oneLine(s string) string {
-	s = strings.TrimSpace(shorten(s, 4<<10))
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == ' ' && s[i+1] == ' ' {
-			return strings.Join(strings.Fields(s), " ")
-		}
-	}
-	return s
-}
-
-// shortenRunes is shorten for a number of characters.
-func shortenRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "..."
-		}
-		n--
-	}
-	return s
 }

@@ -1,0 +1,32 @@
+// Package sums adds numbers whose sum may be larger than an int64.
+package sums
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A Sum is a sum of amounts from 0 to MaxInt64 that does not overflow.
+type Sum struct{ high, low uint64 }
+
+// Add adds an amount.
+func (s *Sum) Add(n int64) {
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, uint64(n), 0)
+	s.high += carry
+}
+
+// Sub takes an amount away that was added.
+func (s *Sum) Sub(n int64) {
+	var borrow uint64
+	s.low, borrow = bits.Sub64(s.low, uint64(n), 0)
+	s.high -= borrow
+}
+
+// Int64 returns the sum, or MaxInt64 if it is larger.
+func (s Sum) Int64() int64 {
+	if s.high > 0 {
+		return math.MaxInt64
+	}
+	return int64(min(s.low, math.MaxInt64))
+}
