@@ -1036,10 +1036,10 @@ func ExampleWhen() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(report.Reason, report.Links)
+	fmt.Println(report.Reason, report.Links[0].Strategy, report.Links[0].Outcome)
 	fmt.Println(report)
 	// Output:
-	// trigger [clear-tool-results applied]
+	// trigger clear-tool-results applied
 	// compacted 1,755 → 960 of 2,188 tokens: 7 results cleared
 }
 
@@ -1153,7 +1153,7 @@ func ExampleChain() {
 		return
 	}
 	for _, link := range report.Links {
-		fmt.Println(link)
+		fmt.Println(link.Strategy, link.Outcome)
 	}
 	fmt.Println(len(report.Cleared), "cleared,", len(report.Dropped), "dropped")
 	// Output:

@@ -132,17 +132,6 @@ type Place struct {
 	Words  string // what the provider says
 }
 
-// Format prints where it is, and the beginning of Words.
-func (p Place) Format(f fmt.State, verb rune) { printTo(f, verb, p.print) }
-
-func (p *Place) print(bool) string {
-	in := ""
-	if p.Inside >= 0 {
-		in = fmt.Sprintf(", part %d of the result", p.Inside)
-	}
-	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
-}
-
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
 	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Read, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
@@ -495,15 +484,6 @@ type Link struct {
 	Outcome  Outcome // OutcomeApplied, OutcomeDeclined or OutcomeFailed
 	Cause    error   // why it contributed nothing; nil: it did
 	Calls    int     // calls of models, including those that failed
-}
-
-// String describes the link in a few words, such as "truncate applied".
-func (l Link) String() string {
-	s := abbreviate(l.Strategy) + " " + l.Outcome.String()
-	if l.Cause != nil {
-		s += ": " + printError(l.Cause)
-	}
-	return s
 }
 
 // Effort is the work of planning an edit, and counts even if that fails.

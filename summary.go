@@ -81,14 +81,6 @@ type Native struct {
 	stoodFor []coveredView
 }
 
-// String returns the format, the model and the number of items.
-func (n Native) String() string {
-	if n.Format == "" {
-		return "native(none)"
-	}
-	return fmt.Sprintf("native(%s, %s, %s)", abbreviate(n.Format), abbreviate(n.Model), counted(len(n.Items), "item", "items"))
-}
-
 // A coveredView is a view that the items of a Native stand for: what was made after the
 // view is bound after the items.
 type coveredView struct {
