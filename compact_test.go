@@ -1486,7 +1486,7 @@ func ExampleHistory_CompactTool() {
 }
 
 // ofOptions are the functions that a History calls without a ctx, with what they must not
-// call, as Options says. None may call Do or Run. Repair and OnImport are not among them,
+// call, as Options says. None may call Do or Run. Repair and IsSummary are not among them,
 // since Restore and Open call them before there is a History.
 var ofOptions = map[string][]string{
 	"Tokenizer":       append(slices.Clone(waitForReload), waitForCompaction...),

@@ -227,8 +227,7 @@ func (in *stateJSON) rewind(last ID) {
 // it was typed, if that is between a call and its results, or if the message is still
 // queued in d.
 //
-// Options.OnLoad has its effect after the last row; Options.Repair and Options.OnImport
-// have none. Options.Time gives entries their times; without it, Status.LastAppend is at
+// Options.Repair and Options.IsSummary have no effect. Options.Time gives entries their times; without it, Status.LastAppend is at
 // least that of the decisions. Undo reverts nothing that was decided before. The originals
 // of results that were cut or cleared are those of the rows.
 //

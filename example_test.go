@@ -652,19 +652,23 @@ func ExampleOptions_onCompaction() {
 	// applied [2 3 4 5] 8 to 5
 }
 
-// Calls that were open when a conversation was saved may stay open, be
-// answered, or be taken back with their turn.
-func ExampleOnLoad() {
+// A turn that was left without an answer, as by a crash, is taken back after a load.
+func ExampleHistory_Rewind_load() {
 	h := newTrip(nil)
 	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
-	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
-		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
-		fmt.Println(again.Len(), again.Status().OpenCalls, err)
+	again, err := convo.Restore(h.Snapshot(), nil) // or Open, or Resume
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(again.Len(), again.Status().OpenCalls)
+	if s := again.Status(); s.OpenCalls > 0 || s.AwaitsAnswer {
+		taken, err := again.Rewind(1)
+		fmt.Println(taken, again.Len(), err)
 	}
 	// Output:
-	// 9 1 <nil>
-	// 10 0 <nil>
-	// 7 0 <nil>
+	// 9 1
+	// 1 7 <nil>
 }
 
 // A report hands over what left, and Undo puts it back, with what was appended

@@ -227,13 +227,13 @@ func TestHistory_StrangeCounts(t *testing.T) {
 
 func TestNew_ReportsAllFaultsAtOnce(t *testing.T) {
 	h, err := convo.New(&convo.Options{
-		Limits:    convo.Limits{Window: -1, Soft: -1},
-		Roles:     convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
-		MaxResult: 63,
-		OnLoad:    99, PruneAbove: -1,
+		Limits:     convo.Limits{Window: -1, Soft: -1},
+		Roles:      convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
+		MaxResult:  63,
+		PruneAbove: -1,
 	})
 	assert.Nil(t, h)
-	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.OnLoad", "Options.PruneAbove"}, valueErrors(t, err))
+	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.PruneAbove"}, valueErrors(t, err))
 }
 
 func TestNew_KeepsNoHoldOfTheOptions(t *testing.T) {

@@ -99,20 +99,15 @@ type Options struct {
 	// snapshot keeps its key, unless NewSnapshot made it. Empty: a random key.
 	TagKey string
 
-	OnLoad OnLoad // what Restore does with open tool calls, and with a turn that has no answer
-
 	// AsSent says that a conversation imported by NewSnapshot or Restore is exactly what was
 	// sent: each answer was made after what precedes it. Its signed reasoning is then bound,
 	// see Snapshot.Bound. Otherwise reasoning that comes without a fingerprint is not bound.
 	AsSent bool
 
-	// OnImport says where Restore puts a message of a snapshot that NewSnapshot made: among the
-	// system entries, as a user message whose Author is "system" if it has none, or in the
-	// summary; see ImportTagged. A system message at the front stays there, unless its place is
-	// ImportSummary. Nil: each message stays where it is, and a system message after others is
-	// a note; one between calls and their results is a RoleError, or put after the results if
-	// Repair is set.
-	OnImport func(Message) ImportAs
+	// IsSummary reports whether a message that Restore imports from NewSnapshot is a summary
+	// that another system wrote, see SummaryTagged: its text becomes a part of the summary. It is
+	// not called for messages with calls or results. Nil: none is.
+	IsSummary func(Message) bool
 
 	// Repair lets Restore repair a conversation, and gets each repair. Nil: an error instead.
 	Repair func(Fault)
@@ -217,28 +212,8 @@ func (o *Options) check() (limits Limits, faults []error) {
 	if o.PruneAbove < 0 {
 		faults = append(faults, &ValueError{Name: "Options.PruneAbove", Value: o.PruneAbove, Want: "a number of bytes, or 0 for no bound"})
 	}
-	if o.OnLoad < OnLoadKeep || o.OnLoad > OnLoadDropTurn {
-		faults = append(faults, &ValueError{Name: "Options.OnLoad", Value: int(o.OnLoad), Want: "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn"})
-	}
 	return limits, faults
 }
-
-// OnLoad says what [Restore] does with open tool calls.
-type OnLoad uint8
-
-// What Restore may do with open tool calls. The zero value is OnLoadKeep.
-const (
-	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
-	OnLoadClose               // answer each with an error result, "no result"
-	OnLoadDrop                // take the newest turn back, as Rewind does
-
-	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
-	// newest message is not an assistant message without open calls. Like Rewind,
-	// OnLoadDrop and OnLoadDropTurn leave a turn from which an edit has dropped or
-	// cleared anything, since a summary may describe it, and answer its open calls as
-	// OnLoadClose does.
-	OnLoadDropTurn
-)
 
 // A Prior says what to assume about a family of models before any usage is
 // reported. The zero Prior trusts the Tokenizer.

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -210,16 +208,26 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 	}
 }
 
-func TestRestore_OnLoad(t *testing.T) {
+// Calls that were open when a conversation was saved stay open. They can be answered, or
+// taken back with their turn.
+func TestRestore_OpenCalls(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	_, err = h.Append(convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("", toolC, convo.ToolCall{ID: "d", Name: "g"}), convo.Result(toolC, "r"))
 	require.NoError(t, err)
-	for way, want := range map[convo.OnLoad][2]int{convo.OnLoadKeep: {5, 1}, convo.OnLoadClose: {6, 0}, convo.OnLoadDrop: {2, 0}} {
-		for _, again := range []*convo.History{reload(t, h, &convo.Options{OnLoad: way}), forkOf(t, h, &convo.Options{OnLoad: way})} {
-			assert.Equal(t, want, [2]int{again.Len(), again.Status().OpenCalls}, "%v", way)
+	for _, tt := range []struct {
+		len, open int
+		settle    func(*convo.History) error
+	}{
+		{5, 1, func(*convo.History) error { return nil }},
+		{6, 0, func(h *convo.History) error { _, err := h.AnswerOpenCalls(""); return err }},
+		{2, 0, func(h *convo.History) error { _, err := h.Rewind(1); return err }},
+	} {
+		for _, again := range []*convo.History{reload(t, h, nil), forkOf(t, h, nil)} {
+			require.NoError(t, tt.settle(again))
+			assert.Equal(t, [2]int{tt.len, tt.open}, [2]int{again.Len(), again.Status().OpenCalls})
 			checkPairs(t, again.Snapshot())
-			if way == convo.OnLoadKeep {
+			if tt.open > 0 {
 				_, err = again.Append(convo.Result(convo.ToolCall{ID: "d"}, "late"))
 				assert.NoError(t, err)
 			}
@@ -344,7 +352,7 @@ func TestRestore_RepairMayPanic(t *testing.T) {
 }
 
 // messagesOf returns messages of all kinds, valid and invalid, and options.
-func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load convo.OnLoad) {
+func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy) {
 	next := func() int {
 		if len(data) == 0 {
 			return 0
@@ -354,7 +362,6 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 		return int(b)
 	}
 	roles = []convo.RolePolicy{convo.RolePolicy{}, convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
-	load = convo.OnLoad(next() % 4)
 	for len(data) > 0 {
 		b := next()
 		c1 := convo.ToolCall{ID: string(rune('a' + b%3)), Name: "n"}
@@ -387,15 +394,15 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 			msgs = append(msgs, convo.Assistant("", c1), convo.Message{Role: convo.RoleTool}, convo.User("u", nil))
 		}
 	}
-	return msgs, roles, load
+	return msgs, roles
 }
 
 // checkImport checks that messages which Repair has mended can be saved and
 // loaded, also after more was appended.
 func checkImport(t *testing.T, data []byte) {
-	msgs, roles, load := messagesOf(data)
+	msgs, roles := messagesOf(data)
 	s := convo.NewSnapshot(msgs)
-	opts := &convo.Options{Roles: roles, OnLoad: load}
+	opts := &convo.Options{Roles: roles}
 	if h, err := convo.Restore(s, opts); err == nil {
 		checkSaved(t, h, opts)
 	}
@@ -520,23 +527,4 @@ func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	assert.EqualValues(t, 3, told[0].ID)
 	assert.Greater(t, told[0].NewID, convo.ID(3))
 	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
-}
-
-// The results that OnLoadClose adds are no news.
-func TestRestore_OnLoadCloseKeepsLastAppend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(shelf)
-		h := open(t, s, "k", nil)
-		mustAppend(t, h, convo.User("u"), convo.Assistant("", toolC))
-		save(t, h)
-		last := h.Status().LastAppend
-		time.Sleep(time.Hour)
-		again := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoadClose})
-		assert.Zero(t, again.Status().OpenCalls)
-		assert.True(t, last.Equal(again.Status().LastAppend))
-		assert.Zero(t, reload(t, h, &convo.Options{OnLoad: convo.OnLoadClose}).Status().LastAppend)
-		_, err := h.AnswerOpenCalls("")
-		require.NoError(t, err)
-		assert.Equal(t, time.Hour, h.Status().LastAppend.Sub(last))
-	})
 }

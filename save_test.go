@@ -379,13 +379,18 @@ func TestOpen_Versions(t *testing.T) {
 	}
 }
 
-func TestOpen_OnLoadIsUnsaved(t *testing.T) {
+func TestOpen_WhatIsSettledIsUnsaved(t *testing.T) {
 	s := new(shelf)
 	h := open(t, s, "k", nil)
 	mustAppend(t, h, convo.User("hello"), convo.Assistant("", callOf("c1")))
 	save(t, h)
-	for _, onLoad := range []convo.OnLoad{convo.OnLoadClose, convo.OnLoadDrop} {
-		g := open(t, s, "k", &convo.Options{OnLoad: onLoad})
+	for _, settle := range []func(*convo.History) (int, error){
+		func(h *convo.History) (int, error) { return h.AnswerOpenCalls("") },
+		func(h *convo.History) (int, error) { return h.Rewind(1) },
+	} {
+		g := open(t, s, "k", nil)
+		_, err := settle(g)
+		require.NoError(t, err)
 		assert.NotZero(t, g.Status().Unsaved)
 		assert.Zero(t, g.Status().OpenCalls)
 		assert.Len(t, s.log("k"), 1)

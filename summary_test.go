@@ -220,12 +220,7 @@ func TestSummaryHint(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, seen(h), "new\n\n"+hint+"\n</")
 
-	opts.OnImport = func(m convo.Message) convo.ImportAs {
-		if strings.HasPrefix(m.Text(), "Summary:") {
-			return convo.ImportSummary
-		}
-		return convo.ImportKeep
-	}
+	opts.IsSummary = func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Summary:") }
 	h, err = convo.Restore(convo.NewSnapshot([]convo.Message{convo.User("Summary: old\n\n" + hint), convo.User("q")}), opts)
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(seen(h), hint))
