@@ -617,7 +617,7 @@ func ExampleNewSnapshot() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, convo.ErrOpenCalls))
 
-	h, err := convo.Restore(imported, &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(imported, &convo.Options{Repair: func(f *convo.SnapshotError) {
 		fmt.Println(f.ID, f.NewID, f.Mended)
 	}})
 	fmt.Println(h.Len(), err)

@@ -142,7 +142,7 @@ func TestRestore_ResultsWithoutCalls(t *testing.T) {
 	require.ErrorIs(t, err, convo.ErrNoOpenCall)
 
 	var mended []string
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if f.Mended != "new ID" {
 			mended = append(mended, fmt.Sprint(f.Index, " ", f.ID, " ", f.Mended))
 		}
@@ -180,9 +180,9 @@ func TestRestore_SeveralResultsWithoutCalls(t *testing.T) {
 		{[]convo.Part{result("stock", "42", false)}, "tool stock", "42"},
 		{[]convo.Part{result("stock", "", false)}, "", ""},
 	} {
-		var told []convo.Fault
+		var told []*convo.SnapshotError
 		msgs := []convo.Message{convo.User("q"), {Role: convo.RoleTool, Parts: tt.parts}, convo.Assistant("a")}
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 		require.NoError(t, err)
 		for _, f := range told {
 			if f.NewID != 0 {
@@ -242,7 +242,7 @@ func TestRestore_RepairResultsInUserMessages(t *testing.T) {
 		convo.Assistant("", a), user(answer(a, "3")), convo.Assistant("done"), convo.User("u"),
 	}
 	var faults []string
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if f.Err != nil {
 			faults = append(faults, fmt.Sprint(f.Index, " ", f.Err, ": ", f.Mended))
 		}

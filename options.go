@@ -110,7 +110,7 @@ type Options struct {
 	IsSummary func(Message) bool
 
 	// Repair lets Restore repair a conversation, and gets each repair. Nil: an error instead.
-	Repair func(Fault)
+	Repair func(*SnapshotError)
 
 	// Background lets Do start a compaction in the background, as CompactInBackground does,
 	// when the answer has made the next request larger than Limits.Soft. A loop of your own

@@ -626,7 +626,7 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 
 // What Options.Repair has made of stored entries is not appended again.
 func TestReload_Repaired(t *testing.T) {
-	strict := &convo.Options{Repair: func(convo.Fault) {}}
+	strict := &convo.Options{Repair: func(*convo.SnapshotError) {}}
 	own := []convo.Message{convo.User("mine"), convo.Assistant("answer")}
 	for _, tt := range []struct {
 		name  string
@@ -697,7 +697,7 @@ func TestReload_RepairedQueue(t *testing.T) {
 			require.NoError(t, a.Queue(convo.User("q1"), convo.User("q2")))
 			save(t, a)
 			loseResult(s, "k")
-			b := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
+			b := open(t, s, "k", &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, b.Queue(convo.User("own")))
 			if tt.delivered {
 				deliver(t, b)
@@ -736,7 +736,7 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 		s := new(shelf)
 		a, _ := pair(t, s, convoRelaxed(), convo.User("start"), convo.Assistant("", callOf("z")), convo.Result(callOf("z"), "z"))
 		loseResult(s, "k")
-		b := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) { repairs++ }})
+		b := open(t, s, "k", &convo.Options{Repair: func(*convo.SnapshotError) { repairs++ }})
 		own := make(map[string]bool)
 		step := func(h *convo.History, text string) {
 			var err error

@@ -8,16 +8,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/callid"
 )
 
-// A Fault describes a fault in a snapshot that [Restore] has repaired, or an entry that
-// got another ID because of a repair.
-type Fault struct {
-	Index  int    // of the entry, as in Snapshot.At; -1: Restore inserted the entry, or it was queued
-	ID     ID     // of the entry in the snapshot; 0: Restore inserted the entry, or it was queued
-	NewID  ID     // of the entry in the History; 0: Restore dropped the entry
-	Err    error  // the fault: *MessageError, *RoleError or *PairError; nil: only the ID changed
-	Mended string // description of the repair
-}
-
 // Restore returns a new [History] with the content of a snapshot: entries, IDs, pins,
 // summary, key, calibration, title, data and queued messages, which it appends if they
 // may follow now. New IDs continue from the last ID at the time of the snapshot.
@@ -388,7 +378,7 @@ func (l *loader) answerOpen() error {
 		l.to.last, l.list = e.id, append(l.list, e)
 		k := &l.calls.list[answered[i]]
 		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
-		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		if err := l.mendAs(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
 	}
@@ -442,7 +432,7 @@ func (l *loader) add(e *entry) error {
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
-	switch f := (Fault{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: l.at.mended}); {
+	switch f := (&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: l.at.mended}); {
 	case f.Err != nil:
 		return l.report(f)
 	case e.id != old.id:
@@ -469,7 +459,7 @@ func (l *loader) queue() error {
 			if l.opts.Repair == nil {
 				return &SnapshotError{Index: -1, Err: wrong}
 			}
-			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
+			if err := l.report(&SnapshotError{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
 				return err
 			}
 		default:
@@ -489,11 +479,11 @@ func (l *loader) newID() ID {
 // mend reports that a fault of l.old is repaired, which has the ID newID now, or returns the
 // error for it if faults are not to be repaired.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(Fault{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a Fault that does not name l.old.
-func (l *loader) mendAs(f Fault) error {
+// mendAs is mend with a SnapshotError that does not name l.old.
+func (l *loader) mendAs(f *SnapshotError) error {
 	if l.opts.Repair == nil {
 		return &SnapshotError{Index: l.at.index, ID: l.old.id, Err: f.Err}
 	}
@@ -501,7 +491,7 @@ func (l *loader) mendAs(f Fault) error {
 }
 
 // report calls Options.Repair if it is set.
-func (l *loader) report(f Fault) (err error) {
+func (l *loader) report(f *SnapshotError) (err error) {
 	if l.opts.Repair == nil {
 		return nil
 	}

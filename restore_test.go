@@ -96,17 +96,20 @@ func TestRestore_OfNothing(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// Each call that Repair answers is named by a Fault of its own.
+// Each call that Repair answers is named by a SnapshotError of its own.
 func TestRestore_NamesEachOpenCall(t *testing.T) {
 	second := convo.ToolCall{ID: "d", Name: "g"}
 	s := convo.NewSnapshot([]convo.Message{convo.User("u"), convo.Assistant("", toolC, second, convo.ToolCall{ID: "e", Name: "h"}), convo.Result(second, "r"), convo.User("v")})
 	var named []string
-	_, err := convo.Restore(s, &convo.Options{Repair: func(f convo.Fault) {
+	_, err := convo.Restore(s, &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if pair, ok := errors.AsType[*convo.PairError](f.Err); ok {
 			assert.ErrorIs(t, f.Err, convo.ErrOpenCalls)
 			assert.Equal(t, 3, pair.Index)
+			assert.ErrorContains(t, f, "convo: snapshot entry -1 (ID 0): answered with an error result: ")
 			named = append(named, fmt.Sprint(f.NewID, " ", pair.CallID, " ", pair.Name))
+			return
 		}
+		assert.ErrorContains(t, f, ": new ID")
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"5 " + toolC.ID + " " + toolC.Name, "6 e h"}, named)
@@ -147,8 +150,8 @@ func TestRestore_Faults(t *testing.T) {
 				assert.ErrorIs(t, err, tt.is)
 			}
 
-			var told []convo.Fault
-			h, err := convo.Restore(s, &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+			var told []*convo.SnapshotError
+			h, err := convo.Restore(s, &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 			require.NoError(t, err)
 			require.NotEmpty(t, told)
 			var roles []string
@@ -195,7 +198,7 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
+			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, err)
 			var turns []int
 			for _, e := range h.Snapshot().All() {
@@ -299,7 +302,7 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, relaxed, tt.msgs...)
 			s, want := h.Snapshot(), h.Snapshot().Messages()
-			for _, opts := range []*convo.Options{nil, relaxed, never, {Tokenizer: byBytes}, {Repair: func(f convo.Fault) { assert.Fail(t, "nothing is wrong", "%+v", f) }}} {
+			for _, opts := range []*convo.Options{nil, relaxed, never, {Tokenizer: byBytes}, {Repair: func(f *convo.SnapshotError) { assert.Fail(t, "nothing is wrong", "%+v", f) }}} {
 				again, err := convo.Restore(s, opts)
 				require.NoError(t, err)
 				assert.Equal(t, want, again.Snapshot().Messages())
@@ -310,7 +313,7 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 			require.ErrorAs(t, err, new(*convo.SnapshotError))
 			require.ErrorAs(t, err, tt.want)
 			assert.ErrorContains(t, err, tt.text)
-			mended, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
+			mended, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, err)
 			reload(t, mended, nil)
 		})
@@ -321,13 +324,13 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 // that name in its own exchange only.
 func TestRestore_RenamedCallsEndWithTheirExchange(t *testing.T) {
 	twice := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{toolC, toolC}}
-	var told []convo.Fault
+	var told []*convo.SnapshotError
 	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
 		convo.User("u"),
 		twice, convo.Result(toolC, "1"), // the other one is still open
 		twice, convo.Result(toolC, "2"), convo.Result(toolC, "3"),
 		convo.Assistant("a"),
-	}), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+	}), &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"u", "", "1", "no result", "", "2", "3", "a"}, textsOf(h.Snapshot()))
 	checkPairs(t, h.Snapshot())
@@ -345,7 +348,7 @@ func forkOf(t *testing.T, h *convo.History, opts *convo.Options) *convo.History 
 
 func TestRestore_RepairMayPanic(t *testing.T) {
 	s := convo.NewSnapshot([]convo.Message{convo.Assistant("a")})
-	_, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) { panic("no") }})
+	_, err := convo.Restore(s, &convo.Options{Repair: func(*convo.SnapshotError) { panic("no") }})
 	p, ok := errors.AsType[*convo.PanicError](err)
 	require.True(t, ok)
 	assert.Equal(t, "Options.Repair", p.In)
@@ -406,7 +409,7 @@ func checkImport(t *testing.T, data []byte) {
 	if h, err := convo.Restore(s, opts); err == nil {
 		checkSaved(t, h, opts)
 	}
-	opts.Repair = func(convo.Fault) {}
+	opts.Repair = func(*convo.SnapshotError) {}
 	h, err := convo.Restore(s, opts)
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
@@ -493,7 +496,7 @@ func TestRestore_RepairKeepsGoodParts(t *testing.T) {
 	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
 		convo.User("u"), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("t"), nil, c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}},
 		convo.Result(c, "r"), convo.Result(convo.ToolCall{ID: "d"}, "s"),
-	}), &convo.Options{Repair: func(convo.Fault) {}})
+	}), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	e, _ := h.Snapshot().At(1)
 	assert.Equal(t, []convo.Part{convo.Text("t"), c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}, e.Message.Parts)
@@ -512,7 +515,7 @@ func TestRestore_FaultyOptions(t *testing.T) {
 // A system message that is moved to the front is another entry there. In a snapshot that a
 // History made, it comes between a call and its result only if its JSON was changed.
 func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
-	var told []convo.Fault
+	var told []*convo.SnapshotError
 	c := callOf("c")
 	h := historyOf(t, nil, convo.User("u"), convo.System("s"), convo.Assistant("", c), convo.Result(c, "r"))
 	data, err := json.Marshal(h.Snapshot())
@@ -521,7 +524,7 @@ func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	s := new(convo.Snapshot)
 	require.NoError(t, json.Unmarshal([]byte(strings.NewReplacer(note, call, call, note).Replace(string(data))), s))
 	h, err = convo.Restore(s,
-		&convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+		&convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
 	assert.EqualValues(t, 3, told[0].ID)

@@ -144,7 +144,7 @@ func TestNewSnapshot_IsSafeToRead(t *testing.T) {
 		open = x.Open
 	}
 	assert.True(t, open, "the newest exchange")
-	h, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+	h, err := convo.Restore(s, &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
 	assert.Equal(t, 1, h.Status().OpenCalls)
@@ -612,7 +612,7 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		require.Error(t, err)
 	})
 	assert.Equal(t, 1, h.Status().OpenCalls)
-	_, err = convo.Restore(read(noneLeft, open), &convo.Options{Repair: func(convo.Fault) {}})
+	_, err = convo.Restore(read(noneLeft, open), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	wrong, ok := errors.AsType[*convo.SnapshotError](err)
 	require.True(t, ok, "%v", err)
 	assert.Equal(t, -1, wrong.Index)

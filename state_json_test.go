@@ -410,7 +410,7 @@ func FuzzSnapshotJSON(f *testing.F) {
 			if h, err := convo.Restore(s, opts); err == nil {
 				checkRestored(t, h)
 			}
-			opts.Repair = func(convo.Fault) {}
+			opts.Repair = func(*convo.SnapshotError) {}
 			h, err := convo.Restore(s, opts)
 			require.NoError(t, err, "everything is mended")
 			checkSaved(t, h, opts)

@@ -41,7 +41,7 @@ func restored(t testing.TB, in wire.Transcript) *convo.Snapshot {
 	t.Helper()
 	roles := convo.Relaxed()
 	roles.KeepEmpty = true
-	h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: roles, Repair: func(convo.Fault) {}})
+	h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: roles, Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	return h.Snapshot()
 }

@@ -108,7 +108,7 @@ func TestTranscripts(t *testing.T) {
 			whole++
 		}
 
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: policy, Repair: func(convo.Fault) {}})
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: policy, Repair: func(*convo.SnapshotError) {}})
 		require.NoError(t, err)
 		checkPairs(t, h.Snapshot())
 		text := 0
