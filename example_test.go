@@ -795,7 +795,7 @@ func ExampleSummarize() {
 		Limits:   convo.Limits{Window: 1_500, Reserve: 300},
 		Strategy: convo.Chain(convo.Summarize{With: model, MaxTokens: 100, Window: 200_000}, convo.Truncate{}),
 	})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report.Outcome, len(report.Summarised), "entries, error:", err)
 	sum, _ := h.Snapshot().Summary()
 	fmt.Println(sum.Text, sum.Covers)
@@ -906,7 +906,7 @@ func ExampleStrategyFunc() {
 
 func ExampleSlidingWindow() {
 	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{KeepLast: 10, TriggerAt: 40}})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report.Outcome, "because of", report.Reason, err)
 	fmt.Println(h.Len())
 	// Output:
@@ -955,7 +955,7 @@ func ExampleHistory_Handoff() {
 // One line says what a compaction did, and %+v also which entries it was.
 func ExampleReport_Format() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report, err)
 	fmt.Printf("%+v\n", report)
 	// Output:
@@ -1000,7 +1000,7 @@ func ExampleOptions_logger() {
 	}
 	for _, err := range []error{nil, errors.New("no idea"), convo.ErrNoGain} {
 		h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 1_000}, Strategy: with(err), Logger: log})
-		h.CompactIfNeeded(context.Background())
+		h.Prepare(context.Background())
 	}
 	// Output:
 	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=432 messages_before=41 messages_after=17 dropped=24 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1176 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=0.011538461538461539 prefix_end=edit named_limit=0
@@ -1019,7 +1019,7 @@ func ExampleWhen_messages() {
 	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{KeepLast: 4})})
 	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
 		h.Append(convo.User(text))
-		report, err := h.CompactIfNeeded(context.Background())
+		_, report, err := h.Prepare(context.Background())
 		fmt.Println(report.Outcome, h.Len(), err)
 		h.Append(convo.Assistant("Of course."))
 	}

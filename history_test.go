@@ -608,10 +608,10 @@ func TestHistory_SilentWithoutALogger(t *testing.T) {
 	out.Reset()
 
 	h := toolTurn(t, windowOf(1000, convo.Chain(convo.Summarize{With: broken(new(int)), Window: -1}, convo.Truncate{})), 20)
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	_, err := h.Append(convo.Assistant("refused"))
 	require.Error(t, err)
-	_, _ = toolTurn(t, windowOf(0, nil), 2).CompactIfNeeded(t.Context()) // nothing will ever be compacted
+	_, _, _ = (toolTurn(t, windowOf(0, nil), 2).Prepare(t.Context())) // nothing will ever be compacted
 	assert.Empty(t, out.String())
 }
 
@@ -750,9 +750,8 @@ func TestHistory_ReadsFewEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for op, f := range map[string]func(h *convo.History) error{
-				"Append":          func(h *convo.History) error { _, err := h.Append(convo.User("u"), convo.Assistant("a")); return err },
-				"Prepare":         func(h *convo.History) error { _, _, err := h.Prepare(t.Context()); return err },
-				"CompactIfNeeded": func(h *convo.History) error { _, err := h.CompactIfNeeded(t.Context()); return err },
+				"Append":  func(h *convo.History) error { _, err := h.Append(convo.User("u"), convo.Assistant("a")); return err },
+				"Prepare": func(h *convo.History) error { _, _, err := h.Prepare(t.Context()); return err },
 				"a turn": func(h *convo.History) error {
 					mustAppend(t, h, convo.User("u"))
 					s, _, _ := h.Prepare(t.Context())

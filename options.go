@@ -17,7 +17,7 @@ import (
 // methods that may be waiting for it. No function may call Do or Run. Tokenizer,
 // Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune.
 // Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
-// [ClearToolResults] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or
+// [ClearToolResults] must not call Prepare, Compact, MakeRoom, Recover or
 // Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
 // ends. A panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
@@ -68,8 +68,8 @@ type Options struct {
 	// that while it runs, nothing is appended, and the same messages can be appended again.
 	//
 	// In an edit, an error only keeps the result from being cleared, and after three errors the
-	// edit does not call Spill again. After an edit for which every call failed, Prepare,
-	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2 new tokens have
+	// edit does not call Spill again. After an edit for which every call failed, Prepare
+	// and CompactInBackground clear no results until MinFree/2 new tokens have
 	// been appended, and twice as many after each further such edit in a row. Compact, MakeRoom
 	// and Recover call Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
@@ -119,8 +119,8 @@ type Options struct {
 
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
 	// request is not found after a compaction. If the newest entry of the assistant is older
-	// than that, a compaction costs nothing more: Prepare and CompactIfNeeded then also
-	// compact a request that is only above Limits.Soft, for ReasonSoft. 0: the pause is
+	// than that, a compaction costs nothing more: Prepare then also
+	// compacts a request that is only above Limits.Soft, for ReasonSoft. 0: the pause is
 	// Reply.CacheTTL of the newest answer. Less than 0: no pause counts.
 	//
 	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,

@@ -105,6 +105,7 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 	model, sentModel := "", ""
 	exact := true
 	var snapshots []*convo.Snapshot
+	var prepared *convo.Snapshot // what Prepare has returned last
 	var reports []convo.Report
 	var log []string
 	word := func(kind string) string { return fmt.Sprintf("%s %d", kind, rnd.IntN(5)) }
@@ -151,6 +152,9 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 		case 4, 5:
 			mustAppend(t, h, convo.User(word("question")))
 		case 6:
+			if prepared != nil {
+				sent, sentModel, exact = sentItems(t, prepared), model, true
+			}
 			c := callOf(fmt.Sprint("c", rnd.Int()))
 			mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("road ", 1+rnd.IntN(9))))
 		case 7:
@@ -202,8 +206,9 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 			exact = exact && s == before
 		}
 		log = append(log, fmt.Sprint(step))
-		r, err := h.CompactIfNeeded(t.Context())
+		at, r, err := h.Prepare(t.Context())
 		require.NoError(t, err)
+		prepared = at
 		if sent == nil {
 			require.InDelta(t, 1, r.PrefixKept, 0)
 			continue

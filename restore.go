@@ -432,14 +432,14 @@ func (l *loader) add(e *entry) error {
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
-	switch f := (&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: l.at.mended}); {
-	case f.Err != nil:
-		return l.report(f)
-	case e.id != old.id:
-		f.Mended = "new ID"
-		return l.report(f)
+	mended := l.at.mended
+	switch {
+	case l.at.err == nil && e.id == old.id:
+		return nil
+	case l.at.err == nil:
+		mended = "new ID"
 	}
-	return nil
+	return l.report(&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: mended})
 }
 
 // queue adds copies of the queued messages of the snapshot.

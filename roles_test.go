@@ -347,7 +347,7 @@ func TestNotes_Floor(t *testing.T) {
 	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, floor(h), "nor those, and they are one turn of user messages")
 	assert.Equal(t, 2, h.Status().Turns)
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 60, Reserve: -1}))
-	_, err := h.CompactIfNeeded(t.Context())
+	_, _, err := h.Prepare(t.Context())
 	var large *convo.FloorError
 	require.ErrorAs(t, err, &large)
 	shares := large.System + large.Newest + large.Calls + large.Round + large.Users + large.Pinned + large.Ephemeral + large.Tools

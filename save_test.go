@@ -281,7 +281,7 @@ func TestSave_FullRecords(t *testing.T) {
 	fulls := 0
 	for i := range 600 {
 		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 		save(t, h)
 		log := s.log("k")
@@ -346,7 +346,7 @@ func TestSave_LogAtMostTwiceTheMessages(t *testing.T) {
 					messages += len(data)
 				}
 				mustAppend(t, h, turn...)
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 				if r.Outcome == convo.OutcomeApplied {
 					compactions++
@@ -598,7 +598,7 @@ func TestSave_PruneAboveOne(t *testing.T) {
 	most := 0
 	for i := range 600 {
 		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 		save(t, h)
 		if i%100 == 99 {
@@ -640,7 +640,7 @@ func TestSave_PruneAbove(t *testing.T) {
 				removed := 0
 				for i := range 400 {
 					mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 20)))
-					_, err := h.CompactIfNeeded(t.Context())
+					_, _, err := h.Prepare(t.Context())
 					require.NoError(t, err)
 					was := s.log("k")
 					save(t, h)

@@ -79,7 +79,7 @@ func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
 		for i := range turns {
 			require.NoError(t, h.SetSystem(convo.System("It is day "+fmt.Sprint(i)+".")))
 			mustAppend(t, h, convo.User("How is the weather where you are?"), convo.Assistant("It is cold, and it rains a little."))
-			requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+			requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		}
 		data, err := json.Marshal(h.Snapshot())
 		require.NoError(t, err)

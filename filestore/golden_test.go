@@ -226,7 +226,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		keep()
 		summarize = func(convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{Text: "It was long."}, nil }
 		compact := func(want convo.Outcome) {
-			r, err := h.CompactIfNeeded(t.Context())
+			_, r, err := h.Prepare(t.Context())
 			require.Equal(t, want, r.Outcome, "%v: %v", r, err)
 			keep()
 		}

@@ -228,7 +228,7 @@ func squeeze(t *testing.T, s *convo.Snapshot, c convo.CompactionStrategy, policy
 	})
 	require.NoError(t, err)
 	defer h.Close()
-	r, err := h.CompactIfNeeded(t.Context())
+	_, r, err := h.Prepare(t.Context())
 	after := h.Snapshot()
 	checkPairs(t, after)
 	left := map[convo.ID]convo.Entry{}
