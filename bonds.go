@@ -13,7 +13,7 @@ import (
 
 // Bound reports whether the view has an assistant entry with the ID whose signed
 // reasoning still belongs there. Then what precedes the entry is what its request was made
-// of, and no provider has refused it; see [History.Release]. A format of package wire leaves it
+// of, and no provider has refused it; see [History.Recover]. A format of package wire leaves it
 // out of a request if the entry is not bound and the model checks this, or is not known.
 //
 // An entry is bound to what was sent for it: to the snapshot given to
@@ -50,7 +50,8 @@ func (s *Snapshot) Unbound() (ids []ID) {
 	return ids
 }
 
-// Released returns the newest entry whose bond [History.Release] has ended, or 0.
+// Released returns the newest entry whose signed reasoning a provider has refused, or 0. No
+// Undo, Rollback or load makes reasoning up to it bound again.
 func (s *Snapshot) Released() ID { return s.released }
 
 // isSigned reports whether m has reasoning that its provider has signed.

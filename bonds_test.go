@@ -184,13 +184,13 @@ func TestBound(t *testing.T) {
 			id := answer(t, h)
 			s := h.Snapshot()
 			mustAppend(t, h, convo.User("x"))
-			assert.Equal(t, 1, h.Release())
-			assert.Zero(t, h.Release())
+			assert.Equal(t, 1, convo.Release(h))
+			assert.Zero(t, convo.Release(h))
 			require.NoError(t, h.Rollback(s))
 			return id
 		}, false},
 		"released before it": {func(t *testing.T, h *convo.History) convo.ID {
-			h.Release()
+			convo.Release(h)
 			return answer(t, h)
 		}, true},
 		"an answer beside an open call": {func(t *testing.T, h *convo.History) convo.ID {
@@ -346,7 +346,7 @@ func TestBound_Random(t *testing.T) {
 			case 14:
 				switch rng.IntN(4) {
 				case 0:
-					h.Release()
+					convo.Release(h)
 					s := h.Snapshot()
 					for i := range s.Len() {
 						e, _ := s.At(i)
@@ -478,10 +478,10 @@ func TestRecover_Seal(t *testing.T) {
 	require.NoError(t, h.Close())
 	_, _, err = h.Recover(t.Context(), h.Snapshot(), cause)
 	require.ErrorIs(t, err, convo.ErrClosed)
-	assert.Zero(t, h.Release())
+	assert.Zero(t, convo.Release(h))
 	_, _, err = new(convo.History).Recover(t.Context(), nil, cause)
 	require.ErrorIs(t, err, convo.ErrClosed)
-	assert.Zero(t, new(convo.History).Release())
+	assert.Zero(t, convo.Release(new(convo.History)))
 	_, err = appendReply(new(convo.History), nil, signed("1"))
 	require.ErrorIs(t, err, convo.ErrClosed)
 }

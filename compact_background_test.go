@@ -1519,7 +1519,7 @@ func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 			assert.Equal(t, convo.OutcomeApplied, prepare(t, h), "the round is over")
 
 			h = start(t, 0, tt.round...)
-			h.Release()
+			convo.Release(h)
 			assert.Equal(t, convo.OutcomeApplied, background(t, h), "nothing is bound")
 
 			h = start(t, 0, tt.round...)

@@ -180,3 +180,16 @@ func DropsAny(s *Snapshot, g Goal, maxTail int64) (says, drops bool) {
 	r := g.room(s)
 	return dropsAny(s, r, maxTail), len(cutTo(s, r, maxTail, len(s.list)).drop) > 0
 }
+
+// Release ends the bond of all entries, as a provider that refuses a signature makes Recover do
+// with those up to one entry. It returns how many entries were bound.
+func Release(h *History) (released int) {
+	h.change(func() error {
+		released = h.bonds()
+		if !h.isClosed() && h.released < h.last {
+			h.release(h.last)
+		}
+		return nil
+	})
+	return released
+}

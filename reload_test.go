@@ -132,7 +132,7 @@ func TestReload_Released(t *testing.T) {
 			mustAppend(t, a, tt.stored)
 			save(t, a)
 			mustAppend(t, b, signed("b2"), convo.User("b3"), signed("b4"))
-			b.Release()
+			convo.Release(b)
 			_, refused := takeOver(t, b)
 			assert.Len(t, refused, tt.refused)
 			assert.Len(t, b.Snapshot().Unbound(), tt.unbound)

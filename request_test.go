@@ -374,7 +374,7 @@ func TestReport_PrefixAfterARelease(t *testing.T) {
 	mustAppend(t, h, convo.User("how far"))
 	answer(convo.Text("a mile"))
 	mustAppend(t, h, convo.User("and back"))
-	require.Equal(t, 1, h.Release())
+	require.Equal(t, 1, convo.Release(h))
 	_, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.InDelta(t, 8.0/float64(8+2+5+7), r.PrefixKept, 0.15)

@@ -1256,7 +1256,7 @@ func TestHistory_ClosedCanBeSaved(t *testing.T) {
 	assert.Len(t, h.Unqueue(), 1)
 	assert.ErrorIs(t, h.Attach(t.Context(), new(shelf), "other"), convo.ErrClosed)
 	assert.ErrorIs(t, h.Note("late"), convo.ErrClosed)
-	assert.Zero(t, h.Release())
+	assert.Zero(t, convo.Release(h))
 }
 
 // Whatever size a log says that it has, Open reads what is saved after that.

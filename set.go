@@ -137,21 +137,6 @@ func (h *History) bringBack(r *Report) (err error) {
 	})
 }
 
-// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it, and package wire sends none of their signed reasoning to any model. It is
-// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
-// It returns how many entries were bound.
-func (h *History) Release() (released int) {
-	h.change(func() error {
-		released = h.bonds()
-		if !h.isClosed() && h.released < h.last {
-			h.release(h.last)
-		}
-		return nil
-	})
-	return released
-}
-
 // SetMeta replaces the title of the conversation and the data that the application keeps
 // with it, such as the id of its user; empty strings remove them. Both are saved,
 // restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]

@@ -637,7 +637,7 @@ func TestSnapshot_Version(t *testing.T) {
 	step("RecordUsage", true, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 10}))
 	step("SetTools", true, h.SetTools(convo.Tool{Name: "x"}))
 	step("SetEphemeral", true, h.SetEphemeral(convo.System("x")))
-	h.Release()
+	convo.Release(h)
 	step("Release", true, nil)
 	step("SetMeta", false, h.SetMeta("title", "data"))
 	step("Queue", false, h.Queue(convo.User("q")))

@@ -257,7 +257,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		h = open(t, s, wholeKey, opts)
 
 		// A provider has refused a signature.
-		h.Release()
+		require.NoError(t, thoughts.Refuse(t.Context(), h))
 
 		// What waits at the end.
 		mustAppend(t, h, convo.User("Book a bed."), convo.Assistant("", convo.ToolCall{ID: "c3", Name: "book"}))
