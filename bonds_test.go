@@ -539,8 +539,8 @@ func ExampleHistory_AppendReply() {
 
 	answer := thoughts.In(convo.Assistant("By train."), convo.Reasoning{Text: "Near.", Signature: "c2ln"})
 	reply, _ := h.AppendReply(sent, convo.Reply{Messages: []convo.Message{answer}})
-	fmt.Println(h.Snapshot().Bound(reply.IDs[0]))
-	// Output: false
+	fmt.Println(reply.IDs, h.Snapshot().Unbound())
+	// Output: [4] [4]
 }
 
 // An imported conversation is bound if the program says that it stands as it was sent, and

@@ -21,7 +21,7 @@ import (
 //
 // Its edit waits, with OutcomeReady in the report, while a round of tool calls is under
 // way whose answers have signed reasoning. The edit would end the bond of the reasoning
-// from which the model goes on; see [Snapshot.Bound]. The first Prepare
+// from which the model goes on; see [Snapshot.Unbound]. The first Prepare
 // after the round applies it, as does any when the request is larger than Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
 	ctx, err := h.compacting.enter(ctx)

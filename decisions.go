@@ -153,7 +153,7 @@ func (d *Decisions) Needs() (keys []string, from string) {
 
 // Accept makes [Resume] take the message with the key as the application has it now, if
 // it was changed after it was appended. Signed reasoning that was made after it is then
-// no longer bound; see [Snapshot.Bound]. Resume still finds each other change.
+// no longer bound; see [Snapshot.Unbound]. Resume still finds each other change.
 func (d *Decisions) Accept(key string) {
 	if d == nil {
 		return

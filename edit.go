@@ -187,7 +187,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 //
 // Everything from the entry on misses the provider's prompt cache (see
 // Report.PrefixKept), and signed reasoning in it and after it is no longer bound (see
-// [Snapshot.Bound]), so rewrite many entries in one edit.
+// [Snapshot.Unbound]), so rewrite many entries in one edit.
 type Rewrite struct {
 	ID ID
 

@@ -193,3 +193,14 @@ func Release(h *History) (released int) {
 	})
 	return released
 }
+
+// Bound reports whether the view has an assistant entry with the ID whose signed reasoning is
+// bound.
+func (s *Snapshot) Bound(id ID) bool {
+	for i, bound := range s.signed {
+		if s.list[i].id == id {
+			return bound
+		}
+	}
+	return false
+}

@@ -824,7 +824,7 @@ func FuzzHistory_Model(f *testing.F) {
 // A panic in a part leaves the lock free and the view as it was, whatever changes it.
 func TestHistory_PanicsInParts(t *testing.T) {
 	image := convo.User("3", convo.NewMedia("image/png", []byte("x")))
-	refused := &convo.PlaceError{Places: []convo.Place{{ID: 4, Part: 1, Inside: -1}}, Err: errors.New("no")}
+	refused := &convo.PartError{Parts: []convo.RefusedPart{{ID: 4, Part: 1, Inside: -1}}, Err: errors.New("no")}
 	for name, change := range map[string]func(h *convo.History) error{
 		"Append": func(h *convo.History) error { _, err := h.Append(convo.Assistant("6")); return err },
 		"AppendReply": func(h *convo.History) error {

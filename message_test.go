@@ -382,7 +382,7 @@ func TestPrinting_EveryType(t *testing.T) {
 // No exported struct is missing above.
 func TestPrinting_KnowsEveryType(t *testing.T) {
 	const others = " Anthropic Archived Breakdown Budget Clear Converse CutOff Decisions Echo Edit Effort Empty Encoder Estimate Extract Failing Finding Flaky Gemini Goal Growing Handler Heuristic History Limits Link ListOptions Loss Native " +
-		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Place Prior Range Reply Reservation Rewrite RolePolicy RunOptions Snapshot Tool Truncate Usage Store MemStore " // hold no long text but that of messages or of the caller, or are checked by hand
+		"OpenAIChat OpenAIResponses Options Origin Overheads Panicking Prior Range RefusedPart Reply Reservation Rewrite RolePolicy RunOptions Snapshot Tool Truncate Usage Store MemStore " // hold no long text but that of messages or of the caller, or are checked by hand
 	known := map[string]bool{}
 	for _, v := range printed {
 		known[strings.TrimLeft(fmt.Sprintf("%T", v), "*")] = true

@@ -101,7 +101,7 @@ type Options struct {
 
 	// AsSent says that a conversation imported by NewSnapshot or Restore is exactly what was
 	// sent: each answer was made after what precedes it. Its signed reasoning is then bound,
-	// see Snapshot.Bound. Otherwise reasoning that comes without a fingerprint is not bound.
+	// see Snapshot.Unbound. Otherwise reasoning that comes without a fingerprint is not bound.
 	AsSent bool
 
 	// IsSummary reports whether a message that Restore imports from NewSnapshot is a summary

@@ -18,7 +18,7 @@ import (
 // nothing. A line that says what was there takes the place of media, a block or the arguments
 // of a call, also in the floor, but not in pinned exchanges. Signed or encrypted reasoning
 // is left out from now on. Text is never cleared. What is cleared is what the error names, in
-// the words and paths of common providers; [PlaceError] is for formats that are not of package
+// the words and paths of common providers; [PartError] is for formats that are not of package
 // wire. Without a path it is the only such part of the request, or the only image whose header
 // shows no size. The report has ReasonRefused; Undo restores all but reasoning.
 // Options.OnCompaction gets it once a request was accepted or failed for another reason. If

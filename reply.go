@@ -87,7 +87,7 @@ func (r Reply) OpenCalls() []ToolCall {
 // appended after them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
-// [Snapshot.Bound]. Append does the same for the snapshot that Prepare returned last. A
+// [Snapshot.Unbound]. Append does the same for the snapshot that Prepare returned last. A
 // message that was appended since at was made stands before the answer, and nothing answers
 // it; give it to Queue instead.
 //

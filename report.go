@@ -84,15 +84,15 @@ type Report struct {
 	SummaryAfter   int // after it
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
-	Dropped    []ID    // dropped, and not summarised
-	Summarised []ID    // dropped, and covered by the summary
-	Cleared    []ID    // stayed, with results cleared
-	Read       []ID    // stayed, and their cleared results were read for the summary; see Summary.Read
-	Shortened  []ID    // stayed, with results cut
-	Rewritten  []ID    // stayed, with other parts; see Rewrite
-	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
-	Refused    []Place // of Rewritten, the parts that a provider has refused; see History.Recover
-	Spared     []ID    // were to be dropped or changed, but were pinned after the edit was planned
+	Dropped    []ID          // dropped, and not summarised
+	Summarised []ID          // dropped, and covered by the summary
+	Cleared    []ID          // stayed, with results cleared
+	Read       []ID          // stayed, and their cleared results were read for the summary; see Summary.Read
+	Shortened  []ID          // stayed, with results cut
+	Rewritten  []ID          // stayed, with other parts; see Rewrite
+	Forgotten  []ID          // of these, those whose content was forgotten; keep no copy of it
+	Refused    []RefusedPart // of Rewritten, the parts that a provider has refused; see History.Recover
+	Spared     []ID          // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed and not replaced
 
@@ -109,7 +109,7 @@ type Report struct {
 	Usage    Usage  // of these calls
 	Model    string // the model that wrote the summary; empty: none did, or it is not known
 	Unread   int    // raw tokens that left without being shown to a summarizer: what was dropped, what results lacked, and media
-	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Bound
+	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Unbound
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
 	// PrefixKept is the fraction, from 0 to 1, of the last answered request that is also the
@@ -123,8 +123,8 @@ type Report struct {
 	yielded bool       // messages of Options.AfterCompaction left the view
 }
 
-// A Place is a part of an entry that a provider has refused; see [PlaceError].
-type Place struct {
+// A RefusedPart is a part of an entry that a provider has refused; see [PartError].
+type RefusedPart struct {
 	ID     ID     // of the entry
 	Key    string // of its message
 	Part   int    // index of the part
@@ -492,7 +492,7 @@ type Effort struct {
 	Usage   Usage  // of all calls
 	Unread  int    // raw tokens of summarised entries that no summarizer was shown
 	Links   []Link // what each link of a Chain did, in order
-	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
+	NotKept int    // entries that the strategy was to keep, such as by KeepLast of Summarize, but dropped so that the request fits
 
 	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }
@@ -598,7 +598,7 @@ type Status struct {
 	Assumed bool // whether Window is a guess; see Limits.Assumed
 
 	// Decisions grows with each change that the messages themselves do not show, such as a
-	// compaction, a cut, a pin, a rollback, a queued message or new marks.set. When it has
+	// compaction, a cut, a pin, a rollback, a queued message or new marks. When it has
 	// changed, store what [History.Decisions] returns.
 	Decisions uint64
 
