@@ -488,17 +488,15 @@ func (h *History) AnswerOpenCalls(reason string) (answered int, err error) {
 	return answered, err
 }
 
-// closeCalls appends an error result with the reason for each open call, and returns their
-// IDs. tokens is the count of the reason.
-func (v *view) closeCalls(s *setup, reason string, tokens int64) (ids []ID) {
+// closeCalls appends an error result with the reason for each open call. tokens is the count
+// of the reason.
+func (v *view) closeCalls(s *setup, reason string, tokens int64) {
 	v.newVersion()
 	results, _ := s.answerOpen(v.calls, v.last, newestTurn(v.list), reason, tokens)
 	for _, e := range results {
 		v.push(e, nil)
 		v.last, v.lastAppend = e.id, e.at
-		ids = append(ids, e.id)
 	}
-	return ids
 }
 
 // atIndex sets the index of the message in an error about it.

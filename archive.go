@@ -22,21 +22,6 @@ type Archived struct {
 	Note    string   // given to History.Note
 }
 
-// String returns a short form of the field that is set.
-func (a Archived) String() string {
-	switch {
-	case a.Entry != nil:
-		return fmt.Sprintf("record %d: %v", a.Seq, a.Entry)
-	case a.Summary != nil:
-		return fmt.Sprintf("record %d: %v", a.Seq, a.Summary)
-	case a.Undone != nil:
-		return fmt.Sprintf("record %d: undone %s", a.Seq, printRanges(a.Undone))
-	case a.Gone != nil:
-		return fmt.Sprintf("record %d: gone %s", a.Seq, printRanges(a.Gone))
-	}
-	return fmt.Sprintf("record %d: note %s", a.Seq, abbreviate(a.Note))
-}
-
 // Archive yields everything that was ever saved of h, oldest first: each entry once, as
 // it was appended, even if compactions have changed it since; each summary; what
 // rollbacks took back; and notes. With ids, it yields only the entries in one of the

@@ -300,9 +300,9 @@ func BenchmarkSpliceHalf(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkCompactIfNeeded measures the check with nothing to do, beside an
+// BenchmarkPrepare measures the check with nothing to do, beside an
 // uncontended Lock and Unlock in the same run.
-func BenchmarkCompactIfNeeded(b *testing.B) {
+func BenchmarkPrepare(b *testing.B) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
@@ -327,7 +327,7 @@ func BenchmarkCompactIfNeeded(b *testing.B) {
 				for b.Loop() {
 					start := time.Now()
 					for range batch {
-						h.CompactIfNeeded(ctx)
+						reportOf(h.Prepare(ctx))
 					}
 					check += time.Since(start)
 					start = time.Now()

@@ -62,7 +62,7 @@ func TestChain(t *testing.T) {
 	fails := convo.Summarize{With: broken(&calls), Window: -1}
 	t.Run("goes on after a link that failed", func(t *testing.T) {
 		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.Truncate{})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, r.Links, 2)
 		assert.Equal(t, convo.OutcomeFailed, r.Links[0].Outcome)
@@ -71,18 +71,18 @@ func TestChain(t *testing.T) {
 	})
 	t.Run("stops when the goal is reached", func(t *testing.T) {
 		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: -1}, convo.Truncate{})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Len(t, r.Links, 2)
 		h = toolTurn(t, windowOf(2299, convo.Chain(convo.Truncate{}, convo.ClearToolResults{})), 20)
-		r, err = h.CompactIfNeeded(t.Context())
+		r, err = reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Len(t, r.Links, 1)
 	})
 	t.Run("fails when no link contributes", func(t *testing.T) {
 		h := toolTurn(t, windowOf(1500, convo.Chain(noStandIn(fails), convo.SlidingWindow{KeepLast: 1000})), 20)
 		unchanged(t, h, func() {
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.ErrorContains(t, err, "exceed limit 1,500; strategy summarize: summarizer: model is down; end the strategy")
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		})
@@ -90,7 +90,7 @@ func TestChain(t *testing.T) {
 	t.Run("a summarizer reads what was there before another link cleared it", func(t *testing.T) {
 		rec := new(recorder)
 		h := toolTurn(t, windowOf(1000, convo.Chain(convo.ClearToolResults{KeepLast: 8}, convo.Summarize{With: rec, MaxTokens: 50, Window: -1})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, r.Links, 2)
 		require.Len(t, rec.requests, 1)
@@ -106,7 +106,7 @@ func TestChain(t *testing.T) {
 		})
 		h := toolTurn(t, windowOf(0, convo.Chain(some, convo.Truncate{})), 20)
 		require.NoError(t, h.SetLimits(convo.Limits{Window: 900, Reserve: -1, MinFree: 100}))
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.NotEmpty(t, r.Summarised)
 		assert.NotEmpty(t, r.Dropped)
@@ -116,14 +116,14 @@ func TestChain(t *testing.T) {
 	})
 	t.Run("of a trigger only the links that are due", func(t *testing.T) {
 		h := toolTurn(t, windowOf(0, convo.Chain(convo.Truncate{}, convo.SlidingWindow{KeepLast: 5, TriggerAt: 30}, convo.SlidingWindow{KeepLast: 1, TriggerAt: 300})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, []convo.Link{{Strategy: "sliding-window", Outcome: convo.OutcomeApplied}}, r.Links)
 		assert.Equal(t, convo.ReasonTrigger, r.Reason)
 	})
 	t.Run("a summary goes deeper rather than leave the rest to be dropped unread", func(t *testing.T) {
 		h := toolTurn(t, windowOf(2000, convo.Chain(convo.ClearToolResults{KeepLast: 1}, convo.Summarize{With: canned("x"), MaxTokens: 50, Window: -1}, convo.Truncate{})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, "summarize", r.Links[len(r.Links)-1].Strategy, "%v", r.Links)
 		assert.NotEmpty(t, r.Cleared)
@@ -137,7 +137,7 @@ func TestChain(t *testing.T) {
 		})
 		panics := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) { panic("boom") })
 		h := toolTurn(t, windowOf(1500, convo.Chain(nil, bad, panics, convo.Chain(), convo.Chain(convo.Truncate{}))), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Len(t, r.Links, 5)
 		for i, want := range []string{"Chain is <nil>", "part of an exchange (entry 3)", "panic in CompactionStrategy: boom"} {
@@ -155,7 +155,7 @@ func TestChain_LinkThatWritesToItsSnapshot(t *testing.T) {
 		return convo.Edit{}, nil
 	})
 	h := toolTurn(t, windowOf(1000, convo.Chain(vandal, convo.Truncate{})), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
@@ -170,7 +170,7 @@ func TestSummarize_UsageOfFailedCalls(t *testing.T) {
 		},
 	} {
 		h := toolTurn(t, windowOf(1500, convo.Chain(convo.Summarize{With: &recorder{answer: answer}, Window: -1}, convo.Truncate{})), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Positive(t, r.Usage.Input/100, name)
@@ -328,14 +328,14 @@ func TestWhen(t *testing.T) {
 		convo.Truncate{},
 	)), 10)
 	require.Less(t, h.Status().Upper, 1_500)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 
 	call := convo.ToolCall{ID: "long", Name: "search"}
 	mustAppend(t, h, convo.User("Go on."), convo.Assistant("", call), convo.Result(call, strings.Repeat("x", 500)))
 	before := h.Len()
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonTrigger, r.Reason)
@@ -374,13 +374,13 @@ func TestWhen_ReplacesTriggers(t *testing.T) {
 		convo.When(above(math.MaxInt), convo.When(dueAlways, window)),
 	} {
 		h := toolTurn(t, windowOf(0, c), 10)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	}
 
 	h := toolTurn(t, windowOf(0, convo.When(dueAlways, convo.Chain(convo.ClearToolResults{MinFree: -1}, convo.Truncate{}))), 10)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Len(t, r.Links, 2, "all links of a Chain are due")
@@ -390,7 +390,7 @@ func TestWhen_Faults(t *testing.T) {
 	run := func(c convo.CompactionStrategy) convo.Report {
 		h := toolTurn(t, windowOf(0, c), 10)
 		before := h.Snapshot()
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.Same(t, before, h.Snapshot())
@@ -418,7 +418,7 @@ func TestWhen_Faults(t *testing.T) {
 	h := toolTurn(t, windowOf(0, convo.When(dueAlways, deaf)), 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := h.CompactIfNeeded(ctx)
+	r, err := reportOf(h.Prepare(ctx))
 	require.NoError(t, err)
 	assert.ErrorIs(t, r.Cause, context.Canceled)
 }
@@ -444,7 +444,7 @@ func TestTrigger_DeclinesAreToldOnce(t *testing.T) {
 	h := historyOf(t, opts)
 	check := func(want convo.Outcome) {
 		t.Helper()
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, want, r.Outcome)
 	}
@@ -500,7 +500,7 @@ func TestTrigger_EditWithoutGainIsToldOnce(t *testing.T) {
 	mustAppend(t, h, convo.User("Search."), convo.Assistant("", call), convo.Result(call, strings.Repeat("x", 400)), convo.Assistant("Found."))
 	for i, want := range []convo.Outcome{convo.OutcomeApplied, convo.OutcomeDeclined, convo.OutcomeDeclined, convo.OutcomeDeclined} {
 		mustAppend(t, h, convo.User("And now?"), convo.Assistant("Nothing."))
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, want, r.Outcome, "%d: %v", i, r.Cause)
 	}
@@ -516,7 +516,7 @@ func TestTrigger_FailuresAreTold(t *testing.T) {
 	opts.OnCompaction = func(convo.Report) { told++ }
 	h := toolTurn(t, opts, 4)
 	for i := range 3 {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.Equal(t, i+1, told)
@@ -544,7 +544,7 @@ func TestTrigger_Embedded(t *testing.T) {
 			strategy = convo.Chain(convo.ClearMedia{}, strategy)
 		}
 		h := historyOf(t, windowOf(100_000, strategy), convo.User("a"), convo.Assistant("b"), convo.User("c"), convo.Assistant("d"), convo.User("e"))
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Positive(t, asked)
 		assert.Equal(t, convo.ReasonTrigger, r.Reason)
@@ -558,7 +558,7 @@ func TestTrigger_NilPointer(t *testing.T) {
 			h, err := convo.New(windowOf(100_000, strategy))
 			require.NoError(t, err)
 			mustAppend(t, h, convo.User("a"))
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err, "the request fits")
 			var p *convo.PanicError
 			require.ErrorAs(t, r.Cause, &p)

@@ -353,7 +353,7 @@ func (m Media) marker() string {
 //
 // It begins with the oldest answer and leaves none out, because a provider that signs
 // reasoning accepts that the first blocks are missing, and no others. So signed reasoning
-// of the turns that it keeps stays bound; see [Snapshot.Bound]. It stops before an answer
+// of the turns that it keeps stays bound; see [Snapshot.Unbound]. It stops before an answer
 // with signed reasoning that is pinned. The provider's cache ends at the first answer
 // that it changes.
 type ClearThinking struct {

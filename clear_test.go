@@ -139,7 +139,7 @@ func TestClearMedia_CheckAllocates(t *testing.T) {
 		mustAppend(t, h, convo.User("see", pngOf(5000, 1)), convo.Assistant("yes"))
 	}
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		if err != nil || r.Outcome != convo.OutcomeNotNeeded {
 			t.Error(r, err)
 		}

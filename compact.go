@@ -13,15 +13,24 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// Prepare compacts if needed, as [History.CompactIfNeeded] does, and returns the snapshot
-// to send. It returns an error in the same cases: the request must not be sent. The
-// snapshot is never nil, not even when there is an error. [History.Do] does this, sends
-// the snapshot and appends the answer.
+// Prepare compacts if the next request is larger than Limits.High, or if the strategy's
+// [Trigger] is due; Options.CacheTTL says when else. It returns the snapshot to send. The
+// report has OutcomeNotNeeded if nothing was due; this check takes constant time.
+// [History.Do] does this, sends the snapshot and appends the answer.
+//
+// It returns an error exactly when the request must not be sent:
+//   - The request does not fit. The error is a [*FloorError], a [*LimitError], which
+//     wraps the strategy's own error if it returned one, or any other reason why the
+//     compaction failed, such as an edit that breaks a rule or the end of ctx.
+//   - h is closed: [ErrClosed].
+//   - The call came from inside a compaction of h, with its ctx: [ErrReentrant].
+//
+// The snapshot is never nil, not even when there is an error.
 func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err error) {
 	defer func() { h.failed(err) }()
 	var tooLong error
 	for range maxRounds {
-		r, err = h.CompactIfNeeded(ctx)
+		r, err = h.compactIfNeeded(ctx)
 		at, tooLong = h.snapshotToSend(&r)
 		if err != nil || tooLong == nil {
 			return at, r, err
@@ -51,18 +60,8 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
-// CompactIfNeeded runs the strategy if the next request is larger than Limits.High, or if
-// the strategy's Trigger is due, and applies the edit that the strategy returns;
-// Options.CacheTTL says when else. Otherwise it does nothing and reports
-// OutcomeNotNeeded; this check takes constant time.
-//
-// It returns an error exactly when the request must not be sent:
-//   - The request does not fit. The error is a [*FloorError], a [*LimitError], which
-//     wraps the strategy's own error if it returned one, or any other reason why the
-//     compaction failed, such as an edit that breaks a rule or the end of ctx.
-//   - h is closed: [ErrClosed].
-//   - The call came from inside a compaction of h, with its ctx: [ErrReentrant].
-func (h *History) CompactIfNeeded(ctx context.Context) (r Report, err error) {
+// compactIfNeeded makes the compaction of Prepare.
+func (h *History) compactIfNeeded(ctx context.Context) (r Report, err error) {
 	if ctx, err = h.compacting.enter(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
@@ -349,9 +348,8 @@ func (h *History) needFor(n int, res **Reservation) need {
 //
 // Its edit waits, with OutcomeReady in the report, while a round of tool calls is under
 // way whose answers have signed reasoning. The edit would end the bond of the reasoning
-// from which the model goes on; see [Snapshot.Bound]. The first Prepare or
-// CompactIfNeeded after the round applies it, as does any when the request is larger than
-// Limits.High.
+// from which the model goes on; see [Snapshot.Unbound]. The first Prepare
+// after the round applies it, as does any when the request is larger than Limits.High.
 func (h *History) CompactInBackground(ctx context.Context) bool {
 	ctx, err := h.compacting.enter(ctx)
 	if err != nil {

@@ -47,7 +47,7 @@ func TestTrigger_LittleToGain(t *testing.T) {
 	gain := weight(h.Snapshot().Tokens()) - weight(floor)
 	for i, minFree := range []int{gain - 1, gain, gain + 1} {
 		require.NoError(t, h.SetLimits(convo.Limits{MinFree: minFree}))
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		require.Len(t, goals, i+1)
 		assert.Equal(t, convo.ReasonTrigger, goals[i].Reason)
 		assert.Equal(t, minFree > gain, goals[i].NoModel != nil, "MinFree %d", minFree)
@@ -58,7 +58,7 @@ func TestTrigger_LittleToGain(t *testing.T) {
 	h, err := convo.Restore(h.Snapshot(), windowOf(0, alwaysDue{convo.Summarize{With: broken(&calls), Window: -1}}))
 	require.NoError(t, err)
 	require.NoError(t, h.SetLimits(convo.Limits{MinFree: gain + 1}))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 	assert.Equal(t, convo.ErrNoGain, r.Cause)
@@ -80,20 +80,20 @@ func TestCompact_FreesNothing(t *testing.T) {
 	})
 
 	h = toolTurn(t, windowOf(0, alwaysDue{same}), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.ID{4}, r.Cleared)
 
 	// So it is with the links of a ladder.
 	h = toolTurn(t, windowOf(2000, convo.Chain(same, convo.Truncate{})), 20)
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, []convo.Link{{Strategy: "func", Outcome: convo.OutcomeDeclined, Cause: convo.ErrNoGain}, {Strategy: "truncate", Outcome: convo.OutcomeApplied}}, r.Links)
 	assert.Empty(t, r.Cleared)
 
 	h = toolTurn(t, windowOf(0, convo.Chain(alwaysDue{same}, convo.Truncate{})), 20)
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, []convo.Link{{Strategy: "func", Outcome: convo.OutcomeApplied}}, r.Links)
 	assert.Equal(t, []convo.ID{4}, r.Cleared)
@@ -129,7 +129,7 @@ func TestFloorError_Shares(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			require.NoError(t, h.Unpin(idsOf(h.Snapshot())...))
 			require.NoError(t, h.Pin(tt.pin...))
-			_, err := h.CompactIfNeeded(t.Context())
+			_, _, err := h.Prepare(t.Context())
 			var floor *convo.FloorError
 			require.ErrorAs(t, err, &floor)
 			want := want
@@ -143,7 +143,7 @@ func TestFloorError_Shares(t *testing.T) {
 	// newest exchange.
 	h = historyOf(t, opts, convo.System("guide"), convo.Assistant("hello"), convo.User("one"), convo.User(strings.Repeat("x", 50)))
 	require.NoError(t, h.Pin(3, 4))
-	_, err := h.CompactIfNeeded(t.Context())
+	_, _, err := h.Prepare(t.Context())
 	var floor *convo.FloorError
 	require.ErrorAs(t, err, &floor)
 	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7, NewestRole: convo.RoleUser, RewindUsers: 1}, *floor)
@@ -151,13 +151,13 @@ func TestFloorError_Shares(t *testing.T) {
 
 // When a compaction is declined but another goroutine has made room meanwhile,
 // the request fits, and there is no error.
-func TestCompactIfNeeded_RoomFromElsewhere(t *testing.T) {
+func TestPrepare_RoomFromElsewhere(t *testing.T) {
 	var h *convo.History
 	h = toolTurn(t, windowOf(1000, convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		_, err := h.SplicePrefix(s, 38, "")
 		return convo.Edit{}, err
 	})), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 	assert.Equal(t, convo.ErrNoGain, r.Cause)
@@ -166,7 +166,7 @@ func TestCompactIfNeeded_RoomFromElsewhere(t *testing.T) {
 
 // An edit is checked against the limit that it was made for. When the limit has
 // changed meanwhile, the History checks again.
-func TestCompactIfNeeded_SetLimitsMeanwhile(t *testing.T) {
+func TestPrepare_SetLimitsMeanwhile(t *testing.T) {
 	var h *convo.History
 	var limits []convo.Limits
 	runs := 0
@@ -181,7 +181,7 @@ func TestCompactIfNeeded_SetLimitsMeanwhile(t *testing.T) {
 	fork := h.Snapshot()
 
 	limits = []convo.Limits{{Window: 800, Reserve: -1}} // lower
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.True(t, r.Fits)
 	assert.Equal(t, 2, runs)
@@ -193,7 +193,7 @@ func TestCompactIfNeeded_SetLimitsMeanwhile(t *testing.T) {
 	})))
 	require.NoError(t, err)
 	unchangedLen := h.Len()
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	var limit *convo.LimitError
 	require.ErrorAs(t, err, &limit)
 	assert.Equal(t, 2000, limit.Limit)
@@ -335,7 +335,7 @@ func TestAttempts_FloorLeavesTooLittle(t *testing.T) {
 			if s.Upper-floor*9/8 >= 900 {
 				break
 			}
-			requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+			requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 			h.CompactInBackground(t.Context())
 			_, _ = h.Wait(t.Context())
 		}
@@ -345,7 +345,7 @@ func TestAttempts_FloorLeavesTooLittle(t *testing.T) {
 
 // When the tool definitions leave no room, the error names them, and no model is
 // called in vain.
-func TestCompactIfNeeded_ToolsAboveTheLimit(t *testing.T) {
+func TestPrepare_ToolsAboveTheLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		limits convo.Limits
@@ -360,7 +360,7 @@ func TestCompactIfNeeded_ToolsAboveTheLimit(t *testing.T) {
 			opts.Limits, opts.Strategy = tt.limits, convo.Summarize{With: rec, MaxTokens: 100, Window: -1}
 			h := toolTurn(t, opts, 5)
 			for range 20 {
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				assert.Equal(t, tt.fits, r.Fits)
 				var floor *convo.FloorError
 				assert.Equal(t, !tt.fits, errors.As(err, &floor))
@@ -383,7 +383,7 @@ func TestFloorError_SharesInProportion(t *testing.T) {
 	require.NoError(t, h.Pin(pinned))
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: h.Snapshot().Tokens()}))
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 500, Reserve: -1}))
-	_, err := h.CompactIfNeeded(t.Context())
+	_, _, err := h.Prepare(t.Context())
 	floor := new(convo.FloorError)
 	require.ErrorAs(t, err, &floor)
 	assert.InDelta(t, 369, floor.Pinned, 40)
@@ -461,7 +461,7 @@ func TestHostile_Strategies(t *testing.T) {
 			h := toolTurn(t, windowOf(1000, convo.StrategyFunc(tt.plan)), 20)
 			require.NoError(t, h.Pin(6))
 			unchanged(t, h, func() {
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.ErrorContains(t, err, tt.want)
 				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 				assert.False(t, r.Fits)
@@ -486,7 +486,7 @@ func (nameless) Name() string { panic("no name") }
 func TestHostile_NamesAndTriggers(t *testing.T) {
 	h := toolTurn(t, windowOf(1000, nameless{}), 20)
 	unchanged(t, h, func() {
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.ErrorContains(t, err, "panic in CompactionStrategy: no name")
 	})
 
@@ -495,7 +495,7 @@ func TestHostile_NamesAndTriggers(t *testing.T) {
 	opts.OnCompaction = func(r convo.Report) { reported = append(reported, r) }
 	h = toolTurn(t, opts, 20)
 	unchanged(t, h, func() {
-		r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+		r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 		assert.Equal(t, []convo.Report{r}, reported)
 		require.ErrorContains(t, r.Cause, "panic in Trigger: not now")
 		assert.NotErrorIs(t, r.Cause, convo.ErrClosed)
@@ -504,7 +504,7 @@ func TestHostile_NamesAndTriggers(t *testing.T) {
 	var nothing *convo.Truncate // a typed nil
 	h = toolTurn(t, windowOf(1000, nothing), 20)
 	unchanged(t, h, func() {
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.ErrorContains(t, err, "panic in CompactionStrategy")
 	})
 	h = toolTurn(t, windowOf(10_000, convo.StrategyFunc(nil)), 20)
@@ -554,7 +554,7 @@ func TestHostile_KeepsAndChanges(t *testing.T) {
 	h := toolTurn(t, opts, 20)
 	require.NoError(t, h.Pin(6))
 	before := pictureOf(t, h.Snapshot())
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.ID(3), r.Summarised[0])
 	assert.Equal(t, before, pictureOf(t, kept))
@@ -578,7 +578,7 @@ func TestHostile_Tokenizers(t *testing.T) {
 	h := toolTurn(t, opts, 20)
 	count = func(string) int { panic("no vocabulary") }
 	unchanged(t, h, func() {
-		_, err := h.CompactIfNeeded(t.Context()) // by ClearToolResults
+		_, _, err := h.Prepare(t.Context()) // by ClearToolResults
 		require.ErrorContains(t, err, "no vocabulary")
 		_, err = h.Handoff(t.Context(), nil, "")
 		require.ErrorContains(t, err, "no vocabulary")
@@ -589,7 +589,7 @@ func TestHostile_Tokenizers(t *testing.T) {
 		"growing":  func() func(string) int { n := 0; return func(string) int { n += 1000; return n } }(),
 	} {
 		count = bad
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		t.Logf("%s: %v", name, err)
 		_, err = h.Compact(t.Context(), name)
 		t.Logf("%s: %v", name, err)
@@ -612,13 +612,13 @@ func TestHostile_NeverReturns(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		start := time.Now()
-		r, err := h.CompactIfNeeded(ctx)
+		r, err := reportOf(h.Prepare(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, time.Second, time.Since(start))
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.Equal(t, 1, r.Calls)
 		mustAppend(t, h, convo.User("are you there?"))
-		r, err = h.CompactIfNeeded(t.Context())
+		r, err = reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		after := h.Snapshot()
@@ -651,13 +651,13 @@ func aboveHighTold(t testing.TB, c convo.CompactionStrategy) (h *convo.History, 
 	return toolTurn(t, opts, 30), told
 }
 
-// check runs CompactIfNeeded on a goroutine of its own, which the code under
+// check runs Prepare on a goroutine of its own, which the code under
 // test may end.
 func check(ctx context.Context, h *convo.History) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = h.CompactIfNeeded(ctx)
+		_, _, _ = h.Prepare(ctx)
 	}()
 	<-over
 }
@@ -745,7 +745,7 @@ func TestBreaker_ErrorsOfStrangersAreFailures(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, %v", name, cause), func(t *testing.T) {
 				h, told := aboveHighTold(t, c)
-				r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+				r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 				require.ErrorIs(t, r.Cause, cause)
 				assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 				assert.Equal(t, []convo.Report{r}, *told)
@@ -759,7 +759,7 @@ func TestBreaker_ErrorsOfStrangersAreFailures(t *testing.T) {
 		}))
 		opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
 		h := toolTurn(t, opts, 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.ErrorIs(t, err, cause)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		require.Len(t, told, 1)
@@ -783,12 +783,12 @@ func TestBreaker_NotOpenedWithoutACall(t *testing.T) {
 			var c convo.CompactionStrategy = convo.Summarize{With: rec, Window: -1, MaxTokens: 200}
 			h, told := aboveHighTold(t, convo.Chain(tt.first, c))
 			for i := range 3 {
-				r := requireFailed(t)(h.CompactIfNeeded(tt.ctx))
+				r := requireFailed(t)(reportOf(h.Prepare(tt.ctx)))
 				require.ErrorIs(t, r.Cause, context.DeadlineExceeded)
 				assert.Len(t, *told, i+1)
 			}
 			assert.Empty(t, rec.requests)
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 			assert.Len(t, rec.requests, 1)
@@ -801,17 +801,17 @@ func TestBreaker_NotOpenedWithoutACall(t *testing.T) {
 			assert.NoError(t, g.NoModel)
 			return convo.Truncate{}.Compact(ctx, s, g)
 		}))
-		r := requireFailed(t)(h.CompactIfNeeded(over))
+		r := requireFailed(t)(reportOf(h.Prepare(over)))
 		require.ErrorIs(t, r.Cause, context.DeadlineExceeded)
 		assert.Zero(t, runs)
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		assert.Equal(t, 1, runs)
 	})
 	t.Run("a window that holds no request", func(t *testing.T) {
 		rec := new(recorder)
 		h, told := aboveHighTold(t, convo.Summarize{With: rec, Window: 100})
 		for i := range 3 { // the mistake is the caller's, and reported each time
-			r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+			r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 			require.ErrorContains(t, r.Cause, "Summarize.Window")
 			assert.Len(t, *told, i+1)
 		}
@@ -832,21 +832,21 @@ func TestBreaker_KeptWhileNoModelIsCalled(t *testing.T) {
 	h := aboveHigh(t, convo.Chain(cutter, noStandIn(convo.Summarize{With: broken(&calls), Window: -1})))
 	add := func(n int) { mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("x", n))) }
 	for calls < 6 {
-		_, _ = h.CompactIfNeeded(t.Context())
+		_, _, _ = h.Prepare(t.Context())
 		add(10)
 	}
 	add(1000) // the breaker is closed
 	cuts = true
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	cuts = false
 	add(1000)
-	r = requireFailed(t)(h.CompactIfNeeded(t.Context()))
+	r = requireFailed(t)(reportOf(h.Prepare(t.Context())))
 	require.ErrorContains(t, r.Cause, "model is down")
 	require.Equal(t, 8, calls)
 	add(450) // more than MinFree/2, less than eight times that
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	assert.Equal(t, 8, calls)
 }
 
@@ -868,21 +868,21 @@ func TestBreaker_AbandonedCall(t *testing.T) {
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			go func() { _, _ = h.CompactIfNeeded(ctx) }()
+			go func() { _, _, _ = h.Prepare(ctx) }()
 			time.Sleep(2 * time.Second)
 		}
 		mu.Lock()
 		assert.Equal(t, 1, calls)
 		mu.Unlock()
 		time.Sleep(2 * time.Hour) // it has returned
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.ErrorIs(t, r.Cause, convo.ErrBreaker)
 		assert.Equal(t, 1, calls)
 
 		// It was one failure, not two: MinFree/2 more, and it is asked again.
 		mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("x", 100)))
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		assert.Equal(t, 2, calls)
 	})
 }
@@ -904,7 +904,7 @@ func TestBreaker_RollbackMeanwhile(t *testing.T) {
 	opts.OnCompaction = func(r convo.Report) { outcomes = append(outcomes, r.Outcome) }
 	h = toolTurn(t, opts, 30)
 	mustAppend(t, h, convo.User("more"), convo.Assistant(strings.Repeat("so ", 100)), convo.User("thanks"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, 2, calls, "tried again at once")
@@ -930,7 +930,7 @@ func TestBreaker_SummaryThatAChainRefuses(t *testing.T) {
 	})
 	h := aboveHigh(t, convo.Chain(own, convo.Truncate{}))
 	for range 5 {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome, "by the next link")
 		mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
@@ -953,7 +953,7 @@ func TestBreaker(t *testing.T) {
 	appended := 0
 	for len(gaps) < 6 {
 		before := calls
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.True(t, r.Fits)
 		if calls > before {
@@ -990,24 +990,24 @@ func TestBreaker_Resets(t *testing.T) {
 	opts := windowOf(40_000, convo.Summarize{With: with, Window: -1, MaxTokens: 200})
 	opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 3000, 2000, 200
 	h := toolTurn(t, opts, 30)
-	requireFailed(t)(h.CompactIfNeeded(t.Context()))
+	requireFailed(t)(reportOf(h.Prepare(t.Context())))
 	for down = false; calls == 2; {
 		mustAppend(t, h, convo.User("and"), convo.Assistant("I see."))
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	}
 	assert.LessOrEqual(t, h.Status().Upper, 2000)
 	// After the success, a failure counts as the first again.
 	var r convo.Report
 	for down = true; calls == 3; {
 		mustAppend(t, h, convo.User("and"), convo.Assistant("I see."))
-		r, _ = h.CompactIfNeeded(t.Context())
+		r, _ = reportOf(h.Prepare(t.Context()))
 	}
 	requireFailed(t)(r, nil)
 	appended := 0
 	for calls == 5 {
 		mustAppend(t, h, convo.User("and"), convo.Assistant("I see."))
 		appended += 9
-		_, _ = h.CompactIfNeeded(t.Context())
+		_, _, _ = h.Prepare(t.Context())
 	}
 	assert.LessOrEqual(t, appended*9/8, 111)
 }
@@ -1043,7 +1043,7 @@ func TestBreaker_EndedContext(t *testing.T) {
 				h := toolTurn(t, opts, 30)
 				for range 2 {
 					ctx, cancel := tt.ctx(t.Context())
-					_, _ = h.CompactIfNeeded(ctx)
+					_, _, _ = h.Prepare(ctx)
 					cancel()
 				}
 				assert.EqualValues(t, tt.calls, calls.Load())
@@ -1071,7 +1071,7 @@ func TestBreaker_SummaryThatFreesNothing(t *testing.T) {
 	opts.Limits.High = 1000
 	h := toolTurn(t, opts, 20)
 	for range 20 {
-		_, _ = h.CompactIfNeeded(t.Context())
+		_, _, _ = h.Prepare(t.Context())
 	}
 	assert.Equal(t, 1, calls)
 }
@@ -1090,10 +1090,10 @@ func TestBreaker_RollbackByTheSummarizer(t *testing.T) {
 	})})
 	h2 := h.Snapshot()
 	require.Positive(t, h2.Len())
-	_, _ = h.CompactIfNeeded(t.Context())
+	_, _, _ = h.Prepare(t.Context())
 	require.Equal(t, 2, calls, "one more try after a rollback, in the same call")
 	for range 50 {
-		_, _ = h.CompactIfNeeded(t.Context())
+		_, _, _ = h.Prepare(t.Context())
 	}
 	assert.LessOrEqual(t, calls, 12, "what is appended closes the breaker again, later each time")
 }
@@ -1108,11 +1108,11 @@ func TestBreaker_ShowsTheFailure(t *testing.T) {
 	} {
 		opts := windowOf(1000, c)
 		h := toolTurn(t, opts, 20)
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.ErrorIs(t, err, unavailable, name)
 		require.NotErrorIs(t, err, convo.ErrBreaker, name)
 		for range 2 {
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.ErrorIs(t, err, convo.ErrBreaker, name)
 			require.ErrorIs(t, err, unavailable, name)
 			assert.ErrorContains(t, err, "; summarizer is backing off after failures, the last of which was: ", name)
@@ -1126,9 +1126,9 @@ func TestBreaker_ShowsTheFailure(t *testing.T) {
 			cancel()
 			return convo.Summary{}, ctx.Err()
 		})}), 20)
-	_, err := h.CompactIfNeeded(ctx)
+	_, _, err := h.Prepare(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	require.ErrorIs(t, err, convo.ErrBreaker)
 	require.NotErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "context canceled")

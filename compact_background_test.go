@@ -41,7 +41,7 @@ func TestBackground(t *testing.T) {
 		require.True(t, h.CompactInBackground(ctx))
 		cancel() // its end does not reach the flight
 		assert.False(t, h.CompactInBackground(ctx), "one is under way")
-		r, err = h.CompactIfNeeded(t.Context())
+		r, err = reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "nothing is due, flight or no flight")
 
@@ -398,7 +398,7 @@ func TestFlight_WaitersLookAgain(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				assert.NoError(t, err)
 				mu.Lock()
 				defer mu.Unlock()
@@ -415,12 +415,12 @@ func TestFlight_WaitersLookAgain(t *testing.T) {
 func TestFlight_WaitsUnderItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
-		go func() { _, _ = h.CompactIfNeeded(t.Context()) }()
+		go func() { _, _, _ = h.Prepare(t.Context()) }()
 		synctest.Wait()
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		r, err := h.CompactIfNeeded(ctx)
+		r, err := reportOf(h.Prepare(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 		assert.False(t, r.Fits)
@@ -442,8 +442,8 @@ func TestFlight_WaitsUnderItsOwnContext(t *testing.T) {
 // because its ctx ended.
 func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 	for name, compact := range map[string]func(*convo.History, context.Context) (convo.Report, error){
-		"CompactIfNeeded": (*convo.History).CompactIfNeeded,
-		"Compact":         func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.Compact(ctx, "") },
+		"Prepare": func(h *convo.History, ctx context.Context) (convo.Report, error) { return reportOf(h.Prepare(ctx)) },
+		"Compact": func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.Compact(ctx, "") },
 		"MakeRoom": func(h *convo.History, ctx context.Context) (convo.Report, error) {
 			_, r, err := h.MakeRoom(ctx, 10)
 			return r, err
@@ -466,7 +466,7 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 				}
 				h := toolTurn(t, opts, 20)
 				var wg sync.WaitGroup
-				wg.Go(func() { requireNoFailure(t)(h.CompactIfNeeded(t.Context())) })
+				wg.Go(func() { requireNoFailure(t)(reportOf(h.Prepare(t.Context()))) })
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -493,14 +493,14 @@ func TestFlight_DeafStrategy(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := h.CompactIfNeeded(ctx)
+			_, _, err := h.Prepare(ctx)
 			first <- err
 		}()
 		time.Sleep(time.Minute + 1)
 		// The slot is free: another can begin at once.
 		second := make(chan error, 1)
 		go func() {
-			_, err := h.CompactIfNeeded(t.Context())
+			_, _, err := h.Prepare(t.Context())
 			second <- err
 		}()
 		require.ErrorIs(t, <-first, context.DeadlineExceeded)
@@ -543,7 +543,7 @@ func TestFlight_Stale(t *testing.T) {
 			assert.Equal(t, []convo.Outcome{convo.OutcomeApplied, convo.OutcomeStale}, told)
 			continue
 		}
-		r, err = h.CompactIfNeeded(t.Context())
+		r, err = reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Equal(t, 2, runs)
@@ -551,7 +551,7 @@ func TestFlight_Stale(t *testing.T) {
 	}
 }
 
-// When more is appended during a compaction than it frees, CompactIfNeeded
+// When more is appended during a compaction than it frees, Prepare
 // compacts again rather than return a request that is too long.
 func TestFlight_LooksAgain(t *testing.T) {
 	runs := 0
@@ -567,7 +567,7 @@ func TestFlight_LooksAgain(t *testing.T) {
 	}))
 	h = toolTurn(t, opts, 20)
 	mustAppend(t, h, convo.User("go on"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.True(t, r.Fits)
 	assert.Equal(t, 4, runs)
@@ -580,7 +580,7 @@ func TestFlight_Reentrant(t *testing.T) {
 	opts := windowOf(1000, convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
 		ctx, cancel := context.WithTimeout(ctx, time.Hour) // a child is marked too
 		defer cancel()
-		_, err := h.CompactIfNeeded(ctx)
+		_, _, err := h.Prepare(ctx)
 		inside = append(inside, err)
 		_, _, err = h.Prepare(ctx)
 		inside = append(inside, err)
@@ -598,7 +598,7 @@ func TestFlight_Reentrant(t *testing.T) {
 		inside = append(inside, err)
 		assert.False(t, h.CompactInBackground(ctx))
 
-		_, err = other.CompactIfNeeded(ctx)
+		_, _, err = other.Prepare(ctx)
 		assert.NoError(t, err, "another History is free")
 		_, err = h.Append(convo.User("a note"))
 		assert.NoError(t, err)
@@ -606,7 +606,7 @@ func TestFlight_Reentrant(t *testing.T) {
 	}))
 	h = toolTurn(t, opts, 20)
 	other = toolTurn(t, windowOf(1000, nil), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	require.Len(t, inside, 8)
@@ -641,7 +641,7 @@ func TestCompact_FromCodeWithoutACtx(t *testing.T) {
 					return len(text)
 				})
 				h = toolTurn(t, opts, 20)
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 				assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 				assert.ErrorIs(t, inside, context.DeadlineExceeded)
@@ -666,7 +666,7 @@ func TestCompact_FromCodeWithoutACtx(t *testing.T) {
 				return false
 			}, convo.ClearToolResults{})
 			h = toolTurn(t, windowOf(100_000, convo.Chain(first, due)), 2)
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 			assert.ErrorIs(t, inside, context.DeadlineExceeded)
@@ -713,7 +713,7 @@ func TestClose_EndsFlights(t *testing.T) {
 			h := toolTurn(t, windowOf(1000, slow(time.Hour)), 20)
 			errs := make(chan error, 3)
 			for range 3 {
-				go func() { _, err := h.CompactIfNeeded(t.Context()); errs <- err }()
+				go func() { _, _, err := h.Prepare(t.Context()); errs <- err }()
 			}
 			synctest.Wait()
 			require.NoError(t, h.Close())
@@ -790,7 +790,7 @@ func TestClose_DuringACompaction(t *testing.T) {
 			opts.Spill = tt.spill
 			h = toolTurn(t, opts, 20)
 			before := idsOf(h.Snapshot())
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.ErrorIs(t, err, convo.ErrClosed)
 			assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 			assert.Equal(t, tt.asked, asked)
@@ -817,11 +817,11 @@ func (c *closesWhenDue) Due(convo.Status) bool {
 func TestClose_FreesWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := toolTurn(t, windowOf(1000, deaf(time.Hour)), 20)
-		go func() { _, _ = h.CompactIfNeeded(t.Context()) }()
+		go func() { _, _, _ = h.Prepare(t.Context()) }()
 		synctest.Wait()
 		start := time.Now()
 		errs := make(chan error, 4)
-		go func() { _, err := h.CompactIfNeeded(t.Context()); errs <- err }()
+		go func() { _, _, err := h.Prepare(t.Context()); errs <- err }()
 		go func() { _, err := h.Compact(t.Context(), ""); errs <- err }()
 		go func() { _, _, err := h.MakeRoom(t.Context(), 10); errs <- err }()
 		go func() { _, _, err := h.Prepare(t.Context()); errs <- err }()
@@ -850,11 +850,11 @@ func TestFlight_AbandonedEndsLater(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := h.CompactIfNeeded(ctx)
+			_, _, err := h.Prepare(ctx)
 			first <- err
 		}()
 		time.Sleep(2 * time.Minute)
-		go func() { _, err := h.CompactIfNeeded(t.Context()); second <- err }()
+		go func() { _, _, err := h.Prepare(t.Context()); second <- err }()
 		time.Sleep(time.Hour)
 		require.ErrorIs(t, <-first, context.DeadlineExceeded)
 		assert.EqualValues(t, 2, runs.Load())
@@ -880,7 +880,7 @@ func TestFlight_Goexit(t *testing.T) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = h.CompactIfNeeded(t.Context())
+		_, _, _ = h.Prepare(t.Context())
 	}()
 	<-over
 	require.True(t, h.CompactInBackground(t.Context()))
@@ -889,7 +889,7 @@ func TestFlight_Goexit(t *testing.T) {
 	require.ErrorContains(t, r.Cause, "ended the goroutine")
 	assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 	exit = false
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
@@ -904,14 +904,14 @@ func TestFlight_PinMeanwhile(t *testing.T) {
 		return e, err
 	}))
 	h = toolTurn(t, opts, 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{5, 6}, r.Spared)
 	assert.Equal(t, []convo.ID{5, 6}, h.Snapshot().Pinned())
 	assert.Equal(t, "meanwhile", textsOf(h.Snapshot())[h.Len()-1])
 }
 
-// When others append faster than it can compact, CompactIfNeeded gives up with
+// When others append faster than it can compact, Prepare gives up with
 // an error.
 func TestFlight_GivesUp(t *testing.T) {
 	runs := 0
@@ -926,7 +926,7 @@ func TestFlight_GivesUp(t *testing.T) {
 	}))
 	h = toolTurn(t, opts, 20)
 	mustAppend(t, h, convo.User("go on"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	var limit *convo.LimitError
 	require.ErrorAs(t, err, &limit)
 	assert.False(t, r.Fits)
@@ -1010,7 +1010,7 @@ func TestFlight_DoesNotBlockAnotherHistory(t *testing.T) {
 		require.True(t, slow.CompactInBackground(t.Context()))
 		synctest.Wait()
 		start := time.Now()
-		r, err := other.CompactIfNeeded(t.Context())
+		r, err := reportOf(other.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		mustAppend(t, slow, convo.User("are you there?"), convo.Assistant("yes"))
@@ -1048,7 +1048,7 @@ func TestClosed_NeverFits(t *testing.T) {
 		t.Run("by the Trigger", func(t *testing.T) {
 			var h *convo.History
 			h = toolTurn(t, windowOf(4000, dueFunc{due: func() bool { _ = h.Close(); return due }}), 20)
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			closed(t, r, err)
 		})
 	}
@@ -1073,7 +1073,7 @@ func TestClosed_NeverFits(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					r, err := h.CompactIfNeeded(ctx)
+					r, err := reportOf(h.Prepare(ctx))
 					closed(t, r, err)
 				}()
 				synctest.Wait()
@@ -1273,19 +1273,19 @@ func TestCacheTTL_Pause(t *testing.T) {
 				h, err = convo.Restore(s, opts)
 				require.NoError(t, err)
 			}
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			if !restart {
 				assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 				time.Sleep(2 * time.Minute)
-				r, err = h.CompactIfNeeded(t.Context())
+				r, err = reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 			}
 			assert.Equal(t, convo.OutcomeApplied, r.Outcome, "after a restart: %v", restart)
 			assert.Equal(t, convo.ReasonSoft, r.Reason)
 			assert.LessOrEqual(t, h.Status().Upper, 1000)
 			time.Sleep(time.Hour)
-			r, err = h.CompactIfNeeded(t.Context())
+			r, err = reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "below soft a pause changes nothing")
 		}
@@ -1519,7 +1519,7 @@ func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 			assert.Equal(t, convo.OutcomeApplied, prepare(t, h), "the round is over")
 
 			h = start(t, 0, tt.round...)
-			h.Release()
+			convo.Release(h)
 			assert.Equal(t, convo.OutcomeApplied, background(t, h), "nothing is bound")
 
 			h = start(t, 0, tt.round...)

@@ -61,7 +61,7 @@ func requireNoFailure(t testing.TB) func(convo.Report, error) {
 	}
 }
 
-// requireFailed checks what CompactIfNeeded returned when the compaction failed
+// requireFailed checks what Prepare returned when the compaction failed
 // and the request fits all the same: no error, and a report that says why.
 func requireFailed(t testing.TB) func(convo.Report, error) convo.Report {
 	return func(r convo.Report, err error) convo.Report {
@@ -82,7 +82,7 @@ func prepare(t testing.TB, h *convo.History) *convo.Snapshot {
 	return s
 }
 
-func TestCompactIfNeeded_Marks(t *testing.T) {
+func TestPrepare_Marks(t *testing.T) {
 	h := toolTurn(t, windowOf(0, nil), 20) // 21 exchanges outside the floor, 100 bytes and more each
 	total := h.Status().Upper
 	for _, tt := range []struct {
@@ -103,7 +103,7 @@ func TestCompactIfNeeded_Marks(t *testing.T) {
 			fork, err := convo.Restore(h.Snapshot(), &convo.Options{Tokenizer: byBytes, Overheads: bare().Overheads, Limits: tt.limits, Strategy: convo.Truncate{}})
 			require.NoError(t, err)
 			status := fork.Status()
-			r, err := fork.CompactIfNeeded(t.Context())
+			r, err := reportOf(fork.Prepare(t.Context()))
 			require.NoError(t, err)
 			assert.Equal(t, tt.want, r.Outcome)
 			assert.True(t, r.Fits)
@@ -114,7 +114,7 @@ func TestCompactIfNeeded_Marks(t *testing.T) {
 				assert.Equal(t, r.TokensAfter, fork.Status().Upper)
 				assert.Equal(t, status.Upper, r.TokensBefore)
 				assert.Equal(t, len(r.Dropped), r.MessagesBefore-r.MessagesAfter)
-				again, err := fork.CompactIfNeeded(t.Context())
+				again, err := reportOf(fork.Prepare(t.Context()))
 				require.NoError(t, err)
 				assert.Equal(t, convo.OutcomeNotNeeded, again.Outcome)
 			}
@@ -147,7 +147,7 @@ func TestPrepare(t *testing.T) {
 	require.EqualError(t, err, "convo: cannot fit: 1,131 protected tokens exceed limit 1,000: the newest user message holds 1,126: Rewind takes it back; or raise Limits.Window")
 }
 
-func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
+func TestPrepare_FloorLeavesTooLittle(t *testing.T) {
 	calls := 0
 	summarizer := convo.Summarize{With: broken(&calls)}
 	h := toolTurn(t, windowOf(0, convo.Chain(summarizer, convo.Truncate{})), 8) // 840 bytes
@@ -156,7 +156,7 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 	// Within the limit there is too little to gain, and nothing runs.
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 2000, Reserve: -1, High: 900, Low: 400, MinFree: 300, Soft: 800}))
 	unchanged(t, h, func() {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 		assert.Equal(t, convo.ErrNoGain, r.Cause)
@@ -166,7 +166,7 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 
 	// Above it, what needs no model does what can be done.
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 900, Reserve: -1, Low: 400, MinFree: 300, Soft: 800}))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.Link{
@@ -176,7 +176,7 @@ func TestCompactIfNeeded_FloorLeavesTooLittle(t *testing.T) {
 	assert.Zero(t, calls, "no model was called")
 }
 
-func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
+func TestPrepare_AboveTheLimit(t *testing.T) {
 	// A strategy that frees something, and not enough.
 	timid := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		e, _ := s.At(2)
@@ -185,7 +185,7 @@ func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
 	})
 	h := toolTurn(t, windowOf(500, timid), 20)
 	unchanged(t, h, func() {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		var limit *convo.LimitError
 		require.ErrorAs(t, err, &limit)
 		assert.Equal(t, 500, limit.Limit)
@@ -197,7 +197,7 @@ func TestCompactIfNeeded_AboveTheLimit(t *testing.T) {
 	// One that declines.
 	h = toolTurn(t, windowOf(500, convo.SlidingWindow{KeepLast: 1000}), 20)
 	unchanged(t, h, func() {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		var limit *convo.LimitError
 		require.ErrorAs(t, err, &limit)
 		require.ErrorIs(t, err, convo.ErrNoGain)
@@ -243,12 +243,11 @@ func TestCompact_Nil(t *testing.T) {
 	var zero convo.History
 	ctx := context.Context(nil)
 	for name, call := range map[string]func() error{
-		"CompactIfNeeded": func() error { _, err := zero.CompactIfNeeded(ctx); return err },
-		"Prepare":         func() error { _, _, err := zero.Prepare(ctx); return err },
-		"Compact":         func() error { _, err := zero.Compact(ctx, ""); return err },
-		"MakeRoom":        func() error { _, _, err := zero.MakeRoom(ctx, 1); return err },
-		"Recover":         func() error { _, _, err := zero.Recover(ctx, nil, errors.New("prompt is too long")); return err },
-		"Handoff":         func() error { _, err := zero.Handoff(ctx, nil, ""); return err },
+		"Prepare":  func() error { _, _, err := zero.Prepare(ctx); return err },
+		"Compact":  func() error { _, err := zero.Compact(ctx, ""); return err },
+		"MakeRoom": func() error { _, _, err := zero.MakeRoom(ctx, 1); return err },
+		"Recover":  func() error { _, _, err := zero.Recover(ctx, nil, errors.New("prompt is too long")); return err },
+		"Handoff":  func() error { _, err := zero.Handoff(ctx, nil, ""); return err },
 	} {
 		require.ErrorIs(t, call(), convo.ErrClosed, name)
 	}
@@ -259,39 +258,39 @@ func TestCompact_Nil(t *testing.T) {
 	require.NoError(t, zero.Close())
 
 	h := toolTurn(t, windowOf(500, nil), 20)
-	r, err = h.CompactIfNeeded(ctx)
+	r, err = reportOf(h.Prepare(ctx))
 	require.NoError(t, err, "a nil context is context.Background")
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
 
-func TestCompactIfNeeded_EndedContext(t *testing.T) {
+func TestPrepare_EndedContext(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("user pressed escape"))
 
 	h := toolTurn(t, windowOf(5000, nil), 20)
-	r, err := h.CompactIfNeeded(ended)
+	r, err := reportOf(h.Prepare(ended))
 	require.NoError(t, err, "nothing is due")
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 
 	h = toolTurn(t, windowOf(500, convo.Summarize{}), 20)
 	unchanged(t, h, func() {
-		r, err := h.CompactIfNeeded(ended)
+		r, err := reportOf(h.Prepare(ended))
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "user pressed escape")
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome)
 	})
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err, "an ended call leaves nothing behind")
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 }
 
-func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
+func TestPrepare_NothingWillEver(t *testing.T) {
 	var out bytes.Buffer
 	opts := bare()
 	opts.Logger = slog.New(slog.NewTextHandler(&out, nil))
 	h := tour(t, opts)
 	for range 3 {
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	}
 	assert.Equal(t, 1, strings.Count(out.String(), "this conversation will not be compacted until a provider refuses"), out.String())
 
@@ -302,7 +301,7 @@ func TestCompactIfNeeded_NothingWillEver(t *testing.T) {
 	} {
 		out.Reset()
 		change(opts)
-		requireNoFailure(t)(tour(t, opts).CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(tour(t, opts).Prepare(t.Context())))
 		assert.Empty(t, out.String(), name)
 		opts.Limits, opts.Strategy = convo.Limits{}, nil
 	}
@@ -360,7 +359,7 @@ func TestCheck_AsksNoTriggerThatCounts(t *testing.T) {
 }
 
 // The check before each request allocates nothing while nothing is due.
-func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
+func TestPrepare_DoesNotAllocate(t *testing.T) {
 	for name, opts := range map[string]*convo.Options{
 		"a window":  {Limits: convo.Limits{Window: 1 << 30}},
 		"no limit":  nil,
@@ -370,7 +369,7 @@ func TestCompactIfNeeded_DoesNotAllocate(t *testing.T) {
 		h := historyOf(t, opts, convo.User("hello"), convo.Assistant("hi"))
 		ctx := context.WithValue(t.Context(), ctxKey{}, "a value")
 		h.Snapshot()
-		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactIfNeeded(ctx) }), name)
+		assert.Zero(t, testing.AllocsPerRun(100, func() { reportOf(h.Prepare(ctx)) }), name)
 		assert.Zero(t, testing.AllocsPerRun(100, func() { h.Prepare(ctx) }), name)
 		assert.Zero(t, testing.AllocsPerRun(100, func() { h.CompactInBackground(ctx) }), name)
 	}
@@ -450,7 +449,7 @@ func TestCompact_EqualMessagesAllStay(t *testing.T) {
 	gone := 0
 	for i := range 200 {
 		mustAppend(t, h, convo.User("continue"), convo.Assistant("continue"))
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		gone += len(r.Summarised)
 		require.Equal(t, 2*i+2, h.Len()+gone)
@@ -520,7 +519,7 @@ func TestCompact_WhatStaysThroughManyCompactions(t *testing.T) {
 			applied := 0
 			for i := 0; applied < 20 && i < 2000; i++ {
 				mustAppend(t, h, convo.User("question "+itoa(i)), convo.Assistant(strings.Repeat("a", 300)))
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 				if r.Outcome != convo.OutcomeApplied {
 					continue
@@ -1047,7 +1046,7 @@ func TestMakeRoom_NoSumOverflows(t *testing.T) {
 // for its messages: its size is what counts.
 func TestMakeRoom_TruncatesByTheSizeOfTheHistory(t *testing.T) {
 	h := chatOf(t, windowOf(10_000, convo.Truncate{}), 200, 1000)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.LessOrEqual(t, h.Status().Upper, h.Status().Low)
@@ -1486,7 +1485,7 @@ func ExampleHistory_CompactTool() {
 }
 
 // ofOptions are the functions that a History calls without a ctx, with what they must not
-// call, as Options says. None may call Do or Run. Repair and OnImport are not among them,
+// call, as Options says. None may call Do or Run. Repair and IsSummary are not among them,
 // since Restore and Open call them before there is a History.
 var ofOptions = map[string][]string{
 	"Tokenizer":       append(slices.Clone(waitForReload), waitForCompaction...),
@@ -1505,17 +1504,16 @@ var ofOptions = map[string][]string{
 
 var (
 	waitForReload     = []string{"Save", "SaveFull", "Reload", "Attach", "Prune"}
-	waitForCompaction = []string{"Prepare", "CompactIfNeeded", "Compact", "MakeRoom", "Recover", "Wait"}
+	waitForCompaction = []string{"Prepare", "Compact", "MakeRoom", "Recover", "Wait"}
 )
 
 // A method that a function of Options calls returns, unless Options says that the function
 // must not call it.
 func TestOptions_WhatFunctionsMayCall(t *testing.T) {
 	methods := map[string]func(*convo.History, context.Context) error{
-		"Prepare":         func(h *convo.History, ctx context.Context) error { _, _, err := h.Prepare(ctx); return err },
-		"CompactIfNeeded": func(h *convo.History, ctx context.Context) error { _, err := h.CompactIfNeeded(ctx); return err },
-		"Compact":         func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
-		"MakeRoom":        func(h *convo.History, ctx context.Context) error { _, _, err := h.MakeRoom(ctx, 1); return err },
+		"Prepare":  func(h *convo.History, ctx context.Context) error { _, _, err := h.Prepare(ctx); return err },
+		"Compact":  func(h *convo.History, ctx context.Context) error { _, err := h.Compact(ctx, ""); return err },
+		"MakeRoom": func(h *convo.History, ctx context.Context) error { _, _, err := h.MakeRoom(ctx, 1); return err },
 		"Recover": func(h *convo.History, ctx context.Context) error {
 			_, _, err := h.Recover(ctx, h.Snapshot(), errors.New("prompt is too long"))
 			return err

@@ -397,7 +397,7 @@ func TestChain_StandIn(t *testing.T) {
 	strategy := convo.Chain(convo.ClearToolResults{MinResult: 1 << 30}, convo.Summarize{With: convotest.Failing{Err: down}, Window: -1}, convo.Truncate{})
 	h := aboveHigh(t, strategy)
 	for i := range 3 {
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Empty(t, r.Dropped, "nothing is dropped unread")
@@ -419,7 +419,7 @@ func TestChain_StandIn(t *testing.T) {
 	mustAppend(t, h, convo.User("and"))
 	upper := h.Status().Upper
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 40_000, High: upper - 1, Low: upper / 3, Soft: upper - 2, MinFree: 200}))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	require.ErrorIs(t, r.Links[1].Cause, convo.ErrBreaker, "the summarizer is not called for a while")
@@ -457,12 +457,12 @@ func TestBeforeCompaction(t *testing.T) {
 	h := toolTurn(t, opts, 30)
 	refuse = errors.New("the user is in a derivation")
 	unchanged(t, h, func() {
-		r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+		r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 		require.ErrorIs(t, r.Cause, refuse)
 		assert.Empty(t, rec.requests)
 	})
 	refuse = convo.ErrNoGain
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 	refuse = nil
@@ -473,12 +473,12 @@ func TestBeforeCompaction(t *testing.T) {
 	assert.Equal(t, 3, calls)
 
 	opts.BeforeCompaction = func(context.Context, *convo.Snapshot, *convo.Goal) error { panic("x") }
-	r = requireFailed(t)(toolTurn(t, opts, 30).CompactIfNeeded(t.Context()))
+	r = requireFailed(t)(reportOf(toolTurn(t, opts, 30).Prepare(t.Context())))
 	_, ok := errors.AsType[*convo.PanicError](r.Cause)
 	assert.True(t, ok)
 	opts.BeforeCompaction = func(context.Context, *convo.Snapshot, *convo.Goal) error { return errors.New("not now") }
 	opts.Limits = convo.Limits{Window: 1000}
-	_, err = toolTurn(t, opts, 30).CompactIfNeeded(t.Context())
+	_, _, err = toolTurn(t, opts, 30).Prepare(t.Context())
 	require.ErrorContains(t, err, "not now", "the request does not fit, so it must not be sent")
 }
 
@@ -743,7 +743,7 @@ func TestFloor_MeasuredNextToFresh(t *testing.T) {
 	require.NoError(t, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 1000}))
 	mustAppend(t, h, convo.Assistant(strings.Repeat("a", 2000)), convo.User("next"))
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 1010, Reserve: -1}))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.LessOrEqual(t, h.Status().Upper, 1010)
@@ -778,7 +778,7 @@ func TestFloor_RemedyInOneTurn(t *testing.T) {
 	}
 	for range 10 {
 		round("")
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	}
 	sent, _, err := h.Prepare(t.Context())
 	require.NoError(t, err)

@@ -153,7 +153,7 @@ func (d *Decisions) Needs() (keys []string, from string) {
 
 // Accept makes [Resume] take the message with the key as the application has it now, if
 // it was changed after it was appended. Signed reasoning that was made after it is then
-// no longer bound; see [Snapshot.Bound]. Resume still finds each other change.
+// no longer bound; see [Snapshot.Unbound]. Resume still finds each other change.
 func (d *Decisions) Accept(key string) {
 	if d == nil {
 		return
@@ -227,8 +227,7 @@ func (in *stateJSON) rewind(last ID) {
 // it was typed, if that is between a call and its results, or if the message is still
 // queued in d.
 //
-// Options.OnLoad has its effect after the last row; Options.Repair and Options.OnImport
-// have none. Options.Time gives entries their times; without it, Status.LastAppend is at
+// Options.Repair and Options.IsSummary have no effect. Options.Time gives entries their times; without it, Status.LastAppend is at
 // least that of the decisions. Undo reverts nothing that was decided before. The originals
 // of results that were cut or cleared are those of the rows.
 //

@@ -391,24 +391,6 @@ func (r Reply) OpenCalls() []ToolCall {
 	return left
 }
 
-// Format prints the beginning of each message, and the call that was cut off; %+v adds
-// the IDs of entries and calls.
-func (r Reply) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
-
-func (r *Reply) print(ids bool) string {
-	if len(r.Messages) == 0 && r.CutOff == nil && r.Stop == StopDone {
-		return "reply(empty)"
-	}
-	texts := []string{r.Stop.String()}
-	for _, m := range r.Messages {
-		texts = append(texts, m.print(ids))
-	}
-	if r.CutOff != nil {
-		texts = append(texts, "cut off: "+r.CutOff.print(ids))
-	}
-	return "reply(" + abbreviateList(texts, "; ") + ")" + printIDs(r.IDs, ids && len(r.IDs) > 0)
-}
-
 // AppendReply records the usage of an answer to a request that was made of the snapshot
 // at, and appends its messages. Your own loop calls it with what the model returned;
 // [History.Do] and [History.Run] need no such call.
@@ -418,7 +400,7 @@ func (r *Reply) print(ids bool) string {
 // appended after them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
-// [Snapshot.Bound]. Append does the same for the snapshot that Prepare returned last. A
+// [Snapshot.Unbound]. Append does the same for the snapshot that Prepare returned last. A
 // message that was appended since at was made stands before the answer, and nothing answers
 // it; give it to Queue instead.
 //

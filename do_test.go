@@ -1236,10 +1236,6 @@ func TestErrors_EndedContext(t *testing.T) {
 				_, _, err := full(end).Prepare(ctx)
 				return err
 			},
-			"CompactIfNeeded": func(ctx context.Context, end func()) error {
-				_, err := full(end).CompactIfNeeded(ctx)
-				return err
-			},
 			"Compact": func(ctx context.Context, end func()) error {
 				_, err := full(end).Compact(ctx, "")
 				return err

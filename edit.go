@@ -45,37 +45,6 @@ type Clear struct {
 	Forget bool
 }
 
-// Format prints how much the edit drops, clears and rewrites, and the beginning of its
-// summary; %+v prints the IDs of entries and calls instead.
-func (e Edit) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
-
-func (e *Edit) print(ids bool) string {
-	var parts []string
-	add := func(what string, n int, list func() string) {
-		switch {
-		case n == 0:
-		case ids:
-			parts = append(parts, what+" "+list())
-		default:
-			parts = append(parts, what+" "+grouped(n))
-		}
-	}
-	add("drop", len(e.Drop), func() string { return printRanges(rangesOf(slices.Sorted(slices.Values(e.Drop)))) })
-	add("clear", len(e.Clear), func() string { return printAll(e.Clear) })
-	add("rewrite", len(e.Rewrite), func() string { return printAll(e.Rewrite) })
-	if e.Summary != nil {
-		parts = append(parts, e.Summary.print(ids))
-	}
-	return "edit(" + strings.Join(parts, ", ") + ")"
-}
-
-// Format prints the ID and the beginning of the text; %+v adds the call's ID.
-func (c Clear) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
-
-func (c *Clear) print(ids bool) string {
-	return fmt.Sprintf("%d%s(%s)", c.ID, printID(c.CallID, ids), abbreviate(c.Text))
-}
-
 // isZero reports whether the edit changes nothing.
 func (e Edit) isZero() bool {
 	return len(e.Drop) == 0 && len(e.Clear) == 0 && len(e.Rewrite) == 0 && e.Summary == nil
@@ -218,7 +187,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 //
 // Everything from the entry on misses the provider's prompt cache (see
 // Report.PrefixKept), and signed reasoning in it and after it is no longer bound (see
-// [Snapshot.Bound]), so rewrite many entries in one edit.
+// [Snapshot.Unbound]), so rewrite many entries in one edit.
 type Rewrite struct {
 	ID ID
 
@@ -239,13 +208,6 @@ type Rewrite struct {
 	// it, including the report that Wait returns, and so does anything passed to Options.Spill
 	// earlier. A Rollback to an earlier snapshot may restore it.
 	Forget bool
-}
-
-// Format prints the ID and the beginning of each part; %+v adds other IDs.
-func (r Rewrite) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
-
-func (r *Rewrite) print(ids bool) string {
-	return fmt.Sprintf("%d(%s)", r.ID, printParts(r.Parts, ids))
 }
 
 // checkRewrite checks rewrites and adds them to ed.changes, after checkClear. A

@@ -24,7 +24,7 @@ func TestApply_LeavesTheViewAboveHigh(t *testing.T) {
 	r := apply(t, h, convo.Edit{Drop: []convo.ID{3, 4}})
 	require.True(t, r.Fits)
 	require.Greater(t, r.TokensAfter, 1000)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonHigh, r.Reason)

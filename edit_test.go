@@ -750,7 +750,7 @@ func TestRewrite_ThenCut(t *testing.T) {
 	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", c), convo.Result(c, strings.Repeat("old ", 100)))
 	apply(t, h, rewriteOf(3, convo.Text(strings.Repeat("new ", 300))))
 	assert.Equal(t, strings.Repeat("new ", 300), find(t, h, 3).Message.Text(), "MaxResult is for Append")
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, []convo.ID{3}, r.Shortened)
 	assert.Contains(t, find(t, h, 3).Message.Text(), "new")

@@ -370,14 +370,26 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return "convo: refused: " + e.Reason }
 
 // A SnapshotError says what is wrong in a snapshot or its JSON, and where. It unwraps to
-// the cause, such as a [PairError].
+// the cause, such as a [PairError]. Options.Repair gets one for each fault that [Restore] has
+// repaired, and for each entry that got another ID because of a repair.
 type SnapshotError struct {
-	Index int // the entry's index, as in Snapshot.At; -1 if the error is about the whole snapshot
-	ID    ID  // of the entry; 0 if it is not known
-	Err   error
+	Index int   // the entry's index, as in Snapshot.At; -1: the whole snapshot is at fault, Restore inserted the entry, or it was queued
+	ID    ID    // of the entry in the snapshot; 0: not known, Restore inserted the entry, or it was queued
+	Err   error // for Repair: *MessageError, *RoleError or *PairError; nil: only the ID changed
+
+	// For Options.Repair.
+	NewID  ID     // of the entry in the History; 0: Restore dropped the entry
+	Mended string // description of the repair
 }
 
 func (e *SnapshotError) Error() string {
+	if e.Mended != "" {
+		s := fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, e.Mended)
+		if e.Err == nil {
+			return s
+		}
+		return s + ": " + withoutPrefix(e.Err)
+	}
 	cause := withoutPrefix(e.Err)
 	if e.Index < 0 {
 		return "convo: snapshot: " + cause + e.remedy()

@@ -294,7 +294,6 @@ func TestErrors_OfEachOperation(t *testing.T) {
 			}
 		}
 		for name, op := range map[string]func(*convo.History, context.Context) (convo.Report, error){
-			"CompactIfNeeded": func(h *convo.History, ctx context.Context) (convo.Report, error) { return h.CompactIfNeeded(ctx) },
 			"Prepare": func(h *convo.History, ctx context.Context) (convo.Report, error) {
 				s, r, err := h.Prepare(ctx)
 				assert.Same(t, h.Snapshot(), s)

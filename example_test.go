@@ -617,7 +617,7 @@ func ExampleNewSnapshot() {
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, convo.ErrOpenCalls))
 
-	h, err := convo.Restore(imported, &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(imported, &convo.Options{Repair: func(f *convo.SnapshotError) {
 		fmt.Println(f.ID, f.NewID, f.Mended)
 	}})
 	fmt.Println(h.Len(), err)
@@ -652,19 +652,23 @@ func ExampleOptions_onCompaction() {
 	// applied [2 3 4 5] 8 to 5
 }
 
-// Calls that were open when a conversation was saved may stay open, be
-// answered, or be taken back with their turn.
-func ExampleOnLoad() {
+// A turn that was left without an answer, as by a crash, is taken back after a load.
+func ExampleHistory_Rewind_load() {
 	h := newTrip(nil)
 	h.Append(convo.Assistant("", convo.ToolCall{ID: "c2", Name: "book"}))
-	for _, way := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop} {
-		again, err := convo.Restore(h.Snapshot(), &convo.Options{OnLoad: way})
-		fmt.Println(again.Len(), again.Status().OpenCalls, err)
+	again, err := convo.Restore(h.Snapshot(), nil) // or Open, or Resume
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(again.Len(), again.Status().OpenCalls)
+	if s := again.Status(); s.OpenCalls > 0 || s.AwaitsAnswer {
+		taken, err := again.Rewind(1)
+		fmt.Println(taken, again.Len(), err)
 	}
 	// Output:
-	// 9 1 <nil>
-	// 10 0 <nil>
-	// 7 0 <nil>
+	// 9 1
+	// 1 7 <nil>
 }
 
 // A report hands over what left, and Undo puts it back, with what was appended
@@ -791,7 +795,7 @@ func ExampleSummarize() {
 		Limits:   convo.Limits{Window: 1_500, Reserve: 300},
 		Strategy: convo.Chain(convo.Summarize{With: model, MaxTokens: 100, Window: 200_000}, convo.Truncate{}),
 	})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report.Outcome, len(report.Summarised), "entries, error:", err)
 	sum, _ := h.Snapshot().Summary()
 	fmt.Println(sum.Text, sum.Covers)
@@ -902,7 +906,7 @@ func ExampleStrategyFunc() {
 
 func ExampleSlidingWindow() {
 	h := longTrip(&convo.Options{Strategy: convo.SlidingWindow{KeepLast: 10, TriggerAt: 40}})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report.Outcome, "because of", report.Reason, err)
 	fmt.Println(h.Len())
 	// Output:
@@ -951,7 +955,7 @@ func ExampleHistory_Handoff() {
 // One line says what a compaction did, and %+v also which entries it was.
 func ExampleReport_Format() {
 	h := longTrip(&convo.Options{Limits: convo.Limits{Window: 1_500, Reserve: 300}})
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	fmt.Println(report, err)
 	fmt.Printf("%+v\n", report)
 	// Output:
@@ -996,7 +1000,7 @@ func ExampleOptions_logger() {
 	}
 	for _, err := range []error{nil, errors.New("no idea"), convo.ErrNoGain} {
 		h := longTrip(&convo.Options{Limits: convo.Limits{Window: 4_000, High: 1_000}, Strategy: with(err), Logger: log})
-		h.CompactIfNeeded(context.Background())
+		h.Prepare(context.Background())
 	}
 	// Output:
 	// level=INFO msg="convo: compaction applied" outcome=applied reason=high strategy=mine cause=<nil> fits=true limit=3500 tokens_before=1755 tokens_after=432 messages_before=41 messages_after=17 dropped=24 dropped_first=false summarised=0 cleared=0 shortened=0 rewritten=0 kept=0 summary_before=0 summary_after=0 model="" calls=0 unread=1176 not_kept=0 again=0 again_tokens=0 released=0 prefix_kept=0.011538461538461539 prefix_end=edit named_limit=0
@@ -1015,7 +1019,7 @@ func ExampleWhen_messages() {
 	h = longTrip(&convo.Options{Strategy: convo.When(changesSubject, convo.SlidingWindow{KeepLast: 4})})
 	for _, text := range []string{"And the hotel?", "Now to something else: Paris."} {
 		h.Append(convo.User(text))
-		report, err := h.CompactIfNeeded(context.Background())
+		_, report, err := h.Prepare(context.Background())
 		fmt.Println(report.Outcome, h.Len(), err)
 		h.Append(convo.Assistant("Of course."))
 	}
@@ -1036,10 +1040,10 @@ func ExampleWhen() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(report.Reason, report.Links)
+	fmt.Println(report.Reason, report.Links[0].Strategy, report.Links[0].Outcome)
 	fmt.Println(report)
 	// Output:
-	// trigger [clear-tool-results applied]
+	// trigger clear-tool-results applied
 	// compacted 1,755 → 960 of 2,188 tokens: 7 results cleared
 }
 
@@ -1153,7 +1157,7 @@ func ExampleChain() {
 		return
 	}
 	for _, link := range report.Links {
-		fmt.Println(link)
+		fmt.Println(link.Strategy, link.Outcome)
 	}
 	fmt.Println(len(report.Cleared), "cleared,", len(report.Dropped), "dropped")
 	// Output:

@@ -177,3 +177,27 @@ func DropsAny(s *Snapshot, g Goal, maxTail int64) (says, drops bool) {
 	r := g.room(s)
 	return dropsAny(s, r, maxTail), len(cutTo(s, r, maxTail, len(s.list)).drop) > 0
 }
+
+// Release ends the bond of all entries, as a provider that refuses a signature makes Recover do
+// with those up to one entry. It returns how many entries were bound.
+func Release(h *History) (released int) {
+	h.change(func() error {
+		released = h.bonds()
+		if !h.isClosed() && h.released < h.last {
+			h.release(h.last)
+		}
+		return nil
+	})
+	return released
+}
+
+// Bound reports whether the view has an assistant entry with the ID whose signed reasoning is
+// bound.
+func (s *Snapshot) Bound(id ID) bool {
+	for i, bound := range s.signed {
+		if s.list[i].id == id {
+			return bound
+		}
+	}
+	return false
+}

@@ -23,7 +23,7 @@ import (
 //
 // A method returns an error exactly if it did not do what it was asked to, and has then
 // changed nothing that a [Snapshot] shows, unless its documentation says otherwise. A
-// compaction that fails is not an error of Prepare, CompactIfNeeded and Do while the
+// compaction that fails is not an error of Prepare and Do while the
 // request fits: it is in Outcome and Cause of the [Report], logged as a warning, and
 // passed to Options.OnCompaction.
 //
@@ -76,7 +76,7 @@ type parts struct {
 //
 // Set Limits.Window. Without it, and without Limits.High or a strategy that is a
 // [Trigger], the conversation is compacted only when a provider refuses a request as too
-// long. The first report of Prepare or CompactIfNeeded then says so in its
+// long. The first report of Prepare then says so in its
 // Cause, and Options.Logger gets a line.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)

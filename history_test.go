@@ -227,13 +227,13 @@ func TestHistory_StrangeCounts(t *testing.T) {
 
 func TestNew_ReportsAllFaultsAtOnce(t *testing.T) {
 	h, err := convo.New(&convo.Options{
-		Limits:    convo.Limits{Window: -1, Soft: -1},
-		Roles:     convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
-		MaxResult: 63,
-		OnLoad:    99, PruneAbove: -1,
+		Limits:     convo.Limits{Window: -1, Soft: -1},
+		Roles:      convo.RolePolicy{UserAfter: []convo.Role{"robot"}},
+		MaxResult:  63,
+		PruneAbove: -1,
 	})
 	assert.Nil(t, h)
-	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.OnLoad", "Options.PruneAbove"}, valueErrors(t, err))
+	assert.ElementsMatch(t, []string{"Limits.Window", "Limits.Soft", "Options.Roles.UserAfter", "Options.MaxResult", "Options.PruneAbove"}, valueErrors(t, err))
 }
 
 func TestNew_KeepsNoHoldOfTheOptions(t *testing.T) {
@@ -608,10 +608,10 @@ func TestHistory_SilentWithoutALogger(t *testing.T) {
 	out.Reset()
 
 	h := toolTurn(t, windowOf(1000, convo.Chain(convo.Summarize{With: broken(new(int)), Window: -1}, convo.Truncate{})), 20)
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	_, err := h.Append(convo.Assistant("refused"))
 	require.Error(t, err)
-	_, _ = toolTurn(t, windowOf(0, nil), 2).CompactIfNeeded(t.Context()) // nothing will ever be compacted
+	_, _, _ = (toolTurn(t, windowOf(0, nil), 2).Prepare(t.Context())) // nothing will ever be compacted
 	assert.Empty(t, out.String())
 }
 
@@ -750,9 +750,8 @@ func TestHistory_ReadsFewEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for op, f := range map[string]func(h *convo.History) error{
-				"Append":          func(h *convo.History) error { _, err := h.Append(convo.User("u"), convo.Assistant("a")); return err },
-				"Prepare":         func(h *convo.History) error { _, _, err := h.Prepare(t.Context()); return err },
-				"CompactIfNeeded": func(h *convo.History) error { _, err := h.CompactIfNeeded(t.Context()); return err },
+				"Append":  func(h *convo.History) error { _, err := h.Append(convo.User("u"), convo.Assistant("a")); return err },
+				"Prepare": func(h *convo.History) error { _, _, err := h.Prepare(t.Context()); return err },
 				"a turn": func(h *convo.History) error {
 					mustAppend(t, h, convo.User("u"))
 					s, _, _ := h.Prepare(t.Context())
@@ -825,7 +824,7 @@ func FuzzHistory_Model(f *testing.F) {
 // A panic in a part leaves the lock free and the view as it was, whatever changes it.
 func TestHistory_PanicsInParts(t *testing.T) {
 	image := convo.User("3", convo.NewMedia("image/png", []byte("x")))
-	refused := &convo.PlaceError{Places: []convo.Place{{ID: 4, Part: 1, Inside: -1}}, Err: errors.New("no")}
+	refused := &convo.PartError{Parts: []convo.RefusedPart{{ID: 4, Part: 1, Inside: -1}}, Err: errors.New("no")}
 	for name, change := range map[string]func(h *convo.History) error{
 		"Append": func(h *convo.History) error { _, err := h.Append(convo.Assistant("6")); return err },
 		"AppendReply": func(h *convo.History) error {

@@ -8,78 +8,48 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// An ImportAs says where [Restore] puts an imported message. See Options.OnImport.
-type ImportAs uint8
-
-// Places for an imported message.
-const (
-	ImportKeep    ImportAs = iota // where it is, as without Options.OnImport
-	ImportFront                   // a system message: among the system entries
-	ImportUser                    // a system message after the first other message: a user message there, or after the results if it is between calls and results
-	ImportSummary                 // its text becomes a part of the summary
-)
-
-// ImportTagged returns a function for Options.OnImport that finds the summaries of
-// another system. A system message whose Author is one of the tags, and a user or
-// assistant message whose text begins with one, are ImportSummary. Any other is
-// ImportKeep. Without tags, these are used:
+// SummaryTagged returns a function for Options.IsSummary that finds the summaries of
+// another system: system messages whose Author is one of the tags, and user and assistant
+// messages whose text begins with one. Without tags, these are used:
 //
 //	[auto-summary]                   // ds-api, as the name of a system message
 //	[Summary of prior conversation]  // ailoop, as the beginning of a user message
 //
 // Use it only for conversations of a system that writes these tags: what a user begins
 // with one also becomes part of the summary.
-func ImportTagged(tags ...string) func(Message) ImportAs {
+func SummaryTagged(tags ...string) func(Message) bool {
 	tags = slices.Clone(tags)
 	if len(tags) == 0 {
 		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
 	}
-	return func(m Message) ImportAs {
-		isTag := func(tag string) bool {
+	return func(m Message) bool {
+		return slices.ContainsFunc(tags, func(tag string) bool {
 			if m.Role == RoleSystem {
 				return tag != "" && m.Author == tag
 			}
 			return tag != "" && strings.HasPrefix(m.Text(), tag)
-		}
-		if m.Role != RoleTool && !hasCalls(&m) && slices.ContainsFunc(tags, isTag) {
-			return ImportSummary
-		}
-		return ImportKeep
+		})
 	}
 }
 
-// placeOf calls Options.OnImport, and returns an error for a place that the message
-// cannot have.
-func (l *loader) placeOf(i int, e *entry) (p ImportAs, err error) {
-	if l.opts.OnImport == nil {
-		return ImportKeep, nil
+// isSummary calls Options.IsSummary.
+func (l *loader) isSummary(e *entry) (is bool, err error) {
+	if l.opts.IsSummary == nil || e.msg.Role == RoleTool || hasCalls(&e.msg) {
+		return false, nil
 	}
-	defer catch(&err, "Options.OnImport")
-	p = l.opts.OnImport(e.msg.clone())
-	want := ""
-	switch {
-	case p > ImportSummary:
-		want = "ImportKeep, ImportFront, ImportUser or ImportSummary"
-	case p == ImportSummary && (e.msg.Role == RoleTool || hasCalls(&e.msg)):
-		want = "ImportKeep for a message with calls or results"
-	case (p == ImportFront || p == ImportUser) && e.msg.Role != RoleSystem:
-		want = "ImportKeep or ImportSummary for a message that is no system message"
-	}
-	if want != "" {
-		return p, &SnapshotError{Index: i, ID: e.id, Err: &ValueError{Name: "result of Options.OnImport", Value: p, Want: want}}
-	}
-	return p, nil
+	defer catch(&err, "Options.IsSummary")
+	return l.opts.IsSummary(e.msg.clone()), nil
 }
 
-// place moves the messages of the snapshot, if NewSnapshot made it, to the places that
-// Options.OnImport returns. With Options.Repair, it puts notes between a call and its
+// place makes those messages of the snapshot a summary, if NewSnapshot made it, which
+// Options.IsSummary names. With Options.Repair, it puts notes between a call and its
 // results after these, results without a call into user messages, and results in user
 // messages right after calls into tool messages. IDs stay, even those of messages that move
 // after others, to which entry gives new ones; l.from becomes another snapshot, and l.placed
 // says where its entries come from.
 func (l *loader) place() error {
 	s := l.from
-	if !s.imported || l.opts.OnImport == nil && l.opts.Repair == nil {
+	if !s.imported || l.opts.IsSummary == nil && l.opts.Repair == nil {
 		return nil
 	}
 	own := &Snapshot{state: s.state}
@@ -91,12 +61,12 @@ func (l *loader) place() error {
 	repairs := l.opts.Repair != nil
 	for i := range s.len() {
 		e := placedEntry{*s.at(i), placement{index: i}}
-		p, err := l.placeOf(i, &e.entry)
+		isSummary, err := l.isSummary(&e.entry)
 		if err != nil {
 			return err
 		}
 		role, isBetween := e.msg.Role, hasCall && own.hasResultBehind(i)
-		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && p == ImportKeep && hasCall && repairs {
+		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && !isSummary && hasCall && repairs {
 			answer := e
 			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
 			answer.err, answer.mended = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}, "results put into a tool message"
@@ -107,22 +77,15 @@ func (l *loader) place() error {
 			e.msg.Parts = rest
 		}
 		switch {
-		case p == ImportSummary:
+		case isSummary:
 			if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
 				texts = append(texts, t)
 			}
 			gone = append(gone, e.id)
 			continue
-		case p == ImportFront || i < len(s.sys):
-			e.note = false
+		case i < len(s.sys):
 			sys = append(sys, e)
 			continue
-		case p == ImportUser:
-			e.msg, e.note, e.moved = noteOf(e.msg, "system", e.msg.Parts), false, true
-			if isBetween {
-				held = append(held, e)
-				continue
-			}
 		case e.note && isBetween && repairs:
 			e.moved, e.err, e.mended = true, &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}, "put after the results"
 			held = append(held, e)

@@ -27,7 +27,7 @@ func saved(t *testing.T, h *convo.History) {
 	require.NoError(t, err)
 	var s convo.Snapshot
 	require.NoError(t, json.Unmarshal(data, &s))
-	again, err := convo.Restore(&s, &convo.Options{OnImport: func(convo.Message) convo.ImportAs { panic("not imported") }})
+	again, err := convo.Restore(&s, &convo.Options{IsSummary: func(convo.Message) bool { panic("not imported") }})
 	require.NoError(t, err)
 	assert.Equal(t, listOf(h.Snapshot()), listOf(again.Snapshot()))
 	before, _ := h.Snapshot().Summary()
@@ -36,7 +36,7 @@ func saved(t *testing.T, h *convo.History) {
 	assert.Equal(t, before.Covers, after.Covers)
 }
 
-func TestOnImport(t *testing.T) {
+func TestIsSummary(t *testing.T) {
 	msgs := []convo.Message{
 		convo.System("Be brief."),
 		convo.System("told: trains."),
@@ -47,38 +47,23 @@ func TestOnImport(t *testing.T) {
 		convo.User("q2"),
 		convo.Assistant("a2"),
 	}
-	told := convo.ImportTagged("told:")
-	place := func(later convo.ImportAs) func(convo.Message) convo.ImportAs {
-		return func(m convo.Message) convo.ImportAs {
-			m.Parts[0] = convo.Text(m.Text()) // it is a copy
-			if p := told(convo.User(m.Text())); p != convo.ImportKeep || m.Role != convo.RoleSystem {
-				return p
-			}
-			return later
-		}
-	}
-	for later, want := range map[convo.ImportAs][]string{
-		convo.ImportFront: {"1 system 0 Be brief.", "4 system 0 It is noon.", "3 user 1 q1", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
-		convo.ImportUser:  {"1 system 0 Be brief.", "3 user 1 q1", "4 user 1 systemIt is noon.", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"},
-	} {
-		s := convo.NewSnapshot(msgs)
-		h, err := convo.Restore(s, &convo.Options{OnImport: place(later)})
-		require.NoError(t, err)
-		assert.Equal(t, want, listOf(h.Snapshot()), later)
-		sum, _ := h.Snapshot().Summary()
-		assert.Equal(t, "told: trains.\n\ntold: buses.", sum.Text)
-		assert.Positive(t, sum.Tokens)
-		assert.Equal(t, 8, s.Len(), "the snapshot stays")
-		checkPairs(t, h.Snapshot())
-		saved(t, h)
-		mustAppend(t, h, convo.User("q3"))
-	}
-
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: place(convo.ImportKeep)})
+	opts := &convo.Options{IsSummary: func(m convo.Message) bool {
+		m.Parts[0] = convo.Text(m.Text()) // it is a copy
+		return strings.HasPrefix(m.Text(), "told:")
+	}}
+	s := convo.NewSnapshot(msgs)
+	h, err := convo.Restore(s, opts)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"1 system 0 Be brief.", "3 user 1 q1", "4 system 1 It is noon.", "5 assistant 1 a1", "7 user 2 q2", "8 assistant 2 a2"}, listOf(h.Snapshot()))
+	sum, _ := h.Snapshot().Summary()
+	assert.Equal(t, "told: trains.\n\ntold: buses.", sum.Text)
+	assert.Positive(t, sum.Tokens)
+	assert.Equal(t, 8, s.Len(), "the snapshot stays")
+	checkPairs(t, h.Snapshot())
+	saved(t, h)
+	mustAppend(t, h, convo.User("q3"))
 
-	_, err = convo.Restore(convo.NewSnapshot(append(msgs, convo.Assistant("again"))), &convo.Options{OnImport: place(convo.ImportKeep)})
+	_, err = convo.Restore(convo.NewSnapshot(append(msgs, convo.Assistant("again"))), opts)
 	var role *convo.RoleError
 	require.ErrorAs(t, err, &role)
 	var at *convo.SnapshotError
@@ -87,56 +72,11 @@ func TestOnImport(t *testing.T) {
 	assert.Equal(t, convo.ID(9), at.ID)
 }
 
-// A system message between calls and their results becomes a user message behind
-// these.
-func TestOnImport_BetweenCallAndResult(t *testing.T) {
-	c, d := callOf("c"), callOf("d")
-	msgs := []convo.Message{
-		convo.User("q"), convo.Assistant("", c, d), convo.System("one"), convo.Result(c, "r"), convo.System("two"), convo.System("three"),
-		convo.Result(d, "s"), convo.System("four"), convo.Assistant("a"), convo.User("q2"), convo.Assistant("", c), convo.System("five"),
-	}
-	var ids []string
-	for _, repair := range []func(convo.Fault){nil, func(f convo.Fault) { ids = append(ids, fmt.Sprint(f.ID, " ", f.NewID, " ", f.Mended)) }} {
-		h, err := convo.Restore(convo.NewSnapshot(msgs[:10]), &convo.Options{Repair: repair, OnImport: func(m convo.Message) convo.ImportAs {
-			if m.Role == convo.RoleSystem {
-				return convo.ImportUser
-			}
-			return convo.ImportKeep
-		}})
-		require.NoError(t, err)
-		var texts []string
-		for _, e := range h.Snapshot().All() {
-			texts = append(texts, fmt.Sprint(e.Message.Role, " ", e.Turn, " ", e.Message.Text()))
-		}
-		assert.Equal(t, []string{"user 1 q", "assistant 1 ", "tool 1 r", "tool 1 s", "user 2 one", "user 2 two", "user 2 three", "user 2 four", "assistant 2 a", "user 3 q2"}, texts)
-		checkPairs(t, h.Snapshot())
-		saved(t, h)
-		mustAppend(t, h, convo.Assistant("b"))
-	}
-	assert.Contains(t, strings.Join(ids, ", "), "3 11 new ID")
-
-	// Without a result behind it, the call gets an error result.
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.ImportAs {
-		if m.Role == convo.RoleSystem {
-			return convo.ImportUser
-		}
-		return convo.ImportKeep
-	}})
-	require.NoError(t, err)
-	last, _ := h.Snapshot().At(h.Len() - 1)
-	assert.Equal(t, "five", last.Message.Text())
-}
-
 // The indices of faults are those of the snapshot that Restore was given.
-func TestOnImport_FaultsKeepTheirIndex(t *testing.T) {
+func TestIsSummary_FaultsKeepTheirIndex(t *testing.T) {
 	s := convo.NewSnapshot([]convo.Message{convo.System("[x] gone"), convo.User("q"), convo.Assistant("a"), convo.Assistant("b")})
-	for _, front := range []convo.ImportAs{convo.ImportKeep, convo.ImportSummary} {
-		_, err := convo.Restore(s, &convo.Options{OnImport: func(m convo.Message) convo.ImportAs {
-			if m.Role == convo.RoleSystem {
-				return front
-			}
-			return convo.ImportKeep
-		}})
+	for _, is := range []bool{false, true} {
+		_, err := convo.Restore(s, &convo.Options{IsSummary: func(m convo.Message) bool { return is && m.Role == convo.RoleSystem }})
 		var at *convo.SnapshotError
 		require.ErrorAs(t, err, &at)
 		assert.Equal(t, 3, at.Index)
@@ -144,55 +84,41 @@ func TestOnImport_FaultsKeepTheirIndex(t *testing.T) {
 	}
 }
 
-func TestOnImport_WrongPlaces(t *testing.T) {
+// Messages with calls or results are no summary, and a panic is an error.
+func TestIsSummary_OtherMessages(t *testing.T) {
 	call := convo.ToolCall{ID: "c", Name: "search"}
-	msgs := []convo.Message{convo.System("s"), convo.User("q"), convo.Assistant("", call), convo.Result(call, "r")}
-	for i, places := range [][]convo.ImportAs{{9}, {convo.ImportFront, convo.ImportUser, 4}, {convo.ImportSummary, convo.ImportFront}, {convo.ImportSummary, convo.ImportUser}} {
-		for _, p := range places {
-			_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(convo.Fault) {}, OnImport: func(m convo.Message) convo.ImportAs {
-				if m.Role == msgs[i].Role {
-					return p
-				}
-				return convo.ImportKeep
-			}})
-			var value *convo.ValueError
-			require.ErrorAs(t, err, &value, "%v of %v", p, msgs[i])
-			var at *convo.SnapshotError
-			require.ErrorAs(t, err, &at)
-			assert.Equal(t, i, at.Index)
-		}
-	}
-	_, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnImport: func(convo.Message) convo.ImportAs { panic("boom") }})
+	msgs := []convo.Message{convo.User("q"), convo.Assistant("", call), convo.Result(call, "r")}
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{IsSummary: func(m convo.Message) bool { return m.Role != convo.RoleUser }})
+	require.NoError(t, err)
+	assert.Equal(t, 3, h.Len())
+	_, err = convo.Restore(convo.NewSnapshot(msgs), &convo.Options{IsSummary: func(convo.Message) bool { panic("boom") }})
 	var panicked *convo.PanicError
 	require.ErrorAs(t, err, &panicked)
-	assert.Equal(t, "Options.OnImport", panicked.In)
+	assert.Equal(t, "Options.IsSummary", panicked.In)
 }
 
-func TestPlaceTagged(t *testing.T) {
-	call := convo.ToolCall{ID: "c", Name: "search"}
+func TestSummaryTagged(t *testing.T) {
 	tagged := convo.Message{Role: convo.RoleSystem, Author: "[auto-summary]", Parts: []convo.Part{convo.Text("So far.")}}
 	const ailoop = "[Summary of prior conversation]\nSo far."
 	for _, tt := range []struct {
 		m    convo.Message
 		tags []string
-		want convo.ImportAs
+		want bool
 	}{
-		{tagged, nil, convo.ImportSummary},
-		{convo.User(ailoop), nil, convo.ImportSummary},
-		{convo.Assistant(ailoop), nil, convo.ImportSummary},
-		{convo.User("I read " + ailoop), nil, convo.ImportKeep},
-		{convo.System(ailoop), nil, convo.ImportKeep},
-		{convo.Assistant(ailoop, call), nil, convo.ImportKeep},
-		{convo.Result(call, ailoop), nil, convo.ImportKeep},
-		{tagged, []string{"So far"}, convo.ImportKeep},
-		{convo.Assistant("So far: trains"), []string{"", "So far"}, convo.ImportSummary},
-		{convo.Assistant("trains"), []string{""}, convo.ImportKeep},
-		{convo.System("trains"), []string{""}, convo.ImportKeep},
+		{tagged, nil, true},
+		{convo.User(ailoop), nil, true},
+		{convo.Assistant(ailoop), nil, true},
+		{convo.User("I read " + ailoop), nil, false},
+		{convo.System(ailoop), nil, false},
+		{tagged, []string{"So far"}, false},
+		{convo.Assistant("So far: trains"), []string{"", "So far"}, true},
+		{convo.Assistant("trains"), []string{""}, false},
+		{convo.System("trains"), []string{""}, false},
 	} {
-		assert.Equal(t, tt.want, convo.ImportTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
+		assert.Equal(t, tt.want, convo.SummaryTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
 	}
 
-	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{OnImport: convo.ImportTagged()})
+	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{IsSummary: convo.SummaryTagged()})
 	require.NoError(t, err)
 	sum, _ := h.Snapshot().Summary()
 	assert.Equal(t, "So far.", sum.Text)
@@ -216,7 +142,7 @@ func TestRestore_ResultsWithoutCalls(t *testing.T) {
 	require.ErrorIs(t, err, convo.ErrNoOpenCall)
 
 	var mended []string
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if f.Mended != "new ID" {
 			mended = append(mended, fmt.Sprint(f.Index, " ", f.ID, " ", f.Mended))
 		}
@@ -254,9 +180,9 @@ func TestRestore_SeveralResultsWithoutCalls(t *testing.T) {
 		{[]convo.Part{result("stock", "42", false)}, "tool stock", "42"},
 		{[]convo.Part{result("stock", "", false)}, "", ""},
 	} {
-		var told []convo.Fault
+		var told []*convo.SnapshotError
 		msgs := []convo.Message{convo.User("q"), {Role: convo.RoleTool, Parts: tt.parts}, convo.Assistant("a")}
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 		require.NoError(t, err)
 		for _, f := range told {
 			if f.NewID != 0 {
@@ -276,7 +202,8 @@ func TestRestore_SeveralResultsWithoutCalls(t *testing.T) {
 	}
 }
 
-func TestRestore_OnLoadDropTurn(t *testing.T) {
+// A turn without an answer is taken back after a load by Rewind.
+func TestRestore_TurnWithoutAnswer(t *testing.T) {
 	call := convo.ToolCall{ID: "c", Name: "search"}
 	done := []convo.Message{convo.System("s"), convo.User("u"), convo.Assistant("a")}
 	for name, tt := range map[string]struct {
@@ -291,53 +218,17 @@ func TestRestore_OnLoadDropTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := historyOf(t, nil, append(done[:3:3], tt.more...)...)
-			var told []convo.Fault
-			opts := &convo.Options{OnLoad: convo.OnLoadDropTurn, Repair: func(f convo.Fault) { told = append(told, f) }}
 			for _, load := range []func(*testing.T, *convo.History, *convo.Options) *convo.History{reload, forkOf} {
-				again := load(t, h, opts)
+				again := load(t, h, nil)
+				if s := again.Status(); s.OpenCalls > 0 || s.AwaitsAnswer {
+					_, err := again.Rewind(1)
+					require.NoError(t, err)
+				}
 				assert.Equal(t, h.Len()-tt.gone, again.Len())
 				assert.Zero(t, again.Status().OpenCalls)
-				require.Len(t, told, tt.gone)
-				for i, f := range told {
-					e, _ := h.Snapshot().At(f.Index)
-					assert.Equal(t, convo.ID(4+i), f.ID)
-					assert.Equal(t, f.ID, e.ID)
-					assert.Zero(t, f.NewID)
-					assert.EqualError(t, f.Err, "convo: the newest turn has no answer")
-				}
-				told = nil
 				mustAppend(t, again, convo.User("w"), convo.Assistant("b"))
 			}
 		})
-	}
-	// A turn of which something is in the summary, or was cleared, stays.
-	for _, open := range []bool{false, true} {
-		for name, e := range map[string]convo.Edit{
-			"dropped": {Drop: []convo.ID{5, 6}, Summary: &convo.Summary{Text: "s"}},
-			"cleared": {Clear: []convo.Clear{{ID: 6}}},
-		} {
-			h := historyOf(t, nil, append(done[:3:3], convo.User("v"), convo.Assistant("", call), convo.Result(call, "r"), convo.Assistant("", call), convo.Result(call, "r"))...)
-			if open {
-				mustAppend(t, h, convo.Assistant("", call))
-			}
-			apply(t, h, e)
-			for _, onLoad := range []convo.OnLoad{convo.OnLoadDrop, convo.OnLoadDropTurn} {
-				again := reload(t, h, &convo.Options{OnLoad: onLoad})
-				want := textsOf(h.Snapshot())
-				if open {
-					want = append(want, "no result")
-				}
-				assert.Equal(t, want, textsOf(again.Snapshot()), name)
-				assert.Zero(t, again.Status().OpenCalls)
-				mustAppend(t, again, convo.Assistant("b"))
-			}
-		}
-	}
-
-	for _, msgs := range [][]convo.Message{nil, {convo.System("s")}, {convo.User("u")}} {
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{OnLoad: convo.OnLoadDropTurn})
-		require.NoError(t, err)
-		assert.Equal(t, h.Status().System, h.Len())
 	}
 }
 
@@ -351,7 +242,7 @@ func TestRestore_RepairResultsInUserMessages(t *testing.T) {
 		convo.Assistant("", a), user(answer(a, "3")), convo.Assistant("done"), convo.User("u"),
 	}
 	var faults []string
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) {
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if f.Err != nil {
 			faults = append(faults, fmt.Sprint(f.Index, " ", f.Err, ": ", f.Mended))
 		}

@@ -436,9 +436,6 @@ func (o Opaque) appendJSON(dst []byte) ([]byte, error) {
 	return strictjson.Text(dst, "json", o.JSON), nil
 }
 
-// GoString returns the same as String.
-func (o Opaque) GoString() string { return o.String() }
-
 // String returns the format and the size.
 func (o Opaque) String() string {
 	return fmt.Sprintf("opaque(%s, %s bytes)", abbreviate(o.Format), grouped(len(o.JSON)))

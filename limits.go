@@ -25,7 +25,7 @@ type Limits struct {
 	// for one model is assumed for the next, if it is more.
 	Tools int
 
-	High int // CompactIfNeeded compacts above it; 0: Window - Reserve; may be set without a Window
+	High int // Prepare compacts above it; 0: Window - Reserve; may be set without a Window
 	Low  int // the size that a compaction aims at; 0: half of High
 	Soft int // CompactInBackground compacts above it; 0: midway between Low and High
 

@@ -67,7 +67,7 @@ type keepsake struct {
 	past      map[ID]departed  // entries that no record holds as they were appended
 	summaries []*placedSummary // that were replaced, and that no record holds
 	undone    []Range          // IDs that rollbacks took back
-	made      map[ID]*queued   // entries that no record holds and that came out of the queue; nil: results that Options.OnLoad made
+	made      map[ID]*queued   // entries that no record holds and that came out of the queue
 }
 
 // A draft is a record that Append of the Store was called with.
@@ -317,7 +317,7 @@ func (r *recorder) settle(d *draft) {
 	if len(r.past) == 0 {
 		r.past = make(map[ID]departed) // a clone of a map that was large is large
 	}
-	maps.DeleteFunc(r.made, func(id ID, q *queued) bool { return q != nil && id <= d.picture.last })
+	maps.DeleteFunc(r.made, func(id ID, _ *queued) bool { return id <= d.picture.last })
 	r.summaries = slices.DeleteFunc(slices.Clone(r.summaries), func(s *placedSummary) bool {
 		return s == d.picture.view.summary || slices.Contains(d.summaries, s)
 	})

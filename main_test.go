@@ -85,6 +85,9 @@ func historyOf(t testing.TB, opts *convo.Options, msgs ...convo.Message) *convo.
 	return h
 }
 
+// reportOf returns what Prepare has returned, without the snapshot.
+func reportOf(_ *convo.Snapshot, r convo.Report, err error) (convo.Report, error) { return r, err }
+
 func mustAppend(t testing.TB, h *convo.History, msgs ...convo.Message) convo.ID {
 	t.Helper()
 	id, err := h.Append(msgs...)

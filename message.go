@@ -501,11 +501,6 @@ type Tool struct {
 	Opaque Opaque
 }
 
-// String returns the name of the tool and the beginning of its description.
-func (t Tool) String() string {
-	return abbreviate(t.Name) + "(" + abbreviate(t.Description) + ")"
-}
-
 // label returns what m is, such as "image/png".
 func (m Media) label() string { return cmp.Or(text.Shorten(m.MIME, 100), "media") }
 
@@ -517,7 +512,7 @@ func (m Media) place() string {
 	return grouped(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))) + " bytes"
 }
 
-// The types of this package that hold content print only the beginning of each text,
+// Messages, parts, entries, summaries and reports print only the beginning of each text,
 // so that logs and failing tests stay readable. The verb %+v also prints the IDs of
 // calls. In a structured log, a Message and an Entry show only sizes.
 
@@ -592,15 +587,6 @@ func printID(id string, ids bool) string {
 		return ""
 	}
 	return "[" + abbreviate(id) + "]"
-}
-
-// printAll prints values that have a Format method, with their IDs.
-func printAll[T fmt.Formatter](list []T) string {
-	texts := make([]string, len(list))
-	for i, x := range list {
-		texts[i] = fmt.Sprintf("%+v", x)
-	}
-	return abbreviateList(texts, " ")
 }
 
 func printParts(parts []Part, ids bool) string {

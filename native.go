@@ -19,7 +19,7 @@ import (
 // The summary covers everything up to the user messages of an older turn, and these and
 // the notes after them. The answer to them is the first thing that stays, so it follows
 // exactly what the model was asked, and signed reasoning in it and after it stays bound;
-// see [Snapshot.Bound]. Unlike for other strategies, user messages of a turn that is cut
+// see [Snapshot.Unbound]. Unlike for other strategies, user messages of a turn that is cut
 // leave with the rest, because the provider has read them. A pinned exchange stays and is
 // sent again after the items, which ends the bonds after it.
 //
@@ -170,7 +170,7 @@ func (w *writer) askProvider(ctx context.Context, sent *Snapshot) (summary Summa
 	if summary, err = w.call(ctx, bounded, req); err != nil {
 		return summary, err
 	}
-	summary.Native.Of = sent
+	summary.Native.Compacted = sent
 	switch err := summary.Native.fault(); {
 	case summary.Stop != StopDone:
 		return summary, summary.fault()

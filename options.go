@@ -20,7 +20,7 @@ import (
 // methods that may be waiting for it. No function may call Do or Run. Tokenizer,
 // Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune.
 // Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
-// [ClearToolResults] must not call Prepare, CompactIfNeeded, Compact, MakeRoom, Recover or
+// [ClearToolResults] must not call Prepare, Compact, MakeRoom, Recover or
 // Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
 // ends. A panic becomes a [*PanicError], unless the field says otherwise.
 type Options struct {
@@ -71,8 +71,8 @@ type Options struct {
 	// that while it runs, nothing is appended, and the same messages can be appended again.
 	//
 	// In an edit, an error only keeps the result from being cleared, and after three errors the
-	// edit does not call Spill again. After an edit for which every call failed, Prepare,
-	// CompactIfNeeded and CompactInBackground clear no results until MinFree/2 new tokens have
+	// edit does not call Spill again. After an edit for which every call failed, Prepare
+	// and CompactInBackground clear no results until MinFree/2 new tokens have
 	// been appended, and twice as many after each further such edit in a row. Compact, MakeRoom
 	// and Recover call Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
@@ -102,23 +102,18 @@ type Options struct {
 	// snapshot keeps its key, unless NewSnapshot made it. Empty: a random key.
 	TagKey string
 
-	OnLoad OnLoad // what Restore does with open tool calls, and with a turn that has no answer
-
 	// AsSent says that a conversation imported by NewSnapshot or Restore is exactly what was
 	// sent: each answer was made after what precedes it. Its signed reasoning is then bound,
-	// see Snapshot.Bound. Otherwise reasoning that comes without a fingerprint is not bound.
+	// see Snapshot.Unbound. Otherwise reasoning that comes without a fingerprint is not bound.
 	AsSent bool
 
-	// OnImport says where Restore puts a message of a snapshot that NewSnapshot made: among the
-	// system entries, as a user message whose Author is "system" if it has none, or in the
-	// summary; see ImportTagged. A system message at the front stays there, unless its place is
-	// ImportSummary. Nil: each message stays where it is, and a system message after others is
-	// a note; one between calls and their results is a RoleError, or put after the results if
-	// Repair is set.
-	OnImport func(Message) ImportAs
+	// IsSummary reports whether a message that Restore imports from NewSnapshot is a summary
+	// that another system wrote, see SummaryTagged: its text becomes a part of the summary. It is
+	// not called for messages with calls or results. Nil: none is.
+	IsSummary func(Message) bool
 
 	// Repair lets Restore repair a conversation, and gets each repair. Nil: an error instead.
-	Repair func(Fault)
+	Repair func(*SnapshotError)
 
 	// Background lets Do start a compaction in the background, as CompactInBackground does,
 	// when the answer has made the next request larger than Limits.Soft. A loop of your own
@@ -127,8 +122,8 @@ type Options struct {
 
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
 	// request is not found after a compaction. If the newest entry of the assistant is older
-	// than that, a compaction costs nothing more: Prepare and CompactIfNeeded then also
-	// compact a request that is only above Limits.Soft, for ReasonSoft. 0: the pause is
+	// than that, a compaction costs nothing more: Prepare then also
+	// compacts a request that is only above Limits.Soft, for ReasonSoft. 0: the pause is
 	// Reply.CacheTTL of the newest answer. Less than 0: no pause counts.
 	//
 	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,
@@ -214,26 +209,8 @@ func (o *Options) check() (limits Limits, faults []error) {
 	faults = refuse(faults, o.MaxResult > 0 && o.MaxResult < minMaxResult, "Options.MaxResult", o.MaxResult, "at least 64 tokens; 0 for the default, or a negative value for no bound")
 	faults = refuse(faults, o.Overheads.Reasoning > ReplayNone, "Options.Overheads.Reasoning", int(o.Overheads.Reasoning), "ReplayDefault, ReplayAll, ReplayTools or ReplayNone")
 	faults = refuse(faults, o.PruneAbove < 0, "Options.PruneAbove", o.PruneAbove, "a number of bytes, or 0 for no bound")
-	faults = refuse(faults, o.OnLoad > OnLoadDropTurn, "Options.OnLoad", int(o.OnLoad), "OnLoadKeep, OnLoadClose, OnLoadDrop or OnLoadDropTurn")
 	return limits, faults
 }
-
-// OnLoad says what [Restore] does with open tool calls.
-type OnLoad uint8
-
-// What Restore may do with open tool calls. The zero value is OnLoadKeep.
-const (
-	OnLoadKeep  OnLoad = iota // leave them open, because their results are still to come
-	OnLoadClose               // answer each with an error result, "no result"
-	OnLoadDrop                // take the newest turn back, as Rewind does
-
-	// OnLoadDropTurn takes the newest turn back if it has no answer, that is if its
-	// newest message is not an assistant message without open calls. Like Rewind,
-	// OnLoadDrop and OnLoadDropTurn leave a turn from which an edit has dropped or
-	// cleared anything, since a summary may describe it, and answer its open calls as
-	// OnLoadClose does.
-	OnLoadDropTurn
-)
 
 // A Prior says what to assume about a family of models before any usage is
 // reported. The zero Prior trusts the Tokenizer.

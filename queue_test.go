@@ -135,9 +135,9 @@ func TestQueue_Delivers(t *testing.T) {
 			kept, err := convo.Restore(&s, nil)
 			require.NoError(t, err)
 			require.Equal(t, 2, kept.Status().Queued, "the calls are open")
-			opened, err := convo.Restore(&s, &convo.Options{OnLoad: convo.OnLoadClose})
+			_, err = kept.AnswerOpenCalls("")
 			require.NoError(t, err)
-			assert.Equal(t, "suauattuu", rolesOf(opened))
+			assert.Equal(t, "suauattuu", rolesOf(kept))
 			mustAppend(t, h, convo.Result(c1, ""), convo.Result(c2, ""))
 		}, "suauattuu"},
 	} {
@@ -950,9 +950,6 @@ func (d *desk) reload(w *queueWriter) {
 		} else if e, ok := at.At(at.Len() - 1); ok {
 			newest = e.Message.Role
 		}
-		if made := func(s *convo.Snapshot) int { return strings.Count(strings.Join(textsOf(s), ""), "no result") }; !appended && made(h.Snapshot()) > made(at) {
-			appended, newest = true, convo.RoleTool // OnLoadClose has answered a call that is still open there
-		}
 		failed := len(want) > 0 && want[len(want)-1] == w.failed
 		free := (newest != convo.RoleUser || failed) && (appended || kept && newest != convo.RoleTool)
 		if free && h.Status().OpenCalls == 0 {
@@ -977,9 +974,7 @@ func (d *desk) restart(w *queueWriter) {
 	for _, n := range slices.Concat(w.mine, queueOf(d.t, w.h.Snapshot())) {
 		d.gone[n] = "lost in a restart"
 	}
-	opts := *d.opts
-	opts.OnLoad = convo.OnLoad(d.rng.IntN(2))
-	*w = queueWriter{name: w.name, h: open(d.t, d.s, "k", &opts)}
+	*w = queueWriter{name: w.name, h: open(d.t, d.s, "k", d.opts)}
 	w.failed = w.newest()
 	d.say("%s: restarted", w.name)
 	if at, err := convo.Load(d.t.Context(), d.s, "k", 0); err == nil {
@@ -1059,23 +1054,23 @@ func TestReload_QueueAgainstAModel(t *testing.T) {
 	assert.Greater(t, refusals, 0)
 }
 
-// No request has failed that ended with a message which was delivered on load, so that after a
+// No request has failed that ended with a message which AnswerOpenCalls delivered, so that after a
 // Reload the next queued message waits for the answer.
-func TestReload_QueueAfterDeliveryOnLoad(t *testing.T) {
+func TestReload_QueueAfterAnswerOpenCalls(t *testing.T) {
 	s, c := new(shelf), callOf("c")
 	a := open(t, s, "k", bare())
 	mustAppend(t, a, convo.User("1"), convo.Assistant("2", c))
 	require.NoError(t, a.Queue(convo.User("3")))
 	save(t, a)
-	opts := bare()
-	opts.OnLoad = convo.OnLoadClose
-	b := open(t, s, "k", opts)
+	b := open(t, s, "k", bare())
+	_, err := b.AnswerOpenCalls("")
+	require.NoError(t, err)
 	require.Equal(t, "3", b.Snapshot().Messages()[3].Text())
 	mustAppend(t, a, convo.Result(c, "result"))
 	require.NoError(t, a.Queue(convo.User("4")))
 	save(t, a)
 	_, refused := takeOver(t, b)
-	assert.Empty(t, refused)
+	assert.Len(t, refused, 1, "the result of AnswerOpenCalls")
 	msgs := b.Snapshot().Messages()
 	assert.Equal(t, "3", msgs[len(msgs)-1].Text())
 	assert.Equal(t, []string{"4"}, queuedIn(t, b.Snapshot()))

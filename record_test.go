@@ -207,7 +207,7 @@ func TestOpen_CountsOnlyWhatItMust(t *testing.T) {
 		{name: "other overheads", open: frame, named: true},
 		{name: "a second record by another", second: tiktoken, named: true},
 		{name: "a first record by another", first: frame, named: true},
-		{name: "repaired", open: &convo.Options{Repair: func(convo.Fault) {}}, named: true},
+		{name: "repaired", open: &convo.Options{Repair: func(*convo.SnapshotError) {}}, named: true},
 		{name: "media of the caller's", first: media, second: media, open: media},
 		{name: "tokenizer of the caller's", first: own, second: own, open: own},
 		{name: "reasoning that depends on tools", first: tools, second: tools, open: tools},
@@ -296,7 +296,7 @@ func TestOpen_Repair(t *testing.T) {
 	_, err := convo.Open(t.Context(), s, "k", nil)
 	var fault *convo.SnapshotError
 	require.ErrorAs(t, err, &fault)
-	g := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
+	g := open(t, s, "k", &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	assert.NotZero(t, g.Status().Unsaved)
 	save(t, g)
 	checkOpened(t, s, "k", nil, g)

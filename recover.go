@@ -26,7 +26,7 @@ import (
 // nothing. A line that says what was there takes the place of media, a block or the arguments
 // of a call, also in the floor, but not in pinned exchanges. Signed or encrypted reasoning
 // is left out from now on. Text is never cleared. What is cleared is what the error names, in
-// the words and paths of common providers; [PlaceError] is for formats that are not of package
+// the words and paths of common providers; [PartError] is for formats that are not of package
 // wire. Without a path it is the only such part of the request, or the only image whose header
 // shows no size. The report has ReasonRefused; Undo restores all but reasoning.
 // Options.OnCompaction gets it once a request was accepted or failed for another reason. If
@@ -239,19 +239,20 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 	return named
 }
 
-// A PlaceError is the error of a provider that has refused parts of a request. A [Send] that
-// writes the body itself returns one, since only it knows which part a path belongs to.
-type PlaceError struct {
-	Places []Place // only ID, Part and Inside are read
-	Err    error   // of the provider
+// A PartError is the error of a provider that has refused parts of a request, such as an
+// image. A [Send] that writes the body itself returns one, since only it knows which part a
+// path belongs to; Recover finds the others.
+type PartError struct {
+	Parts []RefusedPart // only ID, Part and Inside are read
+	Err   error         // of the provider
 }
 
-func (e *PlaceError) Error() string {
-	return fmt.Sprintf("convo: refused at %s: %v", counted(len(e.Places), "place", "places"), e.Err)
+func (e *PartError) Error() string {
+	return fmt.Sprintf("convo: refused at %s: %v", counted(len(e.Parts), "place", "places"), e.Err)
 }
 
 // Unwrap returns the error of the provider.
-func (e *PlaceError) Unwrap() error { return e.Err }
+func (e *PartError) Unwrap() error { return e.Err }
 
 func init() {
 	overflow.Encoded = func(s, format any) {
@@ -270,9 +271,9 @@ func refusalIn(err error) *refusal {
 	r := &refusal{Refusal: overflow.Refused(err), cause: err}
 	words := err
 	causes.Each(err, func(err error) {
-		if e, ok := err.(*PlaceError); ok && e != nil {
+		if e, ok := err.(*PartError); ok && e != nil {
 			if r.named == nil {
-				r.named = e.Places
+				r.named = e.Parts
 			}
 			words = cmp.Or(e.Err, words)
 		}
@@ -364,7 +365,7 @@ func (r *recovery) settle() {
 func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.Body) bool {
 	switch {
 	case again.named != nil:
-		return c.covers(again.named, 0) || slices.EqualFunc(c.named, again.named, Place.isAt)
+		return c.covers(again.named, 0) || slices.EqualFunc(c.named, again.named, RefusedPart.isAt)
 	case again.Kind != c.Kind:
 		return false
 	case c.release != 0:
@@ -396,7 +397,9 @@ func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.B
 }
 
 // isAt reports whether two places are the same.
-func (p Place) isAt(q Place) bool { return p.ID == q.ID && p.Part == q.Part && p.Inside == q.Inside }
+func (p RefusedPart) isAt(q RefusedPart) bool {
+	return p.ID == q.ID && p.Part == q.Part && p.Inside == q.Inside
+}
 
 // apply clears what c names. Its report stays undelivered until the trial of c ends.
 func (r *recovery) apply(c *cure) error {
@@ -414,7 +417,7 @@ func (r *recovery) apply(c *cure) error {
 		if c.report.Outcome == OutcomeDeclined {
 			return cmp.Or(c.report.Cause, ErrNoGain)
 		}
-		c.places = slices.DeleteFunc(c.places, func(p Place) bool { return slices.Contains(c.report.Spared, p.ID) })
+		c.places = slices.DeleteFunc(c.places, func(p RefusedPart) bool { return slices.Contains(c.report.Spared, p.ID) })
 		c.report.Refused = c.places
 	}
 	return h.ifOpen(func() error {
@@ -469,8 +472,8 @@ func (c *clearing) isEmpty() bool { return len(c.places) == 0 && c.release == 0 
 
 // covers reports whether c clears one of these places, or leaves out the signed reasoning up to
 // an entry, which is 0 for none.
-func (c *clearing) covers(places []Place, release ID) bool {
-	return release != 0 && release <= c.release || slices.ContainsFunc(places, func(p Place) bool {
+func (c *clearing) covers(places []RefusedPart, release ID) bool {
+	return release != 0 && release <= c.release || slices.ContainsFunc(places, func(p RefusedPart) bool {
 		return slices.ContainsFunc(c.places, p.isAt)
 	})
 }
@@ -478,7 +481,7 @@ func (c *clearing) covers(places []Place, release ID) bool {
 // A spot is a part of a message in view.
 type spot struct {
 	e            *entry // nil: the message is ephemeral
-	part, inside int    // as in a Place
+	part, inside int    // as in a RefusedPart
 	p            Part
 }
 
@@ -508,11 +511,11 @@ func (s *state) spots() (all []spot) {
 }
 
 // isAt reports whether s is at a place.
-func (s spot) isAt(p Place) bool { return s.e != nil && p.isAt(s.place()) }
+func (s spot) isAt(p RefusedPart) bool { return s.e != nil && p.isAt(s.place()) }
 
 // place returns where s is. Its message must be an entry.
-func (s spot) place() Place {
-	return Place{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside}
+func (s spot) place() RefusedPart {
+	return RefusedPart{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside}
 }
 
 // item returns what package overflow is told of s.
@@ -622,7 +625,7 @@ func newestOf(list []spot) (id ID) {
 }
 
 // placesOf returns the places of the parts found and of their partners, in ascending order.
-func (r *refusal) placesOf(at *Snapshot, found []spot) (places []Place, err error) {
+func (r *refusal) placesOf(at *Snapshot, found []spot) (places []RefusedPart, err error) {
 	spots := at.spots()
 	for i := 0; i < len(found); i++ {
 		o, ok := found[i].p.(Opaque)
@@ -645,14 +648,14 @@ func (r *refusal) placesOf(at *Snapshot, found []spot) (places []Place, err erro
 		p.Words = r.Words
 		places = append(places, p)
 	}
-	slices.SortFunc(places, func(a, b Place) int {
+	slices.SortFunc(places, func(a, b RefusedPart) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Inside, b.Inside))
 	})
-	return slices.CompactFunc(places, Place.isAt), nil
+	return slices.CompactFunc(places, RefusedPart.isAt), nil
 }
 
 // clearPlaces adds to ed the entries without what is refused in them. The places ascend.
-func (ed *checkedEdit) clearPlaces(at *Snapshot, places []Place) error {
+func (ed *checkedEdit) clearPlaces(at *Snapshot, places []RefusedPart) error {
 	for len(places) > 0 {
 		e := at.find(places[0].ID)
 		m := e.msg.clone()
@@ -669,7 +672,7 @@ func (ed *checkedEdit) clearPlaces(at *Snapshot, places []Place) error {
 }
 
 // clearAt clears a part of m, whose parts are not shared.
-func (m *Message) clearAt(p Place) {
+func (m *Message) clearAt(p RefusedPart) {
 	part := &m.Parts[p.Part]
 	if result, ok := (*part).(ToolResult); ok {
 		result.Parts = slices.Clone(result.Parts)

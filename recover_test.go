@@ -599,10 +599,10 @@ func TestRecover_Place(t *testing.T) {
 		for _, bad := range []struct {
 			name  string
 			image convo.Media
-			place convo.Place
+			place convo.RefusedPart
 		}{
-			{"of a user", image("three"), convo.Place{ID: 5, Part: 3, Inside: -1}},
-			{"in a result", image("in 2"), convo.Place{ID: 3, Part: 0, Inside: 2}},
+			{"of a user", image("three"), convo.RefusedPart{ID: 5, Part: 3, Inside: -1}},
+			{"in a result", image("in 2"), convo.RefusedPart{ID: 3, Part: 0, Inside: 2}},
 		} {
 			t.Run(name+" "+bad.name, func(t *testing.T) {
 				var told []convo.Report
@@ -619,7 +619,7 @@ func TestRecover_Place(t *testing.T) {
 				require.Len(t, reply.Reports, 1)
 				report := reply.Reports[0]
 				bad.place.Words = report.Refused[0].Words
-				assert.Equal(t, []convo.Place{bad.place}, report.Refused)
+				assert.Equal(t, []convo.RefusedPart{bad.place}, report.Refused)
 				assert.Contains(t, bad.place.Words, "Could not process image")
 				assert.Equal(t, convo.ReasonRefused, report.Reason)
 				assert.Equal(t, convo.OutcomeApplied, report.Outcome)
@@ -916,11 +916,11 @@ func TestRecover_PlaceSaved(t *testing.T) {
 func TestPlaceError(t *testing.T) {
 	h := manyImages(t, nil)
 	cause := errors.New("no such picture")
-	places := []convo.Place{{ID: 3, Part: 0, Inside: 1}, {ID: 5, Part: 1, Inside: -1}}
+	places := []convo.RefusedPart{{ID: 3, Part: 0, Inside: 1}, {ID: 5, Part: 1, Inside: -1}}
 	asked := 0
 	reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
 		if asked++; asked == 1 {
-			return convo.Reply{}, fmt.Errorf("send: %w", &convo.PlaceError{Places: places, Err: cause})
+			return convo.Reply{}, fmt.Errorf("send: %w", &convo.PartError{Parts: places, Err: cause})
 		}
 		return convo.Reply{Messages: []convo.Message{convo.Assistant("yes")}}, nil
 	})
@@ -929,9 +929,9 @@ func TestPlaceError(t *testing.T) {
 	assert.Len(t, reply.Reports[0].Refused, 2)
 	assert.Equal(t, 3, countMedia(h.Snapshot().Messages()))
 
-	for name, p := range map[string]convo.Place{"an unknown entry": {ID: 99}, "a part": {ID: 1, Part: 9, Inside: -1}, "a part of a result": {ID: 3, Inside: 9}, "a text": {ID: 1, Part: 0, Inside: -1}, "negative": {ID: 1, Part: -1}} {
+	for name, p := range map[string]convo.RefusedPart{"an unknown entry": {ID: 99}, "a part": {ID: 1, Part: 9, Inside: -1}, "a part of a result": {ID: 3, Inside: 9}, "a text": {ID: 1, Part: 0, Inside: -1}, "negative": {ID: 1, Part: -1}} {
 		unchanged(t, h, func() {
-			retry, r, err := h.Recover(t.Context(), h.Snapshot(), &convo.PlaceError{Places: []convo.Place{p}, Err: cause})
+			retry, r, err := h.Recover(t.Context(), h.Snapshot(), &convo.PartError{Parts: []convo.RefusedPart{p}, Err: cause})
 			assert.False(t, retry, name)
 			require.ErrorIs(t, err, cause, name)
 			_, ok := errors.AsType[*convo.EditError](err)
@@ -941,14 +941,14 @@ func TestPlaceError(t *testing.T) {
 	}
 }
 
-// A PlaceError that is returned again puts back what it named, and an edit between keeps it and
+// A PartError that is returned again puts back what it named, and an edit between keeps it and
 // tells it.
 func TestRecover_PlaceErrorInVain(t *testing.T) {
 	for _, isEdited := range []bool{false, true} {
 		var told []convo.Report
 		h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
 		before := h.Snapshot().Messages()
-		first := &convo.PlaceError{Places: []convo.Place{{ID: 1, Part: 1, Inside: -1}}, Err: errors.New("no")}
+		first := &convo.PartError{Parts: []convo.RefusedPart{{ID: 1, Part: 1, Inside: -1}}, Err: errors.New("no")}
 		asked := 0
 		reply, err := h.Do(t.Context(), func(_ context.Context, s *convo.Snapshot) (convo.Reply, error) {
 			if asked++; asked == 2 && isEdited {
@@ -968,9 +968,9 @@ func TestRecover_PlaceErrorInVain(t *testing.T) {
 	}
 }
 
-// A PlaceError that comes again puts back a result that it names as a whole, and reasoning.
+// A PartError that comes again puts back a result that it names as a whole, and reasoning.
 func TestRecover_PlaceErrorAgain(t *testing.T) {
-	for name, place := range map[string]convo.Place{"a whole result": {ID: 3, Inside: -1}, "reasoning": {ID: 4, Inside: -1}} {
+	for name, place := range map[string]convo.RefusedPart{"a whole result": {ID: 3, Inside: -1}, "reasoning": {ID: 4, Inside: -1}} {
 		t.Run(name, func(t *testing.T) {
 			call := callOf("a")
 			result := convo.Result(call, "a picture")
@@ -987,7 +987,7 @@ func TestRecover_PlaceErrorAgain(t *testing.T) {
 			before, bound := h.Snapshot().Messages(), h.Snapshot().Bound(4)
 			require.True(t, bound)
 			reply, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
-				return convo.Reply{}, &convo.PlaceError{Places: []convo.Place{place}, Err: errors.New("no")}
+				return convo.Reply{}, &convo.PartError{Parts: []convo.RefusedPart{place}, Err: errors.New("no")}
 			})
 			require.Error(t, err)
 			require.NotEmpty(t, reply.Reports)

@@ -29,8 +29,7 @@ import (
 // so.
 //
 // Entries that Options.Repair has changed count as stored: they are repaired again, and
-// Repair gets their new IDs. Options.OnLoad has no effect. A result that it added, and
-// that is in no record, stays only if its call is open there.
+// Repair gets their new IDs.
 //
 // The title and the data of [History.SetMeta] also become the stored ones, unless SetMeta
 // has changed them since h was last saved. h keeps its model, its limits and its
@@ -436,9 +435,6 @@ func (m *merger) collect() {
 		}
 		heads[e.head] = heads[e.head] || e.head == e.id
 		idle := e.msg.Role == RoleTool && !heads[e.head] && !m.isOpen(e)
-		if idle && m.isMade(e) {
-			continue
-		}
 		m.idle[e.id] = idle
 		if n := len(m.own); n > 0 && !idle {
 			if first := m.own[n-1][0].was; e.head == first.head && !e.isSystem() && !m.idle[first.id] {
@@ -491,12 +487,6 @@ func (m *merger) isElsewhere(e *entry) bool {
 		m.moved[e.id] = id
 	}
 	return true
-}
-
-// isMade reports whether Options.OnLoad made the result.
-func (m *merger) isMade(e *entry) bool {
-	q, ok := m.unsaved.made[e.id]
-	return ok && q == nil
 }
 
 // isHeld reports whether the stored view already has an entry of h: the same entry,
@@ -571,7 +561,7 @@ func (m *merger) rejoin(exchange []departed, batch []pendingEntry) map[ID]*queue
 			m.moved[d.was.id] = id
 		}
 		m.again[d.was.id] = rejoined{d.was, batch[i].entry}
-		if q := m.delivered[d.was.id]; q != nil || m.isMade(d.was) {
+		if q := m.delivered[d.was.id]; q != nil {
 			made[id] = q
 		}
 	}

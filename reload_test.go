@@ -132,7 +132,7 @@ func TestReload_Released(t *testing.T) {
 			mustAppend(t, a, tt.stored)
 			save(t, a)
 			mustAppend(t, b, signed("b2"), convo.User("b3"), signed("b4"))
-			b.Release()
+			convo.Release(b)
 			_, refused := takeOver(t, b)
 			assert.Len(t, refused, tt.refused)
 			assert.Len(t, b.Snapshot().Unbound(), tt.unbound)
@@ -626,7 +626,7 @@ func TestReload_ReasoningInAnotherTurn(t *testing.T) {
 
 // What Options.Repair has made of stored entries is not appended again.
 func TestReload_Repaired(t *testing.T) {
-	strict := &convo.Options{Repair: func(convo.Fault) {}}
+	strict := &convo.Options{Repair: func(*convo.SnapshotError) {}}
 	own := []convo.Message{convo.User("mine"), convo.Assistant("answer")}
 	for _, tt := range []struct {
 		name  string
@@ -697,7 +697,7 @@ func TestReload_RepairedQueue(t *testing.T) {
 			require.NoError(t, a.Queue(convo.User("q1"), convo.User("q2")))
 			save(t, a)
 			loseResult(s, "k")
-			b := open(t, s, "k", &convo.Options{Repair: func(convo.Fault) {}})
+			b := open(t, s, "k", &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, b.Queue(convo.User("own")))
 			if tt.delivered {
 				deliver(t, b)
@@ -726,66 +726,6 @@ func TestReload_RepairedQueue(t *testing.T) {
 	}
 }
 
-// A result that OnLoad made gives way to the one that was given, and is kept while
-// there is none.
-func TestReload_MadeResults(t *testing.T) {
-	c, d := callOf("c"), callOf("d")
-	round := []convo.Message{convo.Result(c, "C"), convo.Result(d, "D"), convo.Assistant("done")}
-	const made = "no result"
-	for _, tt := range []struct {
-		name    string
-		theirs  []convo.Message
-		want    []string
-		refused int
-	}{
-		{name: "a title", want: []string{made, made, "mine", "answer"}},
-		{name: "the results", theirs: round[:2], want: []string{"C", "D", "mine", "answer"}},
-		{name: "a whole turn", theirs: round, want: []string{"C", "D", "done", "mine", "answer"}},
-		{name: "one of two results", theirs: round[1:2], want: []string{"D", made, "mine", "answer"}},
-		{name: "a later call with the same ID", theirs: append(round[:2:2], convo.Assistant("", c)), want: []string{"C", "D", ""}, refused: 2},
-	} {
-		for _, repair := range []bool{false, true} {
-			for _, twice := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, repair %t, twice %t", tt.name, repair, twice), func(t *testing.T) {
-					s := new(shelf)
-					a := open(t, s, "k", convoRelaxed())
-					first := []convo.Message{convo.User("1"), convo.Assistant("2"), convo.User("3")}
-					opts := &convo.Options{OnLoad: convo.OnLoadClose}
-					if repair {
-						first[1], first[2] = convo.Assistant("", callOf("e")), convo.Result(callOf("e"), "2")
-						opts.Repair = func(convo.Fault) {}
-					}
-					mustAppend(t, a, append(first, convo.Assistant("", c, d))...)
-					save(t, a)
-					if repair {
-						loseResult(s, "k")
-					}
-					b := open(t, s, "k", opts)
-					mustAppend(t, b, convo.User("mine"), convo.Assistant("answer"))
-					if twice {
-						require.NoError(t, a.SetMeta("title", ""))
-						save(t, a)
-						_, refused := takeOver(t, b)
-						require.Empty(t, refused)
-					}
-					mustAppend(t, a, tt.theirs...)
-					require.NoError(t, a.SetMeta("another title", ""))
-					save(t, a)
-					_, refused := takeOver(t, b)
-					assert.Len(t, refused, tt.refused)
-					var texts []string
-					for _, m := range b.Snapshot().Messages()[4:] {
-						texts = append(texts, m.Text())
-					}
-					assert.Equal(t, tt.want, texts)
-					save(t, b)
-					checkOpened(t, s, "k", nil, b)
-				})
-			}
-		}
-	}
-}
-
 // One History repairs what the other saves: no message is there twice, and none of the
 // own ones is lost but those that Reload returns.
 func TestReload_RepairedLosesNothing(t *testing.T) {
@@ -796,7 +736,7 @@ func TestReload_RepairedLosesNothing(t *testing.T) {
 		s := new(shelf)
 		a, _ := pair(t, s, convoRelaxed(), convo.User("start"), convo.Assistant("", callOf("z")), convo.Result(callOf("z"), "z"))
 		loseResult(s, "k")
-		b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoad(rng.IntN(4)), Repair: func(convo.Fault) { repairs++ }})
+		b := open(t, s, "k", &convo.Options{Repair: func(*convo.SnapshotError) { repairs++ }})
 		own := make(map[string]bool)
 		step := func(h *convo.History, text string) {
 			var err error
@@ -902,9 +842,7 @@ func TestReload_RefusedWhole(t *testing.T) {
 	a := open(t, s, "k", opts)
 	mustAppend(t, a, convo.User("1"), convo.Assistant("", c))
 	save(t, a)
-	kept := *opts
-	kept.OnLoad = convo.OnLoadKeep
-	b := open(t, s, "k", &kept)
+	b := open(t, s, "k", opts)
 	mustAppend(t, a, convo.Result(c, "short"))
 	save(t, a)
 	long := strings.Repeat("long ", 40)
@@ -912,26 +850,6 @@ func TestReload_RefusedWhole(t *testing.T) {
 	_, refused := takeOver(t, b)
 	require.Len(t, refused, 1)
 	assert.Equal(t, convo.ToolResult{CallID: "c", Name: "tool", Parts: []convo.Part{convo.Text(long)}}, refused[0].Parts[0])
-}
-
-// Of the results that were made for calls when a log was opened, those for calls that
-// somebody else has answered since are left out, and the others stay.
-func TestReload_ResultsMadeAtOpen(t *testing.T) {
-	s := new(shelf)
-	c, d := callOf("c"), callOf("d")
-	a := open(t, s, "k", nil)
-	mustAppend(t, a, convo.User("1"), convo.Assistant("", c, d))
-	save(t, a)
-	b := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoadClose})
-	require.Equal(t, 4, b.Len())
-	mustAppend(t, a, convo.Result(c, "done"))
-	save(t, a)
-	_, refused := takeOver(t, b)
-	assert.Empty(t, refused)
-	for i, want := range []string{"done", "no result"} {
-		assert.Equal(t, []convo.Part{convo.Text(want)}, find(t, b, convo.ID(3+i)).Message.Parts[0].(convo.ToolResult).Parts)
-	}
-	assert.Equal(t, 4, b.Len())
 }
 
 // A limit that a provider has named for one model says nothing of the model that Reload

@@ -84,15 +84,15 @@ type Report struct {
 	SummaryAfter   int // after it
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
-	Dropped    []ID    // dropped, and not summarised
-	Summarised []ID    // dropped, and covered by the summary
-	Cleared    []ID    // stayed, with results cleared
-	Read       []ID    // stayed, and their cleared results were read for the summary; see Summary.Read
-	Shortened  []ID    // stayed, with results cut
-	Rewritten  []ID    // stayed, with other parts; see Rewrite
-	Forgotten  []ID    // of these, those whose content was forgotten; keep no copy of it
-	Refused    []Place // of Rewritten, the parts that a provider has refused; see History.Recover
-	Spared     []ID    // were to be dropped or changed, but were pinned after the edit was planned
+	Dropped    []ID          // dropped, and not summarised
+	Summarised []ID          // dropped, and covered by the summary
+	Cleared    []ID          // stayed, with results cleared
+	Read       []ID          // stayed, and their cleared results were read for the summary; see Summary.Read
+	Shortened  []ID          // stayed, with results cut
+	Rewritten  []ID          // stayed, with other parts; see Rewrite
+	Forgotten  []ID          // of these, those whose content was forgotten; keep no copy of it
+	Refused    []RefusedPart // of Rewritten, the parts that a provider has refused; see History.Recover
+	Spared     []ID          // were to be dropped or changed, but were pinned after the edit was planned
 
 	SummaryDropped bool // the summary was removed and not replaced
 
@@ -109,7 +109,7 @@ type Report struct {
 	Usage    Usage  // of these calls
 	Model    string // the model that wrote the summary; empty: none did, or it is not known
 	Unread   int    // raw tokens that left without being shown to a summarizer: what was dropped, what results lacked, and media
-	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Bound
+	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Unbound
 	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
 
 	// PrefixKept is the fraction, from 0 to 1, of the last answered request that is also the
@@ -123,24 +123,13 @@ type Report struct {
 	yielded bool       // messages of Options.AfterCompaction left the view
 }
 
-// A Place is a part of an entry that a provider has refused; see [PlaceError].
-type Place struct {
+// A RefusedPart is a part of an entry that a provider has refused; see [PartError].
+type RefusedPart struct {
 	ID     ID     // of the entry
 	Key    string // of its message
 	Part   int    // index of the part
 	Inside int    // index in the parts of that result; -1: the part itself
 	Words  string // what the provider says
-}
-
-// Format prints where it is, and the beginning of Words.
-func (p Place) Format(f fmt.State, verb rune) { printTo(f, verb, p.print) }
-
-func (p *Place) print(bool) string {
-	in := ""
-	if p.Inside >= 0 {
-		in = fmt.Sprintf(", part %d of the result", p.Inside)
-	}
-	return fmt.Sprintf("entry %d, part %d%s: %s", p.ID, p.Part, in, abbreviate(p.Words))
 }
 
 // clone returns a copy that shares no slices with r.
@@ -484,22 +473,13 @@ type Link struct {
 	Calls    int     // calls of models, including those that failed
 }
 
-// String describes the link in a few words, such as "truncate applied".
-func (l Link) String() string {
-	s := abbreviate(l.Strategy) + " " + l.Outcome.String()
-	if l.Cause != nil {
-		s += ": " + printError(l.Cause)
-	}
-	return s
-}
-
 // Effort is the work of planning an edit, and counts even if that fails.
 type Effort struct {
 	Calls   int    // calls of models, including those that failed
 	Usage   Usage  // of all calls
 	Unread  int    // raw tokens of summarised entries that no summarizer was shown
 	Links   []Link // what each link of a Chain did, in order
-	NotKept int    // entries that the strategy was to keep, but dropped so that the request fits
+	NotKept int    // entries that the strategy was to keep, such as by KeepLast of Summarize, but dropped so that the request fits
 
 	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }

@@ -24,7 +24,7 @@ func TestReport_ToldOnce(t *testing.T) {
 	opts.OnCompaction = func(r convo.Report) { told = append(told, r) }
 	opts.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h := toolTurn(t, opts, 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Len(t, told, 1)
 	assert.Equal(t, r, told[0])
@@ -34,12 +34,12 @@ func TestReport_ToldOnce(t *testing.T) {
 	assert.Contains(t, out.String(), "level=INFO msg=\"convo: compaction applied\" outcome=applied reason=high strategy=chain cause=<nil> fits=true limit=500 ")
 	assert.Positive(t, r.Duration)
 
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	assert.Len(t, told, 1, "what is not needed is only returned")
 
 	mustAppend(t, h, convo.User(strings.Repeat("x", 1000)))
 	out.Reset()
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	require.Error(t, err)
 	require.Len(t, told, 2)
 	assert.Equal(t, convo.OutcomeFailed, told[1].Outcome)
@@ -78,7 +78,7 @@ func TestReport_NotApplied(t *testing.T) {
 		report   func(*testing.T, *convo.History) (convo.Report, error)
 		want     convo.Outcome
 	}{
-		"not needed":    {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.CompactIfNeeded(t.Context()) }, convo.OutcomeNotNeeded},
+		"not needed":    {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return reportOf(h.Prepare(t.Context())) }, convo.OutcomeNotNeeded},
 		"no background": {answers(convo.Edit{}, nil), func(t *testing.T, h *convo.History) (convo.Report, error) { return h.Wait(t.Context()) }, convo.OutcomeNotNeeded},
 		"a wasted call": {answers(convo.Edit{}, convo.ErrNoGain), compact, convo.OutcomeFailed},
 		"zero edit":     {answers(convo.Edit{}, nil), compact, convo.OutcomeFailed},
@@ -131,7 +131,7 @@ func TestReport_NotApplied(t *testing.T) {
 }
 
 // OnCompaction has a report of its own and may change it. A slice that
-// Report.clone forgets would be shared with what CompactIfNeeded returns.
+// Report.clone forgets would be shared with what Prepare returns.
 func TestReport_ObserverHasACopy(t *testing.T) {
 	var filled []string
 	opts := bare()
@@ -252,7 +252,7 @@ func TestReport_Figures(t *testing.T) {
 		return convo.Summary{Text: "short", Model: "tiny"}, nil
 	})
 	h := toolTurn(t, windowOf(1000, convo.Summarize{With: with, Window: -1, MaxTokens: 100}), 20)
-	first, err := h.CompactIfNeeded(t.Context())
+	first, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	sum, _ := h.Snapshot().Summary()
 	assert.Equal(t, "tiny", first.Model)
@@ -266,7 +266,7 @@ func TestReport_Figures(t *testing.T) {
 
 	// An edit that drops, without a model, says nothing of one.
 	h = toolTurn(t, windowOf(1000, nil), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Empty(t, r.Model)
 }
@@ -279,7 +279,7 @@ func TestReport_LogKeys(t *testing.T) {
 		out.Reset()
 		opts := windowOf(1000, strategy)
 		opts.Logger = slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		_, _ = toolTurn(t, opts, 20).CompactIfNeeded(t.Context())
+		_, _, _ = (toolTurn(t, opts, 20).Prepare(t.Context()))
 		var keys []string
 		for _, m := range regexp.MustCompile(`([a-z_]+)=`).FindAllStringSubmatch(out.String(), -1) {
 			keys = append(keys, m[1])

@@ -366,10 +366,11 @@ func (f *requestFigures) numbers() [11]*int64 {
 // reasoning has a fingerprint of the view that its request was made of. It is bound while
 // the fingerprint of what stands before it is the same.
 
-// Bound reports whether the view has an assistant entry with the ID whose signed
-// reasoning still belongs there. Then what precedes the entry is what its request was made
-// of, and no provider has refused it; see [History.Release]. A format of package wire leaves it
-// out of a request if the entry is not bound and the model checks this, or is not known.
+// Unbound returns the IDs, ascending, of the assistant entries whose signed reasoning no
+// longer belongs where it stands. An entry is bound while what precedes it is what its
+// request was made of, and no provider has refused its reasoning; see [History.Recover]. A
+// format of package wire leaves signed reasoning out of a request if its entry is not bound
+// and the model checks this, or is not known.
 //
 // An entry is bound to what was sent for it: to the snapshot given to
 // [History.AppendReply], or sent by [History.Do]. An entry added by [History.Append] is
@@ -385,17 +386,6 @@ func (f *requestFigures) numbers() [11]*int64 {
 // only its reasoning was left out, unless no signed reasoning is left before it, as with
 // ClearThinking. A summary whose Native covers what the entry was made after does not end
 // it, since the provider made it; see [Snapshot.AsText] for a request without Native.
-func (s *Snapshot) Bound(id ID) bool {
-	for i, bound := range s.signed {
-		if s.list[i].id == id {
-			return bound
-		}
-	}
-	return false
-}
-
-// Unbound returns the IDs of the assistant entries with signed reasoning that are not
-// bound, ascending. See [Snapshot.Bound].
 func (s *Snapshot) Unbound() (ids []ID) {
 	for i, bound := range s.signed {
 		if !bound {
@@ -405,7 +395,8 @@ func (s *Snapshot) Unbound() (ids []ID) {
 	return ids
 }
 
-// Released returns the newest entry whose bond [History.Release] has ended, or 0.
+// Released returns the newest entry whose signed reasoning a provider has refused, or 0. No
+// Undo, Rollback or load makes reasoning up to it bound again.
 func (s *Snapshot) Released() ID { return s.released }
 
 // isSigned reports whether m has reasoning that its provider has signed.

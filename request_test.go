@@ -111,6 +111,7 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 	model, sentModel := "", ""
 	exact := true
 	var snapshots []*convo.Snapshot
+	var prepared *convo.Snapshot // what Prepare has returned last
 	var reports []convo.Report
 	var log []string
 	word := func(kind string) string { return fmt.Sprintf("%s %d", kind, rnd.IntN(5)) }
@@ -157,6 +158,9 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 		case 4, 5:
 			mustAppend(t, h, convo.User(word("question")))
 		case 6:
+			if prepared != nil {
+				sent, sentModel, exact = sentItems(t, prepared), model, true
+			}
 			c := callOf(fmt.Sprint("c", rnd.Int()))
 			mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("road ", 1+rnd.IntN(9))))
 		case 7:
@@ -208,8 +212,9 @@ func prefixLife(t *testing.T, rnd *rand.Rand, seed uint64) {
 			exact = exact && s == before
 		}
 		log = append(log, fmt.Sprint(step))
-		r, err := h.CompactIfNeeded(t.Context())
+		at, r, err := h.Prepare(t.Context())
 		require.NoError(t, err)
+		prepared = at
 		if sent == nil {
 			require.InDelta(t, 1, r.PrefixKept, 0)
 			continue
@@ -375,7 +380,7 @@ func TestReport_PrefixAfterARelease(t *testing.T) {
 	mustAppend(t, h, convo.User("how far"))
 	answer(convo.Text("a mile"))
 	mustAppend(t, h, convo.User("and back"))
-	require.Equal(t, 1, h.Release())
+	require.Equal(t, 1, convo.Release(h))
 	_, r, err := h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.InDelta(t, 8.0/float64(8+2+5+7), r.PrefixKept, 0.15)
@@ -661,13 +666,13 @@ func TestBound(t *testing.T) {
 			id := answer(t, h)
 			s := h.Snapshot()
 			mustAppend(t, h, convo.User("x"))
-			assert.Equal(t, 1, h.Release())
-			assert.Zero(t, h.Release())
+			assert.Equal(t, 1, convo.Release(h))
+			assert.Zero(t, convo.Release(h))
 			require.NoError(t, h.Rollback(s))
 			return id
 		}, false},
 		"released before it": {func(t *testing.T, h *convo.History) convo.ID {
-			h.Release()
+			convo.Release(h)
 			return answer(t, h)
 		}, true},
 		"an answer beside an open call": {func(t *testing.T, h *convo.History) convo.ID {
@@ -823,7 +828,7 @@ func TestBound_Random(t *testing.T) {
 			case 14:
 				switch rng.IntN(4) {
 				case 0:
-					h.Release()
+					convo.Release(h)
 					s := h.Snapshot()
 					for i := range s.Len() {
 						e, _ := s.At(i)
@@ -955,10 +960,10 @@ func TestRecover_Seal(t *testing.T) {
 	require.NoError(t, h.Close())
 	_, _, err = h.Recover(t.Context(), h.Snapshot(), cause)
 	require.ErrorIs(t, err, convo.ErrClosed)
-	assert.Zero(t, h.Release())
+	assert.Zero(t, convo.Release(h))
 	_, _, err = new(convo.History).Recover(t.Context(), nil, cause)
 	require.ErrorIs(t, err, convo.ErrClosed)
-	assert.Zero(t, new(convo.History).Release())
+	assert.Zero(t, convo.Release(new(convo.History)))
 	_, err = appendReply(new(convo.History), nil, signed("1"))
 	require.ErrorIs(t, err, convo.ErrClosed)
 }
@@ -1016,8 +1021,8 @@ func ExampleHistory_AppendReply() {
 
 	answer := thoughts.In(convo.Assistant("By train."), convo.Reasoning{Text: "Near.", Signature: "c2ln"})
 	reply, _ := h.AppendReply(sent, convo.Reply{Messages: []convo.Message{answer}})
-	fmt.Println(h.Snapshot().Bound(reply.IDs[0]))
-	// Output: false
+	fmt.Println(reply.IDs, h.Snapshot().Unbound())
+	// Output: [4] [4]
 }
 
 // An imported conversation is bound if the program says that it stands as it was sent, and

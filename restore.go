@@ -4,20 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"sort"
 
 	"github.com/seed-c1b73e60/convo/internal/callid"
 )
-
-// A Fault describes a fault in a snapshot that [Restore] has repaired, or an entry that
-// got another ID because of a repair.
-type Fault struct {
-	Index  int    // of the entry, as in Snapshot.At; -1: Restore inserted the entry, or it was queued
-	ID     ID     // of the entry in the snapshot; 0: Restore inserted the entry, or it was queued
-	NewID  ID     // of the entry in the History; 0: Restore dropped the entry
-	Err    error  // the fault: *MessageError, *RoleError or *PairError, or that the newest turn has no answer; nil: only the ID changed
-	Mended string // description of the repair
-}
 
 // Restore returns a new [History] with the content of a snapshot: entries, IDs, pins,
 // summary, key, calibration, title, data and queued messages, which it appends if they
@@ -49,8 +38,7 @@ type Fault struct {
 //     results it is "tool", and each result begins with its tool's name.
 //
 // Inserted entries, and all entries after them, get new IDs; Repair is called for each of
-// them, and for each entry that OnLoadDrop or OnLoadDropTurn removes. A repaired History
-// can be saved and restored without Repair.
+// them. A repaired History can be saved and restored without Repair.
 func Restore(s *Snapshot, opts *Options) (*History, error) {
 	if s == nil {
 		return nil, &SnapshotError{Index: -1, Err: errors.New("it is nil; New makes an empty History")}
@@ -68,7 +56,7 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 		return nil, err
 	}
 	h.adoptCalibration(l.from, h.opts.prior(l.from.known().model))
-	if err := h.finishLoad(l, true); err != nil {
+	if err := h.finishLoad(true); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -153,23 +141,10 @@ func (l *loader) counts() (n int64, err error) {
 	return n + l.to.tools.tokens() + l.to.summary.tokens(), nil
 }
 
-// isUnfinished reports whether Options.OnLoad has an effect.
-func (l *loader) isUnfinished() bool {
-	open := l.to.openCount() > 0
-	switch l.opts.OnLoad {
-	case OnLoadKeep:
-		return false
-	case OnLoadDropTurn:
-		return len(l.to.list) > 0 && (open || l.to.newestRole() != RoleAssistant)
-	default:
-		return open
-	}
-}
-
 // finishLoad does what is left to do for a History that was loaded. No lock is needed, since h
 // is not shared yet.
-func (h *History) finishLoad(l *loader, deliver bool) error {
-	if err := h.settleLoad(l, deliver); err != nil {
+func (h *History) finishLoad(deliver bool) error {
+	if err := h.settleLoad(deliver); err != nil {
 		return err
 	}
 	h.charge(h.account)
@@ -177,60 +152,18 @@ func (h *History) finishLoad(l *loader, deliver bool) error {
 	return nil
 }
 
-// settleLoad applies Options.OnLoad. It delivers the queue, if possible, after a change and if
-// deliver is set.
-func (h *History) settleLoad(l *loader, deliver bool) (err error) {
+// settleLoad delivers the queue if deliver is set and a user message may follow.
+func (h *History) settleLoad(deliver bool) (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	h.talk.note(h.newestMessage(), true) // the process that made the request has ended
-	isUnfinished := l.isUnfinished()
-	switch turn := newestTurn(h.list); {
-	case !isUnfinished:
-	case h.opts.OnLoad == OnLoadClose || turn <= h.touched: // an edit dropped or cleared a part of the turn
-		h.recorder.add("", l.closeCalls())
-	default:
-		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
-		h.recorder.wentBack(h.rewind(n, h.list[n].id-1, nil))
-		if err := l.reportDropped(turn); err != nil {
-			return err
-		}
-	}
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
 	}
-	if deliver || isUnfinished {
+	if deliver {
 		h.deliverLocked()
 	}
 	return nil
 }
-
-// closeCalls answers the open calls of the new view, and returns the IDs of the results, none
-// of which was queued. They are no news: Status.LastAppend stays that of the snapshot.
-func (l *loader) closeCalls() (made map[ID]*queued) {
-	was := l.to.lastAppend
-	made = make(map[ID]*queued)
-	for _, id := range l.to.closeCalls(l.setup, noResult, l.ident.text(noResult)) {
-		made[id] = nil
-	}
-	l.to.lastAppend = was
-	return made
-}
-
-// reportDropped reports the entries of the newest turn, which was taken back.
-func (l *loader) reportDropped(turn int) error {
-	for i, e := range l.from.list {
-		if e.turn != turn {
-			continue
-		}
-		f := Fault{Index: l.placementOf(len(l.from.sys) + i).index, ID: e.id, Err: errNoAnswer, Mended: "taken back with its turn"}
-		if err := l.report(f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// errNoAnswer is the fault of a turn that OnLoadDrop or OnLoadDropTurn takes back.
-var errNoAnswer = errors.New("convo: the newest turn has no answer")
 
 // share makes v share the entries of a snapshot if possible, and reports whether it did.
 // The entries must come from a History, so that they were checked, and both must count
@@ -445,7 +378,7 @@ func (l *loader) answerOpen() error {
 		l.to.last, l.list = e.id, append(l.list, e)
 		k := &l.calls.list[answered[i]]
 		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
-		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		if err := l.mendAs(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
 	}
@@ -499,14 +432,14 @@ func (l *loader) add(e *entry) error {
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
 		l.pins = withPin(l.pins, e.head)
 	}
-	switch f := (Fault{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: l.at.mended}); {
-	case f.Err != nil:
-		return l.report(f)
-	case e.id != old.id:
-		f.Mended = "new ID"
-		return l.report(f)
+	mended := l.at.mended
+	switch {
+	case l.at.err == nil && e.id == old.id:
+		return nil
+	case l.at.err == nil:
+		mended = "new ID"
 	}
-	return nil
+	return l.report(&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: mended})
 }
 
 // queue adds copies of the queued messages of the snapshot.
@@ -526,7 +459,7 @@ func (l *loader) queue() error {
 			if l.opts.Repair == nil {
 				return &SnapshotError{Index: -1, Err: wrong}
 			}
-			if err := l.report(Fault{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
+			if err := l.report(&SnapshotError{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
 				return err
 			}
 		default:
@@ -546,11 +479,11 @@ func (l *loader) newID() ID {
 // mend reports that a fault of l.old is repaired, which has the ID newID now, or returns the
 // error for it if faults are not to be repaired.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(Fault{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a Fault that does not name l.old.
-func (l *loader) mendAs(f Fault) error {
+// mendAs is mend with a SnapshotError that does not name l.old.
+func (l *loader) mendAs(f *SnapshotError) error {
 	if l.opts.Repair == nil {
 		return &SnapshotError{Index: l.at.index, ID: l.old.id, Err: f.Err}
 	}
@@ -558,7 +491,7 @@ func (l *loader) mendAs(f Fault) error {
 }
 
 // report calls Options.Repair if it is set.
-func (l *loader) report(f Fault) (err error) {
+func (l *loader) report(f *SnapshotError) (err error) {
 	if l.opts.Repair == nil {
 		return nil
 	}

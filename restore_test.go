@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -98,17 +96,20 @@ func TestRestore_OfNothing(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-// Each call that Repair answers is named by a Fault of its own.
+// Each call that Repair answers is named by a SnapshotError of its own.
 func TestRestore_NamesEachOpenCall(t *testing.T) {
 	second := convo.ToolCall{ID: "d", Name: "g"}
 	s := convo.NewSnapshot([]convo.Message{convo.User("u"), convo.Assistant("", toolC, second, convo.ToolCall{ID: "e", Name: "h"}), convo.Result(second, "r"), convo.User("v")})
 	var named []string
-	_, err := convo.Restore(s, &convo.Options{Repair: func(f convo.Fault) {
+	_, err := convo.Restore(s, &convo.Options{Repair: func(f *convo.SnapshotError) {
 		if pair, ok := errors.AsType[*convo.PairError](f.Err); ok {
 			assert.ErrorIs(t, f.Err, convo.ErrOpenCalls)
 			assert.Equal(t, 3, pair.Index)
+			assert.ErrorContains(t, f, "convo: snapshot entry -1 (ID 0): answered with an error result: ")
 			named = append(named, fmt.Sprint(f.NewID, " ", pair.CallID, " ", pair.Name))
+			return
 		}
+		assert.ErrorContains(t, f, ": new ID")
 	}})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"5 " + toolC.ID + " " + toolC.Name, "6 e h"}, named)
@@ -149,8 +150,8 @@ func TestRestore_Faults(t *testing.T) {
 				assert.ErrorIs(t, err, tt.is)
 			}
 
-			var told []convo.Fault
-			h, err := convo.Restore(s, &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+			var told []*convo.SnapshotError
+			h, err := convo.Restore(s, &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 			require.NoError(t, err)
 			require.NotEmpty(t, told)
 			var roles []string
@@ -197,7 +198,7 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 3}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
+			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, err)
 			var turns []int
 			for _, e := range h.Snapshot().All() {
@@ -210,16 +211,26 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 	}
 }
 
-func TestRestore_OnLoad(t *testing.T) {
+// Calls that were open when a conversation was saved stay open. They can be answered, or
+// taken back with their turn.
+func TestRestore_OpenCalls(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	_, err = h.Append(convo.User("u"), convo.Assistant("a"), convo.User("v"), convo.Assistant("", toolC, convo.ToolCall{ID: "d", Name: "g"}), convo.Result(toolC, "r"))
 	require.NoError(t, err)
-	for way, want := range map[convo.OnLoad][2]int{convo.OnLoadKeep: {5, 1}, convo.OnLoadClose: {6, 0}, convo.OnLoadDrop: {2, 0}} {
-		for _, again := range []*convo.History{reload(t, h, &convo.Options{OnLoad: way}), forkOf(t, h, &convo.Options{OnLoad: way})} {
-			assert.Equal(t, want, [2]int{again.Len(), again.Status().OpenCalls}, "%v", way)
+	for _, tt := range []struct {
+		len, open int
+		settle    func(*convo.History) error
+	}{
+		{5, 1, func(*convo.History) error { return nil }},
+		{6, 0, func(h *convo.History) error { _, err := h.AnswerOpenCalls(""); return err }},
+		{2, 0, func(h *convo.History) error { _, err := h.Rewind(1); return err }},
+	} {
+		for _, again := range []*convo.History{reload(t, h, nil), forkOf(t, h, nil)} {
+			require.NoError(t, tt.settle(again))
+			assert.Equal(t, [2]int{tt.len, tt.open}, [2]int{again.Len(), again.Status().OpenCalls})
 			checkPairs(t, again.Snapshot())
-			if way == convo.OnLoadKeep {
+			if tt.open > 0 {
 				_, err = again.Append(convo.Result(convo.ToolCall{ID: "d"}, "late"))
 				assert.NoError(t, err)
 			}
@@ -291,7 +302,7 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := historyOf(t, relaxed, tt.msgs...)
 			s, want := h.Snapshot(), h.Snapshot().Messages()
-			for _, opts := range []*convo.Options{nil, relaxed, never, {Tokenizer: byBytes}, {Repair: func(f convo.Fault) { assert.Fail(t, "nothing is wrong", "%+v", f) }}} {
+			for _, opts := range []*convo.Options{nil, relaxed, never, {Tokenizer: byBytes}, {Repair: func(f *convo.SnapshotError) { assert.Fail(t, "nothing is wrong", "%+v", f) }}} {
 				again, err := convo.Restore(s, opts)
 				require.NoError(t, err)
 				assert.Equal(t, want, again.Snapshot().Messages())
@@ -302,7 +313,7 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 			require.ErrorAs(t, err, new(*convo.SnapshotError))
 			require.ErrorAs(t, err, tt.want)
 			assert.ErrorContains(t, err, tt.text)
-			mended, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(convo.Fault) {}})
+			mended, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, err)
 			reload(t, mended, nil)
 		})
@@ -313,13 +324,13 @@ func TestRestore_PolicyIsForListsMadeByHand(t *testing.T) {
 // that name in its own exchange only.
 func TestRestore_RenamedCallsEndWithTheirExchange(t *testing.T) {
 	twice := convo.Message{Role: convo.RoleAssistant, Parts: []convo.Part{toolC, toolC}}
-	var told []convo.Fault
+	var told []*convo.SnapshotError
 	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
 		convo.User("u"),
 		twice, convo.Result(toolC, "1"), // the other one is still open
 		twice, convo.Result(toolC, "2"), convo.Result(toolC, "3"),
 		convo.Assistant("a"),
-	}), &convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+	}), &convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"u", "", "1", "no result", "", "2", "3", "a"}, textsOf(h.Snapshot()))
 	checkPairs(t, h.Snapshot())
@@ -337,14 +348,14 @@ func forkOf(t *testing.T, h *convo.History, opts *convo.Options) *convo.History 
 
 func TestRestore_RepairMayPanic(t *testing.T) {
 	s := convo.NewSnapshot([]convo.Message{convo.Assistant("a")})
-	_, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) { panic("no") }})
+	_, err := convo.Restore(s, &convo.Options{Repair: func(*convo.SnapshotError) { panic("no") }})
 	p, ok := errors.AsType[*convo.PanicError](err)
 	require.True(t, ok)
 	assert.Equal(t, "Options.Repair", p.In)
 }
 
 // messagesOf returns messages of all kinds, valid and invalid, and options.
-func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load convo.OnLoad) {
+func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy) {
 	next := func() int {
 		if len(data) == 0 {
 			return 0
@@ -354,7 +365,6 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 		return int(b)
 	}
 	roles = []convo.RolePolicy{convo.RolePolicy{}, convo.Relaxed(), {AssistantAfter: []convo.Role{convo.RoleUser}}}[next()%3]
-	load = convo.OnLoad(next() % 4)
 	for len(data) > 0 {
 		b := next()
 		c1 := convo.ToolCall{ID: string(rune('a' + b%3)), Name: "n"}
@@ -387,19 +397,19 @@ func messagesOf(data []byte) (msgs []convo.Message, roles convo.RolePolicy, load
 			msgs = append(msgs, convo.Assistant("", c1), convo.Message{Role: convo.RoleTool}, convo.User("u", nil))
 		}
 	}
-	return msgs, roles, load
+	return msgs, roles
 }
 
 // checkImport checks that messages which Repair has mended can be saved and
 // loaded, also after more was appended.
 func checkImport(t *testing.T, data []byte) {
-	msgs, roles, load := messagesOf(data)
+	msgs, roles := messagesOf(data)
 	s := convo.NewSnapshot(msgs)
-	opts := &convo.Options{Roles: roles, OnLoad: load}
+	opts := &convo.Options{Roles: roles}
 	if h, err := convo.Restore(s, opts); err == nil {
 		checkSaved(t, h, opts)
 	}
-	opts.Repair = func(convo.Fault) {}
+	opts.Repair = func(*convo.SnapshotError) {}
 	h, err := convo.Restore(s, opts)
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
@@ -486,7 +496,7 @@ func TestRestore_RepairKeepsGoodParts(t *testing.T) {
 	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{
 		convo.User("u"), {Role: convo.RoleAssistant, Parts: []convo.Part{convo.Text("t"), nil, c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}},
 		convo.Result(c, "r"), convo.Result(convo.ToolCall{ID: "d"}, "s"),
-	}), &convo.Options{Repair: func(convo.Fault) {}})
+	}), &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	e, _ := h.Snapshot().At(1)
 	assert.Equal(t, []convo.Part{convo.Text("t"), c, convo.ToolCall{ID: "d", Name: "f", Arguments: "{"}}, e.Message.Parts)
@@ -505,7 +515,7 @@ func TestRestore_FaultyOptions(t *testing.T) {
 // A system message that is moved to the front is another entry there. In a snapshot that a
 // History made, it comes between a call and its result only if its JSON was changed.
 func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
-	var told []convo.Fault
+	var told []*convo.SnapshotError
 	c := callOf("c")
 	h := historyOf(t, nil, convo.User("u"), convo.System("s"), convo.Assistant("", c), convo.Result(c, "r"))
 	data, err := json.Marshal(h.Snapshot())
@@ -514,29 +524,10 @@ func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	s := new(convo.Snapshot)
 	require.NoError(t, json.Unmarshal([]byte(strings.NewReplacer(note, call, call, note).Replace(string(data))), s))
 	h, err = convo.Restore(s,
-		&convo.Options{Repair: func(f convo.Fault) { told = append(told, f) }})
+		&convo.Options{Repair: func(f *convo.SnapshotError) { told = append(told, f) }})
 	require.NoError(t, err)
 	require.NotEmpty(t, told)
 	assert.EqualValues(t, 3, told[0].ID)
 	assert.Greater(t, told[0].NewID, convo.ID(3))
 	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
-}
-
-// The results that OnLoadClose adds are no news.
-func TestRestore_OnLoadCloseKeepsLastAppend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := new(shelf)
-		h := open(t, s, "k", nil)
-		mustAppend(t, h, convo.User("u"), convo.Assistant("", toolC))
-		save(t, h)
-		last := h.Status().LastAppend
-		time.Sleep(time.Hour)
-		again := open(t, s, "k", &convo.Options{OnLoad: convo.OnLoadClose})
-		assert.Zero(t, again.Status().OpenCalls)
-		assert.True(t, last.Equal(again.Status().LastAppend))
-		assert.Zero(t, reload(t, h, &convo.Options{OnLoad: convo.OnLoadClose}).Status().LastAppend)
-		_, err := h.AnswerOpenCalls("")
-		require.NoError(t, err)
-		assert.Equal(t, time.Hour, h.Status().LastAppend.Sub(last))
-	})
 }

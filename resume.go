@@ -74,7 +74,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 		return nil, err
 	}
 	l.to.setResumed(&r.rows.measuredFrame)
-	if err := h.finishLoad(l, false); err != nil {
+	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
 	h.talk.note(h.newestMessage(), true)

@@ -347,7 +347,7 @@ func TestNotes_Floor(t *testing.T) {
 	assert.Equal(t, []convo.ID{1, 2, 3, 4, 5, 6, 7}, floor(h), "nor those, and they are one turn of user messages")
 	assert.Equal(t, 2, h.Status().Turns)
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 60, Reserve: -1}))
-	_, err := h.CompactIfNeeded(t.Context())
+	_, _, err := h.Prepare(t.Context())
 	var large *convo.FloorError
 	require.ErrorAs(t, err, &large)
 	shares := large.System + large.Newest + large.Calls + large.Round + large.Users + large.Pinned + large.Ephemeral + large.Tools
@@ -403,14 +403,14 @@ func TestNotes_Import(t *testing.T) {
 	require.ErrorAs(t, err, &role)
 	assert.Equal(t, 4, role.Index)
 
-	var faults []convo.Fault
-	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f convo.Fault) { faults = append(faults, f) }})
+	var faults []*convo.SnapshotError
+	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) { faults = append(faults, f) }})
 	require.NoError(t, err)
 	want := []string{"s", "q", "n", "", "r", "between", "a", "u", "last"}
 	assert.Equal(t, want, textsOf(h.Snapshot()))
 	assert.Equal(t, 1, h.Status().System)
 	require.NotEmpty(t, faults)
-	i := slices.IndexFunc(faults, func(f convo.Fault) bool { return f.Err != nil })
+	i := slices.IndexFunc(faults, func(f *convo.SnapshotError) bool { return f.Err != nil })
 	require.GreaterOrEqual(t, i, 0)
 	assert.Equal(t, "put after the results", faults[i].Mended)
 	assert.Equal(t, 4, faults[i].Index)

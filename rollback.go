@@ -228,7 +228,7 @@ func (s *state) mayRewind(id, last ID, b *logbook, prunes bool) error {
 // their place as [History.AppendRows] does, in one step: no other goroutine sees one without
 // the other. It returns the ID of the last one. A row keeps the pin of an entry that was
 // taken back and had its key. Signed reasoning that was taken back stays bound to what it was
-// made of; see [Snapshot.Bound]. Other signed reasoning is not bound, except that of the answer
+// made of; see [Snapshot.Unbound]. Other signed reasoning is not bound, except that of the answer
 // to what Prepare has returned last. ReplaceRows(0) replaces all entries, and the summary with
 // them; then there is no exception.
 //

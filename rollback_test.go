@@ -611,7 +611,7 @@ func TestRewind_FreesWhatWasSpilled(t *testing.T) {
 		return convo.Result(callOf("c"), text)
 	})[1:]
 	mustAppend(t, h, convo.Assistant("done"))
-	r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+	r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 	var refused *convo.RefusedError
 	require.ErrorAs(t, r.Cause, &refused)
 	rewind(t, h)
@@ -1405,14 +1405,14 @@ func TestUndo_Holds(t *testing.T) {
 	opts.Limits.High, opts.Limits.Low, opts.Limits.MinFree = 600, 300, 100
 	h := historyOf(t, opts, convo.User("u"), convo.Assistant(strings.Repeat("a", 500)), convo.User("v"), convo.Assistant("b"), convo.User("w"))
 	mustAppend(t, h, convo.Assistant(strings.Repeat("c", 200)), convo.User("x"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	require.NoError(t, h.Undo(r))
 
 	needed := func(want convo.Outcome) {
 		t.Helper()
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, want, r.Outcome)
 	}

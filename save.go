@@ -17,8 +17,9 @@ import (
 // the calibration, and the model. The limits that SetLimits or SetModel set override
 // Options.Limits; to change them, call SetLimits after Open. Queued messages stay queued.
 // Ephemeral messages are not restored. The originals of results that were cut or cleared
-// stay in the log, where summarizers find them. Options.OnLoad and Options.Repair work as
-// in [Restore], and the next Save saves their changes.
+// stay in the log, where summarizers find them. Options.Repair works as in [Restore], and
+// the next Save saves its changes. To end a turn that a crash has left without an answer,
+// call [History.AnswerOpenCalls] or [History.Rewind].
 //
 // It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, a
 // [*DamageError] for a damaged log, and the errors of Restore and of s. They match
@@ -48,7 +49,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		return nil, r.inRecord(err)
 	}
 	h.recorder.adopt(newLogbook(s, key).asRead(r, l.saved, h.last), keepsake{})
-	if err := h.finishLoad(l, false); err != nil {
+	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
 	return h, nil
@@ -183,8 +184,7 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 	return newest
 }
 
-// open returns a History with the state read, before Options.OnLoad takes effect. p is what
-// start has returned.
+// open returns a History with the state read. p is what start has returned.
 func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
 	h, err := newHistory(opts, p.view.id)
 	if err != nil {

@@ -281,7 +281,7 @@ func TestSave_FullRecords(t *testing.T) {
 	fulls := 0
 	for i := range 600 {
 		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 		save(t, h)
 		log := s.log("k")
@@ -346,7 +346,7 @@ func TestSave_LogAtMostTwiceTheMessages(t *testing.T) {
 					messages += len(data)
 				}
 				mustAppend(t, h, turn...)
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 				if r.Outcome == convo.OutcomeApplied {
 					compactions++
@@ -379,13 +379,18 @@ func TestOpen_Versions(t *testing.T) {
 	}
 }
 
-func TestOpen_OnLoadIsUnsaved(t *testing.T) {
+func TestOpen_WhatIsSettledIsUnsaved(t *testing.T) {
 	s := new(shelf)
 	h := open(t, s, "k", nil)
 	mustAppend(t, h, convo.User("hello"), convo.Assistant("", callOf("c1")))
 	save(t, h)
-	for _, onLoad := range []convo.OnLoad{convo.OnLoadClose, convo.OnLoadDrop} {
-		g := open(t, s, "k", &convo.Options{OnLoad: onLoad})
+	for _, settle := range []func(*convo.History) (int, error){
+		func(h *convo.History) (int, error) { return h.AnswerOpenCalls("") },
+		func(h *convo.History) (int, error) { return h.Rewind(1) },
+	} {
+		g := open(t, s, "k", nil)
+		_, err := settle(g)
+		require.NoError(t, err)
 		assert.NotZero(t, g.Status().Unsaved)
 		assert.Zero(t, g.Status().OpenCalls)
 		assert.Len(t, s.log("k"), 1)
@@ -593,7 +598,7 @@ func TestSave_PruneAboveOne(t *testing.T) {
 	most := 0
 	for i := range 600 {
 		mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 30)))
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 		save(t, h)
 		if i%100 == 99 {
@@ -635,7 +640,7 @@ func TestSave_PruneAbove(t *testing.T) {
 				removed := 0
 				for i := range 400 {
 					mustAppend(t, h, turnsOf(i, strings.Repeat("word and ", 20)))
-					_, err := h.CompactIfNeeded(t.Context())
+					_, _, err := h.Prepare(t.Context())
 					require.NoError(t, err)
 					was := s.log("k")
 					save(t, h)
@@ -1251,7 +1256,7 @@ func TestHistory_ClosedCanBeSaved(t *testing.T) {
 	assert.Len(t, h.Unqueue(), 1)
 	assert.ErrorIs(t, h.Attach(t.Context(), new(shelf), "other"), convo.ErrClosed)
 	assert.ErrorIs(t, h.Note("late"), convo.ErrClosed)
-	assert.Zero(t, h.Release())
+	assert.Zero(t, convo.Release(h))
 }
 
 // Whatever size a log says that it has, Open reads what is saved after that.

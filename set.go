@@ -16,7 +16,7 @@ import (
 //
 // A change of the system text changes the beginning of each request: a provider's cache
 // of the conversation is lost, and signed reasoning is no longer bound (see
-// [Snapshot.Bound]). So a rule that is added, a new date or another mode is better
+// [Snapshot.Unbound]). So a rule that is added, a new date or another mode is better
 // appended as a note, see [RolePolicy], unless the earlier text must not be sent any
 // more.
 //
@@ -73,7 +73,7 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 // Options.AfterCompaction come first.
 //
 // When a user message begins a new turn, they move after it. This and each change of them
-// ends the bond of the signed reasoning that was made after them (see [Snapshot.Bound]),
+// ends the bond of the signed reasoning that was made after them (see [Snapshot.Unbound]),
 // and a provider's cache ends where they were. A note, see [RolePolicy], has neither
 // price.
 //
@@ -137,21 +137,6 @@ func (h *History) bringBack(r *Report) (err error) {
 	})
 }
 
-// Release ends the bond of all entries appended so far, for good: no Undo, Rollback or
-// load restores it, and package wire sends none of their signed reasoning to any model. It is
-// for a provider that has refused the signature of reasoning, which Do and Recover recognise.
-// It returns how many entries were bound.
-func (h *History) Release() (released int) {
-	h.change(func() error {
-		released = h.bonds()
-		if !h.isClosed() && h.released < h.last {
-			h.release(h.last)
-		}
-		return nil
-	})
-	return released
-}
-
 // SetMeta replaces the title of the conversation and the data that the application keeps
 // with it, such as the id of its user; empty strings remove them. Both are saved,
 // restored and copied to forks. They are neither sent nor counted. [Snapshot.Meta]
@@ -184,7 +169,7 @@ const maxToolsKey = 256
 // request carries besides. Rollback and Undo leave them.
 //
 // Tools precede all messages. When they change, a provider's cache misses the whole
-// request, and no signed reasoning is bound any more (see [Snapshot.Bound]). SetTools
+// request, and no signed reasoning is bound any more (see [Snapshot.Unbound]). SetTools
 // changes nothing if the tools equal the present ones, so it may be called before each
 // request.
 //
@@ -224,7 +209,7 @@ func (t *Tool) check() error {
 // SetToolsKey is for a program that gives its tools to the SDK of a provider and not to
 // SetTools. The key identifies them, such as by a hash of their definitions, so that
 // signed reasoning is not sent after other tools than it was made with (see
-// [Snapshot.Bound]). It replaces what SetTools or SetToolsKey has set; an empty key
+// [Snapshot.Unbound]). It replaces what SetTools or SetToolsKey has set; an empty key
 // removes it. A key longer than 256 bytes is a [*ValueError].
 func (h *History) SetToolsKey(key string) error {
 	if len(key) > maxToolsKey {

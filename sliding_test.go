@@ -75,18 +75,18 @@ func TestSlidingWindow_UsersInARow(t *testing.T) {
 		mustAppend(t, h, convo.User("and another thing"))
 	}
 	mustAppend(t, h, convo.Assistant("a"), convo.User("q"))
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{52}, idsOf(h.Snapshot()))
 
 	for range 50 {
 		mustAppend(t, h, convo.User("what now"))
 	}
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, 51, h.Len(), "all that the model has not answered")
 	mustAppend(t, h, convo.Assistant("a"), convo.User("q"), convo.Assistant("b"))
-	_, err = h.CompactIfNeeded(t.Context())
+	_, _, err = h.Prepare(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []convo.ID{104, 105}, idsOf(h.Snapshot()))
 }
@@ -103,7 +103,7 @@ func TestSlidingWindow_Summary(t *testing.T) {
 	_, err = convo.SlidingWindow{KeepLast: 3}.Compact(t.Context(), h.Snapshot(), convo.Goal{})
 	require.ErrorIs(t, err, convo.ErrNoGain, "three entries, and all fit")
 	mustAppend(t, h, convo.Assistant("a"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.True(t, r.SummaryDropped, "%+v", r)
 	_, ok := h.Snapshot().Summary()
@@ -203,11 +203,11 @@ func TestSlidingWindow_DueByTurns(t *testing.T) {
 	opts := bare()
 	opts.Strategy = convo.SlidingWindow{KeepTurns: 2}
 	h := tour(t, opts) // three turns
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.ReasonTrigger, r.Reason)
 	assert.Equal(t, []convo.ID{1, 7, 8, 9}, idsOf(h.Snapshot()))
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 }
@@ -228,7 +228,7 @@ func TestSlidingWindow_Due(t *testing.T) {
 	opts := bare()
 	opts.Strategy = convo.SlidingWindow{KeepLast: 3, TriggerAt: 6}
 	h := tour(t, opts) // eight entries that are not system entries
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonTrigger, r.Reason)

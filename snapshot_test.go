@@ -144,7 +144,7 @@ func TestNewSnapshot_IsSafeToRead(t *testing.T) {
 		open = x.Open
 	}
 	assert.True(t, open, "the newest exchange")
-	h, err := convo.Restore(s, &convo.Options{Repair: func(convo.Fault) {}})
+	h, err := convo.Restore(s, &convo.Options{Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	checkPairs(t, h.Snapshot())
 	assert.Equal(t, 1, h.Status().OpenCalls)
@@ -600,7 +600,9 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		require.EqualError(t, err, "convo: turn is 1,073,741,825, want at most 1,073,741,824; begin another conversation")
 	})
 
-	_, err = convo.Restore(oneLeft, &convo.Options{OnLoad: convo.OnLoadClose})
+	h, err = convo.Restore(oneLeft, nil)
+	require.NoError(t, err)
+	_, err = h.AnswerOpenCalls("")
 	require.NoError(t, err)
 	noneLeft := `"last":9007199254740992,"turn":1`
 	h, err = convo.Restore(read(noneLeft, call), nil)
@@ -610,18 +612,10 @@ func TestHistory_IDsAndTurnsRunOut(t *testing.T) {
 		require.Error(t, err)
 	})
 	assert.Equal(t, 1, h.Status().OpenCalls)
-	for name, tt := range map[string]struct {
-		second string
-		opts   convo.Options
-	}{
-		"close":  {call, convo.Options{OnLoad: convo.OnLoadClose}},
-		"repair": {open, convo.Options{Repair: func(convo.Fault) {}}},
-	} {
-		_, err = convo.Restore(read(noneLeft, tt.second), &tt.opts)
-		wrong, ok := errors.AsType[*convo.SnapshotError](err)
-		require.True(t, ok, "%s: %v", name, err)
-		assert.Equal(t, -1, wrong.Index)
-	}
+	_, err = convo.Restore(read(noneLeft, open), &convo.Options{Repair: func(*convo.SnapshotError) {}})
+	wrong, ok := errors.AsType[*convo.SnapshotError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, -1, wrong.Index)
 }
 
 // The version grows with each change of the view, the pins, the bonds, the limits, the model
@@ -643,7 +637,7 @@ func TestSnapshot_Version(t *testing.T) {
 	step("RecordUsage", true, h.RecordUsage(h.Snapshot(), convo.Usage{Input: 10}))
 	step("SetTools", true, h.SetTools(convo.Tool{Name: "x"}))
 	step("SetEphemeral", true, h.SetEphemeral(convo.System("x")))
-	h.Release()
+	convo.Release(h)
 	step("Release", true, nil)
 	step("SetMeta", false, h.SetMeta("title", "data"))
 	step("Queue", false, h.Queue(convo.User("q")))

@@ -32,7 +32,7 @@ func TestSpill_DownIsNotAskedForEachResult(t *testing.T) {
 			}
 			h := toolTurn(t, opts, 1000)
 			for i := range 10 {
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				require.NoError(t, err)
 				assert.Equal(t, convo.OutcomeDeclined, r.Outcome)
 				if i > 0 {
@@ -48,7 +48,7 @@ func TestSpill_DownIsNotAskedForEachResult(t *testing.T) {
 				before := calls
 				mustAppend(t, h, convo.User("and"), convo.Assistant(strings.Repeat("x", 97)))
 				appended += 100
-				requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+				requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 				if calls > before {
 					assert.Equal(t, before+3, calls)
 					gaps = append(gaps, appended*9/8)
@@ -109,11 +109,11 @@ func TestSpill_UpAgain(t *testing.T) {
 		return "f", nil
 	}
 	h := toolTurn(t, opts, 40)
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	require.Equal(t, 3, calls)
 	down = false
 	mustAppend(t, h, convo.User(strings.Repeat("x", 200)))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	require.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Len(t, r.Cleared, 40)
@@ -125,10 +125,10 @@ func TestSpill_UpAgain(t *testing.T) {
 		c := callOf("d" + itoa(i))
 		mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 92)))
 	}
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	require.Equal(t, 46, calls)
 	mustAppend(t, h, convo.Assistant(strings.Repeat("x", 100))) // MinFree/2: it was the first failure in a row
-	requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+	requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	assert.Equal(t, 49, calls)
 }
 
@@ -142,7 +142,7 @@ func TestSpill_OneThatFails(t *testing.T) {
 		return "f", nil
 	}
 	h := toolTurn(t, opts, 30)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Len(t, r.Cleared, 29)
@@ -164,7 +164,7 @@ func TestSpill_DownForOtherStrategies(t *testing.T) {
 	opts.Spill = func(context.Context, convo.ToolResult) (string, error) { calls++; return "", errors.New("disk full") }
 	h := toolTurn(t, opts, 30)
 	for range 10 {
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 	}
 	assert.Equal(t, 3, calls)
 }
@@ -243,7 +243,7 @@ func TestClearToolResults_SpillsOnce(t *testing.T) {
 	}
 	h := toolTurn(t, opts, 20)
 	for range 5 {
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.Error(t, err)
 	}
 	require.NotEmpty(t, calls)
@@ -265,7 +265,7 @@ func TestClearToolResults_Spill(t *testing.T) {
 		return "file-" + r.CallID, nil
 	}
 	h := toolTurn(t, opts, 6)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.ID{4, 8, 10, 12, 14}, r.Cleared)

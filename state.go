@@ -51,7 +51,7 @@ type state struct {
 type figures struct {
 	touched  int   // the newest turn from which an edit dropped or cleared an entry
 	appended int64 // raw tokens appended since the last applied edit
-	released ID    // no entry up to this one is bound; see Snapshot.Bound
+	released ID    // no entry up to this one is bound; see Snapshot.Unbound
 }
 
 // A queued message waits to be appended. It never changes, and is identified by its

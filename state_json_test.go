@@ -30,7 +30,7 @@ func checkSaved(t testing.TB, h *convo.History, opts *convo.Options) {
 	if opts != nil {
 		o = *opts
 	}
-	o.Repair, o.OnLoad = nil, convo.OnLoadKeep
+	o.Repair = nil
 	again, err := convo.Restore(s, &o)
 	require.NoError(t, err, "%s", data)
 	if again.Status().Queued < h.Status().Queued {
@@ -406,18 +406,16 @@ func FuzzSnapshotJSON(f *testing.F) {
 			return // what follows would need more than there are
 		}
 		for _, roles := range []convo.RolePolicy{convo.RolePolicy{}, convo.Relaxed()} {
-			for _, load := range []convo.OnLoad{convo.OnLoadKeep, convo.OnLoadClose, convo.OnLoadDrop, convo.OnLoadDropTurn} {
-				opts := &convo.Options{Roles: roles, OnLoad: load}
-				if h, err := convo.Restore(s, opts); err == nil {
-					checkRestored(t, h)
-				}
-				opts.Repair = func(convo.Fault) {}
-				h, err := convo.Restore(s, opts)
-				require.NoError(t, err, "everything is mended")
-				checkSaved(t, h, opts)
+			opts := &convo.Options{Roles: roles}
+			if h, err := convo.Restore(s, opts); err == nil {
 				checkRestored(t, h)
-				checkSaved(t, h, opts)
 			}
+			opts.Repair = func(*convo.SnapshotError) {}
+			h, err := convo.Restore(s, opts)
+			require.NoError(t, err, "everything is mended")
+			checkSaved(t, h, opts)
+			checkRestored(t, h)
+			checkSaved(t, h, opts)
 		}
 		require.Equal(t, before, printOf(s), "nothing has changed the snapshot")
 	})

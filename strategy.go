@@ -111,26 +111,6 @@ type readingGoal struct {
 	minFree int64 // the least that the edit must free
 }
 
-// Format prints the goal in a line; %+v adds the results that must stay whole.
-func (g Goal) Format(f fmt.State, verb rune) { printTo(f, verb, g.print) }
-
-func (g *Goal) print(ids bool) string {
-	s := fmt.Sprintf("goal(down to %s raw tokens, %v", grouped(g.Target), g.Reason)
-	if g.Focus != "" {
-		s += "; focus " + abbreviate(g.Focus)
-	}
-	if g.NoModel != nil {
-		s += "; no model: " + printError(g.NoModel)
-	}
-	if g.NoClear != nil {
-		s += "; no clear: " + printError(g.NoClear)
-	}
-	if ids && len(g.Unclearable) > 0 {
-		s += "; not to be cleared: " + printAll(g.Unclearable)
-	}
-	return s + ")"
-}
-
 // count returns g.Count, or the counter of s if g has none.
 func (g *Goal) count(s *Snapshot) func(string) int {
 	if g.Count != nil {

@@ -103,16 +103,16 @@ func TestTrigger(t *testing.T) {
 	idle := idleTrigger{Truncate: convo.Truncate{}, now: func() time.Time { return now }}
 	h := toolTurn(t, windowOf(0, idle), 20)
 	before := h.Len()
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome)
 	now = now.Add(time.Hour)
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, convo.ReasonTrigger, r.Reason)
 	assert.Less(t, h.Len(), before)
-	r, err = h.CompactIfNeeded(t.Context())
+	r, err = reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "due again, and nothing has changed")
 }
@@ -140,7 +140,7 @@ func TestStrategies_LeaveValidRolesAndPairs(t *testing.T) {
 				opts := windowOf(window, c)
 				h, err := convo.Restore(whole.Snapshot(), opts)
 				require.NoError(t, err)
-				r, err := h.CompactIfNeeded(t.Context())
+				r, err := reportOf(h.Prepare(t.Context()))
 				if err != nil {
 					assert.False(t, r.Fits)
 					assert.Equal(t, whole.Len(), h.Len())
@@ -223,7 +223,7 @@ func TestGoal_SaysHowFarToCut(t *testing.T) {
 	})
 	for name, c := range map[string]convo.CompactionStrategy{"own": own, "truncate": convo.Truncate{}} {
 		h := toolTurn(t, windowOf(20_000, c), 200)
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		assert.LessOrEqual(t, h.Status().Upper, 10_000, name)
 		assert.Greater(t, h.Status().Upper, 10_000-130, "%s goes further than the next exchange", name)
 	}
@@ -325,7 +325,7 @@ func TestStrategies_LeaveOpenCalls(t *testing.T) {
 			a, b := callOf("approve"), callOf("build")
 			mustAppend(t, h, convo.Assistant("wait", a, b), convo.Result(b, strings.Repeat("b", 300)))
 			open := idsOf(h.Snapshot())[h.Len()-3:]
-			r, err := h.CompactIfNeeded(t.Context()) // in the middle of the round
+			r, err := reportOf(h.Prepare(t.Context())) // in the middle of the round
 			require.NoError(t, err)
 			require.Equal(t, convo.OutcomeApplied, r.Outcome)
 			ids := idsOf(h.Snapshot())
@@ -347,7 +347,7 @@ func TestStrategies_KeepReasoningWordForWord(t *testing.T) {
 			whole := hardTalk(t, windowOf(0, c), 30)
 			h, err := convo.Restore(whole.Snapshot(), windowOf(8000, c))
 			require.NoError(t, err)
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			require.Equal(t, convo.OutcomeApplied, r.Outcome)
 			signed := 0
@@ -391,7 +391,7 @@ func TestClearToolResults_SeveralInOneMessage(t *testing.T) {
 func TestStrategyFunc_Named(t *testing.T) {
 	f := convo.StrategyFunc(convo.Truncate{}.Compact)
 	for want, c := range map[string]convo.CompactionStrategy{"func": f, "mine": f.Named("mine")} {
-		r, err := toolTurn(t, windowOf(1000, c), 20).CompactIfNeeded(t.Context())
+		r, err := reportOf(toolTurn(t, windowOf(1000, c), 20).Prepare(t.Context()))
 		require.NoError(t, err)
 		assert.Equal(t, want, r.Strategy)
 	}
@@ -464,7 +464,7 @@ func TestErrors_WhoseMethodsPanic(t *testing.T) {
 		}
 		opts := windowOf(1000, convo.Chain(fails, convo.Truncate{}))
 		h := toolTurn(t, opts, 20)
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 		_, _, err = h.Recover(t.Context(), h.Snapshot(), hostile)
 		require.Error(t, err)
@@ -546,7 +546,7 @@ func TestTimeout_NextLinksRun(t *testing.T) {
 					}
 					defer cancel()
 					start := time.Now()
-					r, err := h.CompactIfNeeded(ctx)
+					r, err := reportOf(h.Prepare(ctx))
 					require.NoError(t, err)
 					require.NoError(t, ctx.Err())
 					assert.Equal(t, tt.want, time.Since(start))
@@ -571,7 +571,7 @@ func TestTimeout_OfSeveralCalls(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		start := time.Now()
-		r, err := h.CompactIfNeeded(ctx)
+		r, err := reportOf(h.Prepare(ctx))
 		require.NoError(t, err)
 		assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 		assert.Equal(t, 3, rec.Calls(), "the third has no time left")
@@ -585,7 +585,7 @@ func TestTimeout_InTime(t *testing.T) {
 	for timeout, takes := range map[time.Duration]time.Duration{0: time.Minute - 1, time.Second: time.Second - 1, -1: 5 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
 			h := toolTurn(t, windowOf(1000, convo.Summarize{With: convotest.Slow{For: takes}, MaxTokens: 100, Window: -1, Timeout: timeout}), 20)
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 			assert.NotEmpty(t, r.Summarised)
@@ -686,7 +686,7 @@ func TestEndedContext_JustBeforeTheEdit(t *testing.T) {
 	h := toolTurn(t, opts, 20)
 	armed = true
 	unchanged(t, h, func() {
-		_, err := h.CompactIfNeeded(ctx)
+		_, _, err := h.Prepare(ctx)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -696,7 +696,7 @@ func TestEndedContext_OfAWaiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := toolTurn(t, windowOf(1000, convo.Summarize{With: convotest.Slow{For: 30 * time.Second}, Window: -1, MaxTokens: 100}), 20)
 		first := make(chan error, 1)
-		go func() { _, err := h.CompactIfNeeded(t.Context()); first <- err }()
+		go func() { _, _, err := h.Prepare(t.Context()); first <- err }()
 		synctest.Wait()
 		before := h.Snapshot()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -722,7 +722,7 @@ func TestClose_WaitsForNothing(t *testing.T) {
 				h := toolTurn(t, windowOf(1000, c), 20)
 				errs := make(chan error, 3)
 				//lint:ignore SA1012 a nil ctx never ends
-				go func() { _, err := h.CompactIfNeeded(nil); errs <- err }()
+				go func() { _, _, err := h.Prepare(nil); errs <- err }()
 				go func() { _, err := h.Compact(context.Background(), ""); errs <- err }()
 				go func() { _, _, err := h.MakeRoom(context.Background(), 10); errs <- err }()
 				synctest.Wait()
@@ -769,7 +769,7 @@ func TestGoexit_IsAnError(t *testing.T) {
 		"a strategy": strategy, "a link": convo.Chain(strategy), "a summarizer": convo.Summarize{With: exits, Window: -1},
 	} {
 		h := toolTurn(t, windowOf(1000, c), 20)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.ErrorContains(t, err, "ended the goroutine with runtime.Goexit; return an error instead", name)
 		assert.Equal(t, convo.OutcomeFailed, r.Outcome, name)
 		calls := 1
@@ -779,7 +779,7 @@ func TestGoexit_IsAnError(t *testing.T) {
 		assert.Equal(t, calls, r.Calls, "%s is taken to have called a model", name)
 	}
 	h := toolTurn(t, windowOf(1000, convo.Chain(strategy, convo.Summarize{With: exits, Window: -1}, convo.Truncate{})), 20)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome, "by the last link")
 	require.NoError(t, h.SetLimits(convo.Limits{}))
@@ -822,7 +822,7 @@ func TestEndedContext_SaysWhatWasDone(t *testing.T) {
 		h := toolTurn(t, windowOf(1500, convo.Chain(convo.Summarize{With: with, MaxTokens: 100, Window: 3600, KeepTokens: -1}, convo.Truncate{})), 40)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		r, err := h.CompactIfNeeded(ctx)
+		r, err := reportOf(h.Prepare(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		assert.Equal(t, 2, r.Calls)
 		assert.Equal(t, convo.Usage{Input: 100, Output: 10}, r.Usage)
@@ -883,7 +883,7 @@ func TestClearToolResults_OneSpillFails(t *testing.T) {
 	opts.MaxResult = -1
 	c := callOf("c")
 	h := historyOf(t, opts, convo.User("the task"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 5000)), convo.Assistant("so"))
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.ID{2, 3}, r.Dropped)
@@ -1041,7 +1041,7 @@ func TestTruncate_SummaryGoesLast(t *testing.T) {
 	// The request fits only without it.
 	require.NoError(t, h.SetLimits(convo.Limits{Window: 100, Reserve: -1}))
 	require.Greater(t, sum.Tokens, 100)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.True(t, r.SummaryDropped)
 	assert.True(t, r.Fits)
@@ -1058,7 +1058,7 @@ func TestTruncate_IsLinear(t *testing.T) {
 		h := chatOf(t, opts, n, 10)
 		counted = 0
 		_, bytes := measureAllocs(1, func() {
-			r, err := h.CompactIfNeeded(t.Context())
+			r, err := reportOf(h.Prepare(t.Context()))
 			require.NoError(t, err)
 			require.Greater(t, len(r.Dropped), n)
 		})

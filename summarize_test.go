@@ -126,7 +126,7 @@ func TestSummarize_FreesTooLittle(t *testing.T) {
 	opts.Limits.High, opts.Limits.Low = 2000, 1000
 	h := toolTurn(t, opts, 20)
 	unchanged(t, h, func() {
-		r := requireFailed(t)(h.CompactIfNeeded(t.Context()))
+		r := requireFailed(t)(reportOf(h.Prepare(t.Context())))
 		require.ErrorContains(t, r.Cause, "convo: refused: compaction would free too little: ")
 	})
 }
@@ -299,7 +299,7 @@ func TestSummarize_KeepGivesWay(t *testing.T) {
 // the results that the History cuts in its place.
 func TestSummarize_NotKeptOnlyIfApplied(t *testing.T) {
 	h := questions(t, windowOf(1000, convo.Summarize{With: canned(""), MaxTokens: 150, Window: -1, KeepLast: 36}), 10)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.Error(t, err)
 	assert.Zero(t, r.NotKept)
 	plan := fixed(convo.Edit{Drop: []convo.ID{4}, Effort: &convo.Effort{NotKept: 3}})
@@ -479,7 +479,7 @@ func TestSummarize_SmallWindow(t *testing.T) {
 	for range 300 {
 		mustAppend(t, h, convo.User(strings.Repeat("a question ", 50)), convo.Assistant(strings.Repeat("an answer ", 150)))
 	}
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, 1024, rec.requests[0].MaxTokens, "a share of the summarizer's window")
@@ -532,7 +532,7 @@ func TestSummarize_MaxTokensByLow(t *testing.T) {
 		h := toolTurn(t, opts, 120)
 		_, err := h.Handoff(t.Context(), rec, "")
 		require.NoError(t, err)
-		r, err := h.CompactIfNeeded(t.Context())
+		r, err := reportOf(h.Prepare(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, convo.OutcomeApplied, r.Outcome, "%v", r.Cause)
 		require.Len(t, rec.requests, 2)
@@ -608,7 +608,7 @@ func TestSummarize_NeverTheSummaryAlone(t *testing.T) {
 	}
 	for range 50 {
 		mustAppend(t, h, convo.User("and"), convo.Assistant("so"))
-		requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+		requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		h.CompactInBackground(t.Context())
 		requireNoFailure(t)(h.Wait(t.Context()))
 	}

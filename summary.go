@@ -72,21 +72,13 @@ type Native struct {
 	Model  string   // the model that made them
 	Items  []string // the JSON of each item, in order, as it came; at least one
 
-	// Of is the snapshot that the provider compacted; see [Snapshot.Before]. It is for an
-	// [Edit]: a History keeps the fingerprint of what is in it, and sets Of to nil. The entries
-	// that followed stay bound (see [Snapshot.Bound]) while the system entries and the tools
-	// are those of Of. If it is nil, the summary ends their bonds, as a text does.
-	Of *Snapshot
+	// Compacted is the snapshot that the items stand for; see [Snapshot.Before]. It is for an
+	// [Edit]: a History keeps the fingerprint of what is in it, and sets Compacted to nil. The
+	// entries that followed stay bound (see [Snapshot.Unbound]) while the system entries and the
+	// tools are those of Compacted. If it is nil, the summary ends their bonds, as a text does.
+	Compacted *Snapshot
 
 	stoodFor []coveredView
-}
-
-// String returns the format, the model and the number of items.
-func (n Native) String() string {
-	if n.Format == "" {
-		return "native(none)"
-	}
-	return fmt.Sprintf("native(%s, %s, %s)", abbreviate(n.Format), abbreviate(n.Model), counted(len(n.Items), "item", "items"))
 }
 
 // A coveredView is a view that the items of a Native stand for: what was made after the
@@ -396,8 +388,8 @@ func (id *identity) place(sum Summary) *placedSummary {
 	if n.Format == "" {
 		return p
 	}
-	if n.Of != nil {
-		n.stoodFor, n.Of = n.Of.views(), nil
+	if n.Compacted != nil {
+		n.stoodFor, n.Compacted = n.Compacted.views(), nil
 	}
 	p.raw = max(p.raw, id.nativeTokens(n, sum.Usage))
 	p.content = p.content.String(n.Format).String(n.Model)

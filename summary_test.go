@@ -79,7 +79,7 @@ func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
 		for i := range turns {
 			require.NoError(t, h.SetSystem(convo.System("It is day "+fmt.Sprint(i)+".")))
 			mustAppend(t, h, convo.User("How is the weather where you are?"), convo.Assistant("It is cold, and it rains a little."))
-			requireNoFailure(t)(h.CompactIfNeeded(t.Context()))
+			requireNoFailure(t)(reportOf(h.Prepare(t.Context())))
 		}
 		data, err := json.Marshal(h.Snapshot())
 		require.NoError(t, err)
@@ -220,12 +220,7 @@ func TestSummaryHint(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, seen(h), "new\n\n"+hint+"\n</")
 
-	opts.OnImport = func(m convo.Message) convo.ImportAs {
-		if strings.HasPrefix(m.Text(), "Summary:") {
-			return convo.ImportSummary
-		}
-		return convo.ImportKeep
-	}
+	opts.IsSummary = func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "Summary:") }
 	h, err = convo.Restore(convo.NewSnapshot([]convo.Message{convo.User("Summary: old\n\n" + hint), convo.User("q")}), opts)
 	require.NoError(t, err)
 	assert.Equal(t, 1, strings.Count(seen(h), hint))

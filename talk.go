@@ -97,14 +97,14 @@ const mostEncodings = 4
 // A refusal is what the error of a provider says about a part of a request.
 type refusal struct {
 	overflow.Refusal
-	named []Place // of a PlaceError; nil: it was none
-	cause error   // of the provider
+	named []RefusedPart // of a PartError; nil: it was none
+	cause error         // of the provider
 }
 
 // A clearing is what is cleared in a view after a refusal.
 type clearing struct {
-	places  []Place // ascending
-	release ID      // signed reasoning up to this entry is left out; 0: none is
+	places  []RefusedPart // ascending
+	release ID            // signed reasoning up to this entry is left out; 0: none is
 }
 
 // A cure is what Recover has cleared after a refusal.

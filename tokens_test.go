@@ -141,7 +141,7 @@ func TestTokens_ArgumentsAndReasoningCount(t *testing.T) {
 	opts := &convo.Options{Limits: convo.Limits{Window: 60_000}, Strategy: convo.Truncate{}}
 	h := historyOf(t, opts, convo.User("u"), convo.Assistant("", big), convo.Result(big, "ok"), convo.Assistant("done"), convo.User("next"))
 	require.Greater(t, h.Status().Upper, 60_000)
-	r, err := h.CompactIfNeeded(t.Context())
+	r, err := reportOf(h.Prepare(t.Context()))
 	require.NoError(t, err)
 	assert.Equal(t, convo.OutcomeApplied, r.Outcome)
 	assert.Equal(t, []convo.ID{1, 5}, idsOf(h.Snapshot()))

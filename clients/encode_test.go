@@ -156,7 +156,9 @@ func (l *life) step(t testing.TB) {
 			return
 		}
 	case "release":
-		l.h.Release()
+		if err = thoughts.Refuse(t.Context(), l.h); err != nil {
+			return
+		}
 	}
 	if err == nil {
 		l.did[op]++

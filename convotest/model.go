@@ -153,7 +153,7 @@ func (s Step) String() string {
 	if s.Err != nil {
 		return fmt.Sprintf("an error, %.200q", s.Err.Error())
 	}
-	return fmt.Sprint(s.reply())
+	return fmt.Sprint(s.reply().Messages)
 }
 
 // sees returns the messages of a request after the last one of the assistant, as lines.

@@ -97,7 +97,7 @@ func TestModel_Fails(t *testing.T) {
 		"none": {[]convotest.Step{{Sees: []string{}, Says: "a"}}, 1,
 			"convotest: request 1 ends with other messages than step 1 expects (- expected, + in the request):\n  + user: one\n  + user: two\n  + lines"},
 		"too many":       {nil, 1, "convotest: request 1 has no step; it ends with\n  user: one\n  user: two\n  lines"},
-		"too few":        {[]convotest.Step{{Says: "a"}, {Says: "b"}, {Err: errors.New("x")}}, 1, `convotest: 2 of 3 steps of the model were not asked for; the next is reply(done; assistant: b)`},
+		"too few":        {[]convotest.Step{{Says: "a"}, {Says: "b"}, {Err: errors.New("x")}}, 1, `convotest: 2 of 3 steps of the model were not asked for; the next is [assistant: b]`},
 		"an error left":  {[]convotest.Step{{Err: errors.New("x")}}, 0, `convotest: 1 of 1 steps of the model were not asked for; the next is an error, "x"`},
 		"failed already": {[]convotest.Step{{Sees: []string{"user: one", "user: two\nlines", "x"}}, {Says: "b"}}, 1, "convotest: request 1 ends with other messages than step 1 expects (- expected, + in the request):\n    user: one\n    user: two\n    lines\n  - x"},
 	} {

@@ -68,8 +68,8 @@ func (c *strategyCheck) through(conv conversation) error {
 func (c *strategyCheck) inside(h *convo.History, where []string) error {
 	where = slices.Clip(where)
 	for range 2 {
-		c.compact(h, append(where, "CompactIfNeeded"), func(ctx context.Context) result {
-			r, err := h.CompactIfNeeded(ctx)
+		c.compact(h, append(where, "Prepare"), func(ctx context.Context) result {
+			_, r, err := h.Prepare(ctx)
 			return result{r, err}
 		})
 		if c.stuck {

@@ -226,7 +226,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		keep()
 		summarize = func(convo.SummaryRequest) (convo.Summary, error) { return convo.Summary{Text: "It was long."}, nil }
 		compact := func(want convo.Outcome) {
-			r, err := h.CompactIfNeeded(t.Context())
+			_, r, err := h.Prepare(t.Context())
 			require.Equal(t, want, r.Outcome, "%v: %v", r, err)
 			keep()
 		}
@@ -257,7 +257,7 @@ func writeLogs(t *testing.T, s *filestore.Store) {
 		h = open(t, s, wholeKey, opts)
 
 		// A provider has refused a signature.
-		h.Release()
+		require.NoError(t, thoughts.Refuse(t.Context(), h))
 
 		// What waits at the end.
 		mustAppend(t, h, convo.User("Book a bed."), convo.Assistant("", convo.ToolCall{ID: "c3", Name: "book"}))

@@ -369,7 +369,7 @@ func TestPages_Concurrent(t *testing.T) {
 	}
 	for n := range 200 {
 		mustAppend(t, h, convo.User(fmt.Sprint("Question ", n)), convo.Assistant(strings.Repeat("An answer. ", 20)))
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		require.NoError(t, err)
 	}
 	wait.Wait()

@@ -69,7 +69,7 @@ type Codec[M any] struct {
 	Once func(m M) bool
 
 	// Seals reports whether a model refuses signed reasoning that is not where it
-	// was made. View then leaves such reasoning out; see [convo.Snapshot.Bound]. It gets the
+	// was made. View then leaves such reasoning out; see [convo.Snapshot.Unbound]. It gets the
 	// name given to SetModel. Nil: no model does, and reasoning stays where it is.
 	Seals func(model string) bool
 }

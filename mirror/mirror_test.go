@@ -546,7 +546,7 @@ func TestMirror_Seals(t *testing.T) {
 	_, _, err := h.Prepare(context.Background())
 	require.NoError(t, err)
 	require.NoError(t, m.Sync([]*turn{&user, &answer}))
-	h.Release()
+	require.NoError(t, thoughts.Refuse(t.Context(), h))
 	require.NoError(t, h.SetModel("does not", convo.Limits{}))
 	view, err := m.View(h.Snapshot())
 	require.NoError(t, err)

@@ -746,7 +746,7 @@ func TestView_Released(t *testing.T) {
 	view, err := m.View(h.Snapshot())
 	require.NoError(t, err)
 	assert.Len(t, view[1].Parts, 2)
-	h.Release()
+	require.NoError(t, thoughts.Refuse(t.Context(), h))
 	view, err = m.View(h.Snapshot())
 	require.NoError(t, err)
 	assert.Len(t, view[1].Parts, 1)

@@ -39,7 +39,7 @@ func nativeHistory(t *testing.T, format, model string, items ...string) *convo.H
 			drop = append(drop, e.ID)
 		}
 	}
-	_, err := h.Apply(s, convo.Edit{Drop: drop, Summary: &convo.Summary{Text: "in other words", Native: convo.Native{Format: format, Model: model, Items: items, Of: s.Before(next)}}})
+	_, err := h.Apply(s, convo.Edit{Drop: drop, Summary: &convo.Summary{Text: "in other words", Native: convo.Native{Format: format, Model: model, Items: items, Compacted: s.Before(next)}}})
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("q3"))
 	return h

@@ -41,7 +41,7 @@ func restored(t testing.TB, in wire.Transcript) *convo.Snapshot {
 	t.Helper()
 	roles := convo.Relaxed()
 	roles.KeepEmpty = true
-	h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: roles, Repair: func(convo.Fault) {}})
+	h, err := convo.Restore(asSent(in.Messages), &convo.Options{Roles: roles, Repair: func(*convo.SnapshotError) {}})
 	require.NoError(t, err)
 	return h.Snapshot()
 }
@@ -515,7 +515,7 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 		{"role":"assistant","content":"The night train."}]}`))
 	require.NoError(t, err)
 	assert.Empty(t, in.Lost)
-	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{OnImport: convo.ImportTagged()})
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{IsSummary: convo.SummaryTagged()})
 	require.NoError(t, err)
 	sum, ok := h.Snapshot().Summary()
 	require.True(t, ok)

@@ -10,7 +10,7 @@ import (
 // A SealCheck says whether a model checks that signed reasoning is where it was made: after
 // the same system text, tools and messages. Such a model refuses a request in which
 // something else precedes it. For a model that checks, Encode leaves out the signed
-// reasoning of entries that are not bound (see [convo.Snapshot.Bound]), names it in Lost,
+// reasoning of entries that are not bound (see [convo.Snapshot.Unbound]), names it in Lost,
 // and never sets NoThinking. Text and calls of these entries are sent. It does the same with
 // signed reasoning that would not be where the model made it. That is after a part that is
 // left out or sent in another place, and at the end of a message. It is also after a call

@@ -182,7 +182,7 @@ func (r *sealRun) change() {
 		_, _ = h.Rewind(1)
 	case 19:
 		if r.rng.IntN(8) == 0 {
-			h.Release()
+			_ = thoughts.Refuse(r.t.Context(), h)
 		}
 	}
 }
@@ -476,7 +476,7 @@ func TestSeals_Release(t *testing.T) {
 				return sent
 			}
 			assert.Equal(t, 2, count())
-			assert.Equal(t, 2, h.Release())
+			require.NoError(t, thoughts.Refuse(t.Context(), h))
 			assert.Zero(t, count())
 		})
 	}
@@ -541,7 +541,7 @@ func TestReleased(t *testing.T) {
 			return got
 		}
 		require.Regexp(t, "rs_one1|ZW5j|msg_one1", body())
-		h.Release()
+		require.NoError(t, thoughts.Refuse(t.Context(), h))
 		require.NotRegexp(t, "rs_one1|ZW5j|msg_one1", body())
 		mustAppend(t, h, answer("two2"), convo.User("q"))
 		require.Regexp(t, "rs_two2|ZW5j|msg_two2", body())

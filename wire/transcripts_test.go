@@ -44,7 +44,7 @@ func eachTranscript(t testing.TB, f func(h *convo.History)) {
 			var line struct{ Messages json.RawMessage }
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
 			in := mustDecode(t, wire.OpenAIChat{}, line.Messages, name)
-			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
+			h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(*convo.SnapshotError) {}})
 			require.NoError(t, err, name)
 			f(h)
 		}
@@ -86,7 +86,7 @@ func TestFormats_TranscriptsAreValidInEveryFormat(t *testing.T) {
 				// Continue with another provider from the request to this one.
 				in := mustDecode(t, formats[name], r.Body(), name)
 				other := names[(i+conversations)%len(names)]
-				g, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(convo.Fault) {}})
+				g, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{Roles: convo.Relaxed(), Repair: func(*convo.SnapshotError) {}})
 				require.NoError(t, err, name)
 				r = mustEncode(t, formats[other], g.Snapshot())
 				switched++

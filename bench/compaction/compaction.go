@@ -48,7 +48,7 @@ func Measure() (Shot, error) {
 		return Shot{}, err
 	}
 	before := h.Snapshot()
-	report, err := h.CompactIfNeeded(context.Background())
+	_, report, err := h.Prepare(context.Background())
 	if err != nil {
 		return Shot{}, err
 	}

@@ -103,7 +103,7 @@ func recorded(name string, look func(Snapshot) (bool, error)) error {
 			continue // it is not a request that a conversation could hold, such as one for an embedding
 		}
 		h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{
-			Roles: convo.Relaxed(), Repair: func(convo.Fault) {}, Strategy: convo.Summarize{}})
+			Roles: convo.Relaxed(), Repair: func(*convo.SnapshotError) {}, Strategy: convo.Summarize{}})
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestCheck_SeesTheLimit(t *testing.T) {
 		for more, over := range map[int]bool{0: false, -1: true} {
 			h, err := fullOf(n, more, convo.Options{})
 			require.NoError(t, err)
-			_, err = h.CompactIfNeeded(t.Context())
+			_, _, err = h.Prepare(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, over, h.Len() < n, "limit of %d messages", n+more)
 		}

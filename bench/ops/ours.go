@@ -102,7 +102,7 @@ func ourCheck(n int, opts convo.Options) peer.Case {
 		h, err := fullOf(n, 1, opts)
 		ctx := context.Background()
 		return func(int) error {
-			r, err := h.CompactIfNeeded(ctx)
+			_, r, err := h.Prepare(ctx)
 			if err == nil && r.Outcome != convo.OutcomeNotNeeded {
 				err = peer.ErrOver
 			}

@@ -107,7 +107,7 @@ func tables(fleet *harness.Fleet) []table {
 			intro: "Checking whether the conversation is over its limit, which it is not.",
 			rows: []row{
 				floorRow("floor", floorCheck),
-				oursBy(ourName+" CompactIfNeeded", defaults, ourCheck),
+				oursBy(ourName+" Prepare", defaults, ourCheck),
 				oursBy("convo, Truncate alone", truncating, ourCheck),
 			},
 		},

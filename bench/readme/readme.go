@@ -47,7 +47,7 @@ var rows = []struct {
 	cells [][]string
 }{
 	{"append", peer.TableAppend, [][]string{{"convo"}, {"eino (the caller's slice)"}, {"trpc-agent-go AppendEvent"}, {"langchaingo AddUserMessage/AddAIMessage"}}},
-	{"check, nothing to do", peer.TableCheck, [][]string{{"convo CompactIfNeeded"}, {"eino summarization, usage on the last answer"},
+	{"check, nothing to do", peer.TableCheck, [][]string{{"convo Prepare"}, {"eino summarization, usage on the last answer"},
 		{"trpc-agent-go CheckTokenThreshold", "trpc-agent-go HeadOut under budget"}, {"langchaingo SaveContext"}}},
 	{"step at the limit", peer.TableStep, [][]string{{"convo Append, Prepare, Append"}, {"eino summarization"}, {"trpc-agent-go HeadOut", "trpc-agent-go MiddleOut"}, {"langchaingo SaveContext"}}},
 	{"reduce to half", peer.TableTrim, [][]string{{"convo Compact"}, {"eino summarization"}, {"trpc-agent-go HeadOut", "trpc-agent-go MiddleOut"}, {"langchaingo SaveContext"}}},

@@ -143,7 +143,7 @@ func (k *compaction) run(ctx context.Context, env *cli.Env) int {
 	if err := h.SetLimits(limits); err != nil {
 		return env.Fail(cli.Usage, "compact: %w", err)
 	}
-	report, err := h.CompactIfNeeded(ctx)
+	_, report, err := h.Prepare(ctx)
 	if err != nil {
 		if errors.Is(err, context.Canceled) {
 			return cli.Interrupted

@@ -167,12 +167,12 @@ func (o *reader) decode(d document) (*conversation, error) {
 
 // history returns a History of the conversation, which takes its messages. Faults are
 // repaired, and counted.
-func (c *conversation) history(opts convo.Options) (h *convo.History, faults []convo.Fault, err error) {
+func (c *conversation) history(opts convo.Options) (h *convo.History, faults []*convo.SnapshotError, err error) {
 	opts.Roles = convo.Relaxed()
 	opts.MaxResult = -1
 	opts.KeepOriginals = -1
 	opts.AsSent = true
-	opts.Repair = func(f convo.Fault) {
+	opts.Repair = func(f *convo.SnapshotError) {
 		if f.Err != nil {
 			faults = append(faults, f)
 		}

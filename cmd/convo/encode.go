@@ -202,7 +202,7 @@ func (e *encoded) tellLost(env *cli.Env, c *conversation) {
 }
 
 // tellFaults prints what was repaired.
-func tellFaults(env *cli.Env, c *conversation, faults []convo.Fault) {
+func tellFaults(env *cli.Env, c *conversation, faults []*convo.SnapshotError) {
 	var texts []string
 	number := map[string]int{}
 	for _, f := range faults {
@@ -224,7 +224,7 @@ func tellFaults(env *cli.Env, c *conversation, faults []convo.Fault) {
 
 // faultText returns what was wrong, without what a program that uses convo would do about it,
 // which follows the first semicolon.
-func faultText(f convo.Fault) string {
+func faultText(f *convo.SnapshotError) string {
 	text, _, _ := strings.Cut(strings.TrimPrefix(f.Err.Error(), "convo: "), ";")
 	return text
 }

@@ -121,7 +121,7 @@ func pageTitle(c *conversation) string {
 	return c.at
 }
 
-func summary(c *conversation, h *convo.History, faults []convo.Fault) shown {
+func summary(c *conversation, h *convo.History, faults []*convo.SnapshotError) shown {
 	st, b := h.Status(), h.Snapshot().Breakdown()
 	out := shown{
 		At: c.at, Format: c.format, Title: c.title, Model: c.model,
@@ -171,7 +171,7 @@ func (c *conversation) kinds(b convo.Breakdown) []kind {
 }
 
 // printWindow prints the bar and the table of a conversation.
-func printWindow(env *cli.Env, c *conversation, h *convo.History, faults []convo.Fault) {
+func printWindow(env *cli.Env, c *conversation, h *convo.History, faults []*convo.SnapshotError) {
 	st, b := h.Status(), h.Snapshot().Breakdown()
 	kinds := c.kinds(b)
 	total := 0

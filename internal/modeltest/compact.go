@@ -197,17 +197,13 @@ func (d *driver) compact() {
 		return
 	default:
 		d.say("compact if needed, %s", d.strategy.Name())
-		if d.m.time%2 == 0 {
-			r, err = d.h.CompactIfNeeded(ctx)
-		} else {
-			r, err = d.prepare(ctx)
-		}
+		r, err = d.prepare(ctx)
 		d.resolve()
 		d.checkSend(r, err)
 	}
 	again := d.calls
 	if r.Outcome == convo.OutcomeApplied && r.Fits {
-		r, err := d.h.CompactIfNeeded(ctx)
+		r, err := d.prepare(ctx)
 		if r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != again {
 			d.fail("compacted again, with nothing new: %+v, %v", r, err)
 		}
@@ -223,7 +219,7 @@ func (d *driver) compact() {
 func (d *driver) checkDeclined() {
 	ctx, calls := context.Background(), d.calls
 	if d.asked == d.h.Snapshot().Version() {
-		r, err := d.h.CompactIfNeeded(ctx)
+		r, err := d.prepare(ctx)
 		if r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
 			d.fail("asked again, with nothing new: %+v, %v", r, err)
 		}
@@ -233,12 +229,12 @@ func (d *driver) checkDeclined() {
 	d.plans, d.reports, d.callsHere = nil, nil, 0
 	d.take()
 	d.say("compact if needed again, %s", d.strategy.Name())
-	r, err := d.h.CompactIfNeeded(ctx)
+	r, err := d.prepare(ctx)
 	d.resolve()
 	d.checkSend(r, err)
 }
 
-// prepare calls Prepare instead of CompactIfNeeded.
+// prepare calls Prepare.
 func (d *driver) prepare(ctx context.Context) (convo.Report, error) {
 	s, r, err := d.h.Prepare(ctx)
 	if d.m.failed = 0; err != nil {
@@ -256,7 +252,7 @@ func (d *driver) checkCancelled() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	before, calls := d.h.Snapshot(), d.calls
-	r, err := d.h.CompactIfNeeded(ctx)
+	r, err := d.prepare(ctx)
 	if d.h.Snapshot() != before || d.calls != calls {
 		d.fail("compacted under a ctx that has ended: %+v", r)
 	}
@@ -303,8 +299,8 @@ func (d *driver) interleave(ctx context.Context) {
 	if d.n(3) > 0 {
 		return
 	}
-	if r, err := d.h.CompactIfNeeded(ctx); !errors.Is(err, convo.ErrReentrant) || r.Fits {
-		d.fail("CompactIfNeeded inside a compaction: %+v, %v", r, err)
+	if r, err := d.prepare(ctx); !errors.Is(err, convo.ErrReentrant) || r.Fits {
+		d.fail("Prepare inside a compaction: %+v, %v", r, err)
 	}
 	if _, err := d.h.Wait(ctx); !errors.Is(err, convo.ErrReentrant) {
 		d.fail("Wait inside a compaction: %v", err)
@@ -571,7 +567,7 @@ func (d *driver) fits() bool {
 	return d.limits.Window == 0 || d.upper(d.m) <= d.limits.Window
 }
 
-// checkSend checks the error of CompactIfNeeded and Prepare: there is one
+// checkSend checks the error of Prepare: there is one
 // exactly when the request is too long.
 func (d *driver) checkSend(r convo.Report, err error) {
 	d.checkReport(r, err)
@@ -626,7 +622,7 @@ func (d *driver) checkRecover(sent *snapshot, retry bool, r convo.Report, err er
 	}
 }
 
-// checkReport checks rules that hold for all reports of CompactIfNeeded, Prepare and
+// checkReport checks rules that hold for all reports of Prepare and
 // Compact.
 func (d *driver) checkReport(r convo.Report, err error) {
 	d.checkCause(r)

@@ -437,7 +437,7 @@ func (d *driver) refuse() {
 			return // nothing of them shows in the model
 		}
 	}
-	cause := &convo.PlaceError{Places: []convo.Place{{ID: id, Part: part, Inside: -1}}, Err: errRefused}
+	cause := &convo.PartError{Parts: []convo.RefusedPart{{ID: id, Part: part, Inside: -1}}, Err: errRefused}
 	before, want := d.m.view.clone(), badEdit
 	did := change{}
 	if x, ok := at.view.find(id); ok && !x.isSystem() && part < len(parts) {

@@ -152,7 +152,7 @@ func (d *driver) undo() {
 		if d.strategy.held == nil && !d.inside && d.fits() && d.m.delivered == delivered { // what it delivers may need a compaction
 			d.compare()
 			calls := d.calls
-			if r, err := d.h.CompactIfNeeded(context.Background()); r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
+			if r, err := d.prepare(context.Background()); r.Outcome != convo.OutcomeNotNeeded || err != nil || d.calls != calls {
 				d.fail("compacted right behind an Undo: %+v, %v", r, err)
 			}
 		}

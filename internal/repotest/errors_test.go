@@ -51,7 +51,7 @@ func errorRows(t *testing.T) map[string]error {
 		h := small(convo.Summarize{Window: -1, With: convo.SummarizerFunc(func(context.Context, convo.SummaryRequest) (convo.Summary, error) { return s, err })}, talk(30)...)
 		for range calls {
 			var r convo.Report
-			if r, err = h.CompactIfNeeded(ctx); err == nil {
+			if _, r, err = h.Prepare(ctx); err == nil {
 				err = r.Cause
 			}
 		}
@@ -86,10 +86,10 @@ func errorRows(t *testing.T) map[string]error {
 	})
 	require.NoError(t, err)
 
-	_, floor := small(nil, convo.User(strings.Repeat("word ", 2000))).CompactIfNeeded(ctx)
-	_, limit := small(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+	_, _, floor := small(nil, convo.User(strings.Repeat("word ", 2000))).Prepare(ctx)
+	_, _, limit := small(convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
 		return convo.Edit{}, convo.ErrNoGain
-	}), talk(60)...).CompactIfNeeded(ctx)
+	}), talk(60)...).Prepare(ctx)
 	_, budget := convo.NewBudget(10).Reserve(20)
 	run := func(max int, reply convo.Reply) error {
 		h := historyOf(t, nil, convo.User("q"))
@@ -147,7 +147,7 @@ func errorRows(t *testing.T) map[string]error {
 		"convo.SnapshotError":  broken,
 		"convo.ConflictError":  conflict,
 		"convo.DamageError":    damage,
-		"convo.PlaceError":     &convo.PlaceError{Places: []convo.Place{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
+		"convo.PartError":      &convo.PartError{Parts: []convo.RefusedPart{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
 		"convo.PanicError":     strategy(func(context.Context) error { panic("boom") }),
 		"convo.RowError":       row,
 

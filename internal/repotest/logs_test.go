@@ -53,7 +53,7 @@ func logLines(t *testing.T) []string {
 	// Compactions.
 	for _, s := range []convo.CompactionStrategy{convo.Truncate{}, failing(convo.ErrNoGain), failing(errors.New("no idea")),
 		convo.Chain(failing(errors.New("no idea")), convo.Truncate{})} {
-		_, _ = historyOf(t, of(window, s), talk(60)...).CompactIfNeeded(ctx) // the report says how it went
+		_, _, _ = historyOf(t, of(window, s), talk(60)...).Prepare(ctx) // the report says how it went
 	}
 	var h *convo.History
 	h = historyOf(t, of(convo.Limits{Window: 4_000, Soft: 1_000, Low: 500}, mine(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
@@ -75,7 +75,7 @@ func logLines(t *testing.T) []string {
 	historyOf(t, opts, convo.User("q"), convo.Assistant("", callOf("c")), convo.Result(callOf("c"), strings.Repeat("word ", 500)))
 
 	// Limits and usage.
-	_, err = historyOf(t, of(convo.Limits{}, nil), convo.User("q")).CompactIfNeeded(ctx)
+	_, _, err = historyOf(t, of(convo.Limits{}, nil), convo.User("q")).Prepare(ctx)
 	require.NoError(t, err)
 	historyOf(t, of(convo.Ratios(0, 0, 0), nil))
 	h = historyOf(t, of(convo.Limits{Window: 10_000}, nil), talk(1)...)

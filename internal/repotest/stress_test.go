@@ -173,7 +173,7 @@ func tortureBackground(t *testing.T, ttl time.Duration) {
 		if i%10 == 0 {
 			h.CompactInBackground(t.Context())
 		}
-		_, err := h.CompactIfNeeded(t.Context())
+		_, _, err := h.Prepare(t.Context())
 		return err
 	})
 	wg.Wait()

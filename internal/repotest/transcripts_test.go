@@ -108,7 +108,7 @@ func TestTranscripts(t *testing.T) {
 			whole++
 		}
 
-		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: policy, Repair: func(convo.Fault) {}})
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Roles: policy, Repair: func(*convo.SnapshotError) {}})
 		require.NoError(t, err)
 		checkPairs(t, h.Snapshot())
 		text := 0
@@ -228,7 +228,7 @@ func squeeze(t *testing.T, s *convo.Snapshot, c convo.CompactionStrategy, policy
 	})
 	require.NoError(t, err)
 	defer h.Close()
-	r, err := h.CompactIfNeeded(t.Context())
+	_, r, err := h.Prepare(t.Context())
 	after := h.Snapshot()
 	checkPairs(t, after)
 	left := map[convo.ID]convo.Entry{}

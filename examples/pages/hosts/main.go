@@ -30,7 +30,7 @@ func main() {
 	h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{
 		Limits: convo.Limits{Window: 128_000},
 		Roles:  convo.Relaxed(), // two user messages in a row are no fault
-		Repair: func(f convo.Fault) { fmt.Printf("message %d: %s\n", f.Index, f.Mended) },
+		Repair: func(f *convo.SnapshotError) { fmt.Printf("message %d: %s\n", f.Index, f.Mended) },
 	})
 	if err != nil {
 		log.Fatal(err)
