@@ -11,7 +11,8 @@ import (
 // Chain returns a strategy that runs its links in order until Goal.Target is reached.
 // Each link sees the view as the previous links would leave it. Their edits are combined
 // and applied in one step, and Goal.MinFree is asked of the whole. If two links change
-// the same entry, the later one wins; content that either of them forgets is forgotten.
+// the same entry, the later one wins; content that either of them forgets is forgotten. A
+// summary that has read what a later link forgets gives way as Summary.Read says.
 //
 // A link that declines or fails adds nothing; Report.Links says why. The chain returns an
 // error only if no link added anything or ctx has ended. A nil link fails with a
@@ -352,7 +353,7 @@ func (c *combinedEdit) run(ctx context.Context, i int, link CompactionStrategy, 
 	if err != nil {
 		return nil, l.Outcome, err
 	}
-	c.addEdit(e, next)
+	c.addEdit(e, view, next)
 	return next, OutcomeApplied, nil
 }
 
@@ -466,12 +467,17 @@ func clearsAll(e *entry, clears []Clear) bool {
 	return !slices.ContainsFunc(e.msg.ToolResults(), func(r ToolResult) bool { return c.matches(r.CallID) == nil })
 }
 
-// addEdit adds the edit of a link. next is the view after it.
-func (c *combinedEdit) addEdit(e Edit, next *Snapshot) {
+// addEdit adds the edit of a link, between two views.
+func (c *combinedEdit) addEdit(e Edit, view, next *Snapshot) {
 	c.e.Drop = append(c.e.Drop, e.Drop...)
 	c.addChanges(e, next)
 	c.e.Effort.Unread = addClamped(c.e.Effort.Unread, e.Effort.Unread)
 	c.e.Effort.NotKept = addClamped(c.e.Effort.NotKept, e.Effort.NotKept)
+	if c.e.Summary != nil && e.Summary == nil && view.summary != next.summary { // it has read what this link forgets
+		own := orNil(next.summary).sum
+		own.Covers, c.reads = []Range{}, nil
+		e.Summary = &own
+	}
 	if e.Summary == nil {
 		return
 	}

@@ -41,10 +41,13 @@ type Summary struct {
 
 	// Read are the IDs of entries whose results were cleared and are described by the summary,
 	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
-	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
-	// forgotten, the summary from before the reading takes the place of this one, with what
-	// [Extract] makes of what has left since. The three last readings can be taken back, and those
-	// of Summarize only: for others, RewindTo returns an error, and the summary stays.
+	// The IDs read for a replaced summary are added.
+	//
+	// If such an entry is taken back or its content forgotten, the summary from before the reading
+	// takes the place of this one, with what [Extract] makes of what has left since. If the edit
+	// that forgets it has a summary, that one replaces the one from before. The three last
+	// readings can be taken back, and those of Summarize, or of an edit whose summary stands for
+	// nothing more. For others, RewindTo returns an error, and the summary stays.
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
