@@ -929,7 +929,9 @@ func TestChain_ForgetsWhatALinkHasRead(t *testing.T) {
 		require.NotEmpty(t, sum.Read)
 		forgotten = nil
 		for _, r := range sum.Read {
-			forgotten = append(forgotten, convo.Clear{ID: r.First, Text: "-", Forget: true})
+			if e, _ := s.Find(r.First); e.Message.Role == convo.RoleTool {
+				forgotten = append(forgotten, convo.Clear{ID: r.First, Text: "-", Forget: true})
+			}
 		}
 		return convo.Edit{Clear: forgotten}, nil
 	})

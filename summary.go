@@ -39,8 +39,8 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
-	// Read are the IDs of entries whose results were cleared and are described by the summary,
-	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
+	// Read are the IDs of entries that the summary describes although they stay: those with results
+	// that a [Chain] lets [Summarize] read before they are cleared, and older words of the user.
 	// The IDs read for a replaced summary are added.
 	//
 	// If such an entry is taken back or its content forgotten, the summary from before the reading
@@ -270,7 +270,7 @@ type placedSummary struct {
 // noSummary is a placedSummary.before that says that there was none.
 var noSummary = new(placedSummary)
 
-// hasRead reports whether s has read the results of the entry with the ID. s may be nil.
+// hasRead reports whether s has read the entry with the ID. s may be nil.
 func (s *placedSummary) hasRead(id ID) bool {
 	if s == nil {
 		return false

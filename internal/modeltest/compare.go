@@ -96,15 +96,22 @@ func (d *driver) compareOlder(s *convo.Snapshot) {
 		d.fail("the JSON of a snapshot: %v", err)
 	}
 	older, next := slices.Clone(d.m.placed.older), real.Summary.Before
-	if next == nil && len(older) > 0 && older[0].goesOn {
-		older = nil // a link of a chain has removed the summary, and the next one has written another
+	if len(older) > 0 && older[0].goesOn { // a link of a chain may have removed the summary, and the next one written another
+		switch {
+		case next == nil:
+			older = nil
+		case next.Before == nil && len(next.Read) == 0 && !strings.HasPrefix(next.Text, beginningOf(older[0].summary)):
+			older = older[:1]
+			older[0].summary, older[0].reads = "", nil
+		}
 	}
 	for i := range older {
 		if next == nil {
 			d.fail("%d summaries before the present one, want %d", i, len(older))
 		}
 		p, text := &older[i], shownSummary(convo.Summary{Text: next.Text, Names: next.Names})
-		beginning, names, _ := strings.Cut(p.summary, namesLine)
+		beginning := beginningOf(p.summary)
+		names := strings.TrimPrefix(p.summary[len(beginning):], namesLine)
 		if p.goesOn && strings.HasPrefix(next.Text, beginning) && len(next.Text) > len(beginning) && next.Names == names {
 			p.summary, p.goesOn = text, false
 		}
@@ -117,6 +124,12 @@ func (d *driver) compareOlder(s *convo.Snapshot) {
 		d.fail("more than %d summaries before the present one: %+v", len(older), *next)
 	}
 	d.m.placed.older = older
+}
+
+// beginningOf returns the text of a summary, without the names.
+func beginningOf(summary string) string {
+	text, _, _ := strings.Cut(summary, namesLine)
+	return text
 }
 
 // compareMessages compares the messages that would be sent.
