@@ -11,7 +11,8 @@ import (
 // Chain returns a strategy that runs its links in order until Goal.Target is reached.
 // Each link sees the view as the previous links would leave it. Their edits are combined
 // and applied in one step, and Goal.MinFree is asked of the whole. If two links change
-// the same entry, the later one wins; content that either of them forgets is forgotten.
+// the same entry, the later one wins; content that either of them forgets is forgotten. A
+// summary that has read what a later link forgets gives way as Summary.Read says.
 //
 // A link that declines or fails adds nothing; Report.Links says why. The chain returns an
 // error only if no link added anything or ctx has ended. A nil link fails with a
@@ -461,6 +462,11 @@ func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	r.addChanges(e, next)
 	r.e.Effort.Unread = addClamped(r.e.Effort.Unread, e.Effort.Unread)
 	r.e.Effort.NotKept = addClamped(r.e.Effort.NotKept, e.Effort.NotKept)
+	if r.e.Summary != nil && e.Summary == nil && r.view.summary != next.summary { // it has read what this link forgets
+		own := orNil(next.summary).sum
+		own.Covers, r.reads = []Range{}, nil
+		e.Summary = &own
+	}
 	if e.Summary == nil {
 		return
 	}

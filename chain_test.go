@@ -919,6 +919,47 @@ func TestChain_ReadsAgainstAModel(t *testing.T) {
 	}
 }
 
+// A link that forgets what the summary of a link before it has read leaves the summary from before
+// that reading, with what has left.
+func TestChain_ForgetsWhatALinkHasRead(t *testing.T) {
+	var forgotten []convo.Clear
+	forget := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
+		sum, ok := s.Summary()
+		require.True(t, ok)
+		require.NotEmpty(t, sum.Read)
+		forgotten = nil
+		for _, r := range sum.Read {
+			if e, _ := s.Find(r.First); e.Message.Role == convo.RoleTool {
+				forgotten = append(forgotten, convo.Clear{ID: r.First, Text: "-", Forget: true})
+			}
+		}
+		return convo.Edit{Clear: forgotten}, nil
+	})
+	for _, drops := range []bool{false, true} {
+		k := new(factKeeper)
+		h := readingHistory(t, k, nil)
+		own := convo.StrategyFunc(func(ctx context.Context, s *convo.Snapshot, g convo.Goal) (convo.Edit, error) {
+			g.Target = 1200
+			return convo.Chain(convo.ClearToolResults{}, convo.Summarize{With: k, Window: -1}).Compact(ctx, s, g)
+		})
+		mustAppend(t, h, convo.Assistant(strings.Repeat("long ", 100)), convo.User("go on"))
+		for i := 0; drops && i < 30; i++ {
+			mustAppend(t, h, convo.Assistant(strings.Repeat("an answer ", 40)), convo.User("go on"))
+		}
+		research(t, h, 0, 20)
+		e, err := convo.Chain(own, forget).Compact(t.Context(), h.Snapshot(), convo.Goal{Limit: 4000})
+		require.NoError(t, err)
+		require.NoError(t, e.Effort.Links[len(e.Effort.Links)-1].Cause)
+		r := apply(t, h, e)
+		sum, ok := h.Snapshot().Summary()
+		assert.Equal(t, drops, ok, r)
+		assert.NotContains(t, sum.Text, "fact-")
+		assert.Empty(t, sum.Read)
+		assert.Equal(t, drops, len(sum.Covers) > 0)
+		assert.Len(t, r.Forgotten, len(forgotten))
+	}
+}
+
 // After many compactions, a rollback to before the newest result that was read leaves what the
 // model wrote before that reading.
 func TestChain_TakesBackTheNewestReadingOnly(t *testing.T) {

@@ -26,7 +26,10 @@ type Edit struct {
 	// report and after Undo.
 	Rewrite []Rewrite
 
-	Summary *Summary // replaces the summary; nil leaves it as it is, and &Summary{} removes it
+	// Summary replaces the summary. Nil leaves it as it is, unless it has read what the edit
+	// forgets (see Summary.Read), and &Summary{} removes it. It stays whatever the edit forgets,
+	// so it must not say that.
+	Summary *Summary
 
 	// Effort says what it took to plan the edit, for the report. Nil: unknown; then a strategy
 	// that fails, or whose edit has a summary, is assumed to have called a model once.
@@ -67,8 +70,9 @@ func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "
 // The error matches [ErrStale] if an entry that the edit names has since left the view or
 // become part of the floor, or an entry to rewrite was changed. An edit with a summary is
 // also stale if another summary was put in place since. So it is if an entry that it stands
-// for was rewritten, or a result in that entry was forgotten or cleared with a text. Append,
-// SetSystem, SetEphemeral, SetLimits and RecordUsage never make an edit stale.
+// for or has read was rewritten, or a result in that entry was forgotten or cleared with a
+// text. If an entry that it has read has left the view, it is stale too. Append, SetSystem,
+// SetEphemeral, SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)

@@ -457,11 +457,11 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 		}
 		done.noteLeft(done.gone)
 	}
+	done.summary = done.summary.unread(done.report.Forgotten)
 	if ed.newSummary != nil && (len(ed.drop) == 0 || len(done.report.Dropped) > 0) {
 		done.putSummary(ed, p.summary)
 		done.putOriginals(done.originals, done.originalRaw) // some may have been read
 	}
-	done.summary = done.summary.unread(done.report.Forgotten)
 	return nil
 }
 
@@ -510,7 +510,7 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 		s.sum.Updates = min(was.sum.Updates, maxUpdates-1) + 1
 	}
 	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
-	s.setBefore(was, len(done.report.Summarised) > 0)
+	s.setBefore(was, len(done.report.Summarised) > 0 || slices.ContainsFunc(done.report.Forgotten, was.hasRead))
 	done.summary, done.changed = s, true
 	if len(ed.newSummary.Read) == 0 {
 		return

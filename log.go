@@ -223,6 +223,7 @@ func (r *recorder) edited(by *Report, was, now *placedSummary) {
 	if r.store != nil && was != nil && was != now && (r.saved == nil || was != r.saved.view.summary) {
 		r.summaries = append(r.summaries, was)
 	}
+	r.summaries = slices.DeleteFunc(slices.Clone(r.summaries), func(s *placedSummary) bool { return slices.ContainsFunc(by.Forgotten, s.hasRead) })
 }
 
 // wentBack notes that all entries newer than last were taken back, and that the summary now is

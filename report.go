@@ -87,7 +87,7 @@ type Report struct {
 	Dropped    []ID          // dropped, and not summarised
 	Summarised []ID          // dropped, and covered by the summary
 	Cleared    []ID          // stayed, with results cleared
-	Read       []ID          // stayed, and their cleared results were read for the summary; see Summary.Read
+	Read       []ID          // stayed, and were read for the summary; see Summary.Read
 	Shortened  []ID          // stayed, with results cut
 	Rewritten  []ID          // stayed, with other parts; see Rewrite
 	Forgotten  []ID          // of these, those whose content was forgotten; keep no copy of it
@@ -307,7 +307,7 @@ func (r *Report) firstNote() string {
 // readNote says that a summarizer has read what was cleared.
 func (r *Report) readNote() string {
 	switch {
-	case len(r.Read) == 0:
+	case len(within(r.Cleared, rangesOf(r.Read))) == 0:
 		return ""
 	case len(r.Summarised) > 0:
 		return " and read"

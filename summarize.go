@@ -376,9 +376,10 @@ type writer struct {
 	count      func(string) int
 
 	sources    []source
-	read       []ID      // of the sources, the entries that stay, with their results cleared; ascending
+	read       []ID      // the entries that stay: of the sources those with results cleared, and those of said; ascending
 	system     []Message // they stay in the view in addition to the summary
 	pinned     []Message // these also stay in the view
+	said       []Message // messages of the user, which stay yet
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
 	unread     int            // tokens cut out of results, here or earlier
@@ -453,13 +454,18 @@ func (w *writer) staying(drop []ID) iter.Seq[string] {
 	}
 }
 
-// collectPinned sets w.pinned: the messages that stay in front of the newest ones.
+// collectPinned sets w.pinned and w.said: the messages that stay in front of the newest ones. A
+// model reads what the user said while the answers to it leave, and once more when it leaves.
 func (w *writer) collectPinned() {
 	for i, e := range w.s.list {
-		if w.stays(i) {
+		switch {
+		case w.s.isPinned(e.head):
 			w.pinned = append(w.pinned, e.msg.clone())
+		case w.words.has(i) && callsModel(w.with):
+			w.said, w.read = append(w.said, e.msg.clone()), append(w.read, e.id)
 		}
 	}
+	slices.Sort(w.read)
 }
 
 // stays reports whether list[i] is pinned or in w.words.
@@ -538,7 +544,7 @@ func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []prompt.Chu
 			Previous:    previous,
 			Messages:    messagesOf(w.sources[chunk.From:chunk.To]),
 			System:      cloneAll(w.system),
-			Pinned:      cloneAll(w.pinned),
+			Pinned:      cloneAll(slices.Concat(w.pinned, w.said)),
 			Focus:       w.focus,
 			MaxTokens:   w.maxTokens,
 			Instruction: p.Task.After(),
@@ -613,7 +619,7 @@ func (w *writer) redactAll() (err error) {
 		own := redacted(w.sources[i].msg, w.redact)
 		w.sources[i].msg = &own
 	}
-	for _, list := range [][]Message{w.system, w.pinned} {
+	for _, list := range [][]Message{w.system, w.pinned, w.said} {
 		for i := range list {
 			list[i] = redacted(&list[i], w.redact)
 		}

@@ -1347,3 +1347,58 @@ func TestSummarize_ReadsOnce(t *testing.T) {
 		})
 	}
 }
+
+// A model reads the user's words while they stay, and reads them once more when they leave. If they
+// are forgotten, so is what the summary says of them. Extract does not read them.
+func TestSummarize_ReadsWordsThatStay(t *testing.T) {
+	const secret = "the code is 4711"
+	talk := func(with convo.Summarizer) (*convo.History, convo.Report) {
+		h := historyOf(t, windowOf(8_000, convo.Summarize{With: with, Window: -1}))
+		mustAppend(t, h, convo.User(secret), convo.Assistant("noted"))
+		for range 12 {
+			mustAppend(t, h, convo.User("and then?"), convo.Assistant(strings.Repeat("a long answer ", 60)))
+		}
+		mustAppend(t, h, convo.User("go on"))
+		r, err := h.Compact(t.Context(), "")
+		require.NoError(t, err)
+		return h, r
+	}
+	rec := &recorder{answer: func(req convo.SummaryRequest) (convo.Summary, error) {
+		for _, m := range req.Pinned {
+			if m.Text() == secret {
+				return convo.Summary{Text: "It was said that " + secret + "."}, nil
+			}
+		}
+		return convo.Summary{Text: "nothing"}, nil
+	}}
+	h, r := talk(rec)
+	require.NotEmpty(t, r.Read)
+	assert.EqualValues(t, 1, r.Read[0])
+	assert.NotContains(t, r.Summarised, r.Read[0], "it stays")
+	assert.Contains(t, rec.requests[0].Prompt, "are not removed yet, but later")
+	assert.NotContains(t, rec.requests[0].Prompt, "Messages that are pinned")
+	assert.Contains(t, rec.requests[0].Prompt, "<said key=")
+	sum, _ := h.Snapshot().Summary()
+	require.Contains(t, sum.Text, secret)
+	assert.EqualValues(t, 1, sum.Read[0].First)
+
+	data, err := h.Snapshot().MarshalJSON()
+	require.NoError(t, err)
+	var saved convo.Snapshot
+	require.NoError(t, saved.UnmarshalJSON(data))
+	again, err := convo.Restore(&saved, nil)
+	require.NoError(t, err)
+	for _, h := range []*convo.History{h, again} {
+		_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 1, Parts: []convo.Part{convo.Text("removed")}, Forget: true}}})
+		require.NoError(t, err)
+		for _, m := range h.Snapshot().Messages() {
+			assert.NotContains(t, m.Text(), secret)
+		}
+		sum, ok := h.Snapshot().Summary()
+		require.True(t, ok, "what left is still summarised")
+		assert.NotEmpty(t, sum.Covers)
+	}
+
+	_, r = talk(convo.Extract{})
+	assert.Empty(t, r.Read)
+}

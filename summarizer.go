@@ -62,7 +62,8 @@ type SummaryRequest struct {
 	Messages []Message
 
 	// System and Pinned are context, which stays in the view unchanged: the system messages,
-	// and older messages that are pinned, or user messages that are kept.
+	// and older messages that are pinned, or user messages that stay yet. A summary should have
+	// what the latter say if there is room, because they leave later.
 	System, Pinned []Message
 
 	Focus     string // what the summary should concentrate on; may be empty

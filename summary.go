@@ -39,12 +39,15 @@ type Summary struct {
 	// dropped without being summarised.
 	Covers []Range
 
-	// Read are the IDs of entries whose results were cleared and are described by the summary,
-	// although the entries stay. A [Chain] lets [Summarize] read results before they are cleared.
-	// The IDs read for a replaced summary are added. If such an entry is taken back or its result
-	// forgotten, the summary from before the reading takes the place of this one, with what
-	// [Extract] makes of what has left since. The three last readings can be taken back, and those
-	// of Summarize only: for others, RewindTo returns an error, and the summary stays.
+	// Read are the IDs of entries that the summary describes although they stay: those with results
+	// that a [Chain] lets [Summarize] read before they are cleared, and older words of the user.
+	// The IDs read for a replaced summary are added.
+	//
+	// If such an entry is taken back or its content forgotten, the summary from before the reading
+	// takes the place of this one, with what [Extract] makes of what has left since. If the edit
+	// that forgets it has a summary, that one replaces the one from before. The three last
+	// readings can be taken back, and those of Summarize, or of an edit whose summary stands for
+	// nothing more. For others, RewindTo returns an error, and the summary stays.
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
@@ -242,7 +245,7 @@ type placedSummary struct {
 // noSummary is a placedSummary.before that says that there was none.
 var noSummary = new(placedSummary)
 
-// hasRead reports whether s has read the results of the entry with the ID. s may be nil.
+// hasRead reports whether s has read the entry with the ID. s may be nil.
 func (s *placedSummary) hasRead(id ID) bool {
 	if s == nil {
 		return false

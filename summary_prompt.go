@@ -33,10 +33,11 @@ type prompter struct {
 func newPrompter(w *writer) *prompter {
 	p := &prompter{w: w, Prompt: prompt.Prompt{Key: w.promptKey(), Task: w.task()}}
 	mostOfSystem := mostSystem
-	p.Pinned = prompt.Transcript(promptMessages(w.pinned))
+	p.Pinned, p.Said = prompt.Transcript(promptMessages(w.pinned)), prompt.Transcript(promptMessages(w.said))
 	if w.window > 0 {
 		mostOfSystem = w.window / 8
 		p.Pinned = prompt.CutMiddle(p.Pinned, w.window/4, w.count)
+		p.Said = prompt.CutMiddle(p.Said, max(w.window/4-w.count(p.Pinned), 0), w.count)
 	}
 	p.System = prompt.CutMiddle(prompt.Transcript(promptMessages(w.system)), mostOfSystem, w.count)
 	for _, src := range w.sources {
@@ -49,7 +50,7 @@ func newPrompter(w *writer) *prompter {
 func (w *writer) task() prompt.Task {
 	return prompt.Task{
 		Instruction: w.prompt, Focus: w.focus, Border: w.border(), MaxTokens: w.maxTokens,
-		Reads: len(w.read) > 0, Pins: len(w.pinned) > 0, Updates: w.s.summary != nil,
+		Reads: len(w.read) > len(w.said), Said: len(w.said) > 0, Pins: len(w.pinned) > 0, Updates: w.s.summary != nil,
 	}
 }
 

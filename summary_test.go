@@ -238,3 +238,173 @@ func TestSummaryHint_IsMasked(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(textsOf(h.Snapshot())[0], opts.SummaryHint))
 	assert.True(t, strings.HasSuffix(textsOf(h.Snapshot())[0], opts.SummaryHint))
 }
+
+// A summary that has read an entry gives way to the one from before, if the entry is taken back or
+// forgotten. The summary of an edit stays, whatever that edit forgets.
+func TestSummary_GivesWayToTheOneBefore(t *testing.T) {
+	type history struct {
+		*convo.History
+		before  *convo.Snapshot // its newest entry is 4
+		reading convo.Report
+		started chan bool // the compaction in the background has its snapshot
+		goOn    chan bool // it returns its edit
+	}
+	forgetting := func(id convo.ID) []convo.Rewrite {
+		return []convo.Rewrite{{ID: id, Parts: []convo.Part{convo.Text("removed")}, Forget: true}}
+	}
+	summary := func(text string, read ...convo.ID) *convo.Summary {
+		s := &convo.Summary{Text: text}
+		for _, id := range read {
+			s.Read = append(s.Read, convo.Range{First: id, Last: id})
+		}
+		return s
+	}
+	edits := func(list ...convo.Edit) func(*testing.T, history) {
+		return func(t *testing.T, h history) {
+			for _, e := range list {
+				apply(t, h.History, e)
+			}
+		}
+	}
+	undoes := func(e convo.Edit) func(*testing.T, history) {
+		return func(t *testing.T, h history) { require.NoError(t, h.Undo(apply(t, h.History, e))) }
+	}
+	rewindsTo := func(id convo.ID, list ...convo.Edit) func(*testing.T, history) {
+		return func(t *testing.T, h history) {
+			edits(list...)(t, h)
+			require.NoError(t, h.RewindTo(id))
+		}
+	}
+	chains := func(links ...convo.Edit) func(*testing.T, history) {
+		return func(t *testing.T, h history) {
+			var list []convo.CompactionStrategy
+			for _, e := range links {
+				list = append(list, fixed(e))
+			}
+			e, err := convo.Chain(list...).Compact(t.Context(), h.Snapshot(), convo.Goal{})
+			require.NoError(t, err)
+			apply(t, h.History, e)
+		}
+	}
+	shorter := convo.Rewrite{ID: 4, Parts: []convo.Part{convo.Text("short")}}
+	// The summary "one" stands for 1 and 2, and "two" has read 5.
+	for _, tt := range []struct {
+		name string
+		do   func(*testing.T, history)
+		want string // the text, and what it has read
+	}{
+		{"nothing", edits(), "two [5]"},
+		{"RewindTo", rewindsTo(4), "one []"},
+		{"RewindTo behind it", rewindsTo(6), "two [5]"},
+		{"Rewind", func(t *testing.T, h history) {
+			n, err := h.Rewind(2)
+			require.NoError(t, err)
+			require.Equal(t, 2, n)
+		}, "one []"},
+		{"Rollback", func(t *testing.T, h history) { require.NoError(t, h.Rollback(h.before)) }, "one []"},
+		{"Undo", func(t *testing.T, h history) { require.NoError(t, h.Undo(h.reading)) }, "one []"},
+		{"Forget", edits(convo.Edit{Rewrite: forgetting(5)}), "one []"},
+		{"Forget and drop", edits(convo.Edit{Rewrite: forgetting(5), Drop: []convo.ID{5}}), "one []"},
+		{"Forget of another", edits(convo.Edit{Rewrite: forgetting(3)}), "two [5]"},
+		{"Undo of a Forget", undoes(convo.Edit{Rewrite: forgetting(5)}), "one []"},
+		{"a summary", edits(convo.Edit{Summary: summary("three")}), "three [5]"},
+		{"a summary, then RewindTo", rewindsTo(4, convo.Edit{Summary: summary("three")}), "one []"},
+		{"a summary, then Forget", edits(convo.Edit{Summary: summary("three")}, convo.Edit{Rewrite: forgetting(5)}), "one []"},
+		{"Forget with a summary", edits(convo.Edit{Rewrite: forgetting(5), Summary: summary("three")}), "three []"},
+		{"Forget with a summary and a drop", edits(convo.Edit{Rewrite: forgetting(5), Drop: []convo.ID{3}, Summary: summary("three")}), "three []"},
+		{"Forget with a summary that has read it", edits(convo.Edit{Rewrite: forgetting(5), Summary: summary("three", 5)}), "three [5]"},
+		{"Forget with a summary that has read another, then RewindTo", rewindsTo(5, convo.Edit{Rewrite: forgetting(5), Summary: summary("three", 6)}), "one []"},
+		{"Forget of what is not taken out, with a summary, then Forget", edits(
+			convo.Edit{Drop: []convo.ID{3}, Summary: summary("of another strategy")},
+			convo.Edit{Rewrite: forgetting(5), Summary: summary("three", 6)},
+			convo.Edit{Rewrite: forgetting(6)},
+		), "three [5 6]"},
+		{"Forget with an empty summary", edits(convo.Edit{Rewrite: forgetting(5), Summary: summary("")}), " []"},
+		{"Undo of a Forget with a summary", undoes(convo.Edit{Rewrite: forgetting(5), Summary: summary("three")}), "one []"},
+		{"a chain that forgets, then summarises", chains(
+			convo.Edit{Rewrite: forgetting(5)},
+			convo.Edit{Drop: []convo.ID{3}, Summary: summary("three", 5)},
+		), "three [5]"},
+		{"a chain that summarises, then forgets what its summary has read", chains(
+			convo.Edit{Rewrite: []convo.Rewrite{shorter}, Summary: summary("three", 6)},
+			convo.Edit{Rewrite: forgetting(6)},
+		), "two [5]"},
+		{"a chain that summarises, then forgets what the summary before has read", chains(
+			convo.Edit{Rewrite: []convo.Rewrite{shorter}, Summary: summary("three", 6)},
+			convo.Edit{Rewrite: forgetting(5)},
+		), "one []"},
+		{"overtaken in the background", func(t *testing.T, h history) {
+			require.True(t, h.CompactInBackground(t.Context()))
+			<-h.started
+			apply(t, h.History, convo.Edit{Rewrite: forgetting(5)})
+			close(h.goOn)
+			r, err := h.Wait(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, convo.OutcomeStale, r.Outcome)
+		}, "one []"},
+		{"reopened", func(t *testing.T, h history) {
+			data, err := h.Snapshot().MarshalJSON()
+			require.NoError(t, err)
+			var saved convo.Snapshot
+			require.NoError(t, saved.UnmarshalJSON(data))
+			again, err := convo.Restore(&saved, nil)
+			require.NoError(t, err)
+			apply(t, again, convo.Edit{Rewrite: forgetting(5)})
+			require.NoError(t, h.RewindTo(4))
+			sum, _ := again.Snapshot().Summary()
+			require.Equal(t, "one", sum.Text)
+		}, "one []"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := history{started: make(chan bool), goOn: make(chan bool)}
+			h.History = historyOf(t, windowOf(1000, convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+				h.started <- true
+				<-h.goOn
+				return convo.Edit{Drop: []convo.ID{3}, Summary: summary("late")}, nil
+			})))
+			for i := range 3 {
+				if i == 2 {
+					h.before = h.Snapshot()
+				}
+				mustAppend(t, h.History, convo.User(strings.Repeat("question ", 60)+itoa(i)), convo.Assistant(strings.Repeat("answer ", 60)))
+			}
+			mustAppend(t, h.History, convo.User("and now?"))
+			apply(t, h.History, convo.Edit{Drop: []convo.ID{1, 2}, Summary: summary("one")})
+			h.reading = apply(t, h.History, convo.Edit{Summary: summary("two", 5)})
+			tt.do(t, h)
+			sum, _ := h.Snapshot().Summary()
+			var read []convo.ID
+			for _, r := range sum.Read {
+				for id := r.First; id <= r.Last; id++ {
+					read = append(read, id)
+				}
+			}
+			assert.Equal(t, tt.want, fmt.Sprint(sum.Text, " ", read))
+		})
+	}
+}
+
+// A summary that was never saved, and has read what was forgotten since, is written nowhere.
+func TestSummary_OfWhatWasForgottenIsNotSaved(t *testing.T) {
+	forget := convo.Edit{Rewrite: []convo.Rewrite{{ID: 3, Parts: []convo.Part{convo.Text("removed")}, Forget: true}}}
+	for _, edits := range [][]convo.Edit{
+		{forget},
+		{{Rewrite: forget.Rewrite, Summary: &convo.Summary{Text: "three"}}},
+		{{Summary: &convo.Summary{Text: "three"}}, forget},
+	} {
+		h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+		store := new(shelf)
+		require.NoError(t, h.Attach(t.Context(), store, "k"))
+		require.NoError(t, h.Save(t.Context()))
+		apply(t, h, convo.Edit{Drop: []convo.ID{1}, Summary: &convo.Summary{Text: "one"}})
+		apply(t, h, convo.Edit{Summary: &convo.Summary{Text: "secret", Read: []convo.Range{{First: 3, Last: 3}}}})
+		for _, e := range edits {
+			apply(t, h, e)
+		}
+		require.NoError(t, h.Save(t.Context()))
+		for r, err := range store.Records(t.Context(), "k", 1) {
+			require.NoError(t, err)
+			assert.NotContains(t, string(r.Data), "secret")
+		}
+	}
+}

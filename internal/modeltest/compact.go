@@ -112,6 +112,9 @@ func words(n int) string {
 	return b.String()
 }
 
+// unread is the text of a summary that a strategy did not write.
+var unread = words(1200)
+
 // shortened is the beginning of the texts that the strategy shorten makes.
 const shortened = "s "
 
@@ -329,7 +332,7 @@ func (d *driver) spoil(e *convo.Edit) {
 	case 2:
 		e.Summary = &convo.Summary{Text: " "}
 	case 3:
-		e.Summary = &convo.Summary{Text: words(1200)}
+		e.Summary = &convo.Summary{Text: unread}
 	case 4:
 		e.Clear = append(e.Clear, convo.Clear{ID: d.anyID(), Text: "x"})
 	case 5:
@@ -343,7 +346,8 @@ func editOf(e convo.Edit) edit {
 	slices.Sort(out.drop)
 	out.drop = slices.Compact(out.drop)
 	if e.Summary != nil {
-		out.setSummary, out.summary = true, shownSummary(*e.Summary)
+		out.setSummary, out.summary, out.reads = true, shownSummary(*e.Summary), idsIn(e.Summary.Read)
+		out.goesBack = e.Summary.Text != unread
 		if e.Summary.Covers != nil {
 			out.covers = append([]convo.ID{}, idsIn(e.Summary.Covers)...) // not nil, if empty
 		}
@@ -356,8 +360,10 @@ func shownSummary(s convo.Summary) string {
 	if s.Names == "" {
 		return s.Text
 	}
-	return s.Text + "\n\nNames that came up before: " + s.Names
+	return s.Text + namesLine + s.Names
 }
+
+const namesLine = "\n\nNames that came up before: "
 
 // resolveEarlier applies the edit that the strategy returned earlier in the same call, if
 // the History shows that it was applied.

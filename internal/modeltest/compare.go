@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -37,9 +38,10 @@ func (d *driver) compare() {
 		d.fail("%d raw tokens, want %d", s.Tokens(), m.raw())
 	}
 	sum, ok := s.Summary()
-	if ok != (m.summary != "") || shownSummary(sum) != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers)) {
-		d.fail("summary %+v, want %q covering %v, %d updates", sum, m.summary, m.covers, m.updates)
+	if ok != (m.summary != "") || shownSummary(sum) != m.summary || ok && (sum.Updates != m.updates || !slices.Equal(idsIn(sum.Covers), m.covers) || !slices.Equal(idsIn(sum.Read), m.reads)) {
+		d.fail("summary %+v, want %q covering %v, %d updates, has read %v", sum, m.summary, m.covers, m.updates, m.reads)
 	}
+	d.compareOlder(s)
 	if title, meta := s.Meta(); title != m.title || meta != m.meta {
 		d.fail("title %q and data %q, want %q and %q", title, meta, m.title, m.meta)
 	}
@@ -70,6 +72,64 @@ func idsIn(ranges []convo.Range) (ids []convo.ID) {
 		}
 	}
 	return ids
+}
+
+// compareOlder compares what was before the summary, as it is saved. It sets how the texts go on
+// that the model cannot know.
+func (d *driver) compareOlder(s *convo.Snapshot) {
+	if d.m.summaryUID == d.older {
+		return
+	}
+	d.older = d.m.summaryUID
+	type saved struct {
+		Text, Names  string
+		Covers, Read []convo.Range
+		Updates      int
+		Before       *saved
+	}
+	var real struct{ Summary saved }
+	data, err := s.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(data, &real)
+	}
+	if err != nil {
+		d.fail("the JSON of a snapshot: %v", err)
+	}
+	older, next := slices.Clone(d.m.placed.older), real.Summary.Before
+	if len(older) > 0 && older[0].goesOn { // a link of a chain may have removed the summary, and the next one written another
+		switch {
+		case next == nil:
+			older = nil
+		case next.Before == nil && len(next.Read) == 0 && !strings.HasPrefix(next.Text, beginningOf(older[0].summary)):
+			older = older[:1]
+			older[0].summary, older[0].reads = "", nil
+		}
+	}
+	for i := range older {
+		if next == nil {
+			d.fail("%d summaries before the present one, want %d", i, len(older))
+		}
+		p, text := &older[i], shownSummary(convo.Summary{Text: next.Text, Names: next.Names})
+		beginning := beginningOf(p.summary)
+		names := strings.TrimPrefix(p.summary[len(beginning):], namesLine)
+		if p.goesOn && strings.HasPrefix(next.Text, beginning) && len(next.Text) > len(beginning) && next.Names == names {
+			p.summary, p.goesOn = text, false
+		}
+		if p.summary != text || text != "" && (p.updates != next.Updates || !slices.Equal(p.covers, idsIn(next.Covers)) || !slices.Equal(p.reads, idsIn(next.Read))) {
+			d.fail("before the summary was %+v, want %+v", *next, *p)
+		}
+		next = next.Before
+	}
+	if next != nil {
+		d.fail("more than %d summaries before the present one: %+v", len(older), *next)
+	}
+	d.m.placed.older = older
+}
+
+// beginningOf returns the text of a summary, without the names.
+func beginningOf(summary string) string {
+	text, _, _ := strings.Cut(summary, namesLine)
+	return text
 }
 
 // compareMessages compares the messages that would be sent.

@@ -24,6 +24,7 @@ type driver struct {
 	limits convo.Limits
 	kept   []*snapshot     // taken earlier, to be reused
 	shown  *convo.Snapshot // the last snapshot that compare read
+	older  int             // the summary whose older ones compare has read
 	forked *snapshot       // a snapshot of a History that continued after this one was made from it
 	log    []string
 
@@ -195,7 +196,7 @@ func (d *driver) say(format string, args ...any) {
 // fail ends the test and prints the end of the log.
 func (d *driver) fail(format string, args ...any) {
 	d.t.Helper()
-	tail := d.log[max(len(d.log)-40, 0):]
+	tail := d.log
 	d.t.Fatalf("%s\nafter %d lines of log, which end with:\n%s", fmt.Sprintf(format, args...), len(d.log), strings.Join(tail, "\n"))
 }
 

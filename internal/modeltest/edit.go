@@ -24,6 +24,8 @@ type edit struct {
 	setSummary bool
 	summary    string
 	covers     []convo.ID // ascending; nil: all entries that the edit drops
+	reads      []convo.ID // ascending; what it has read besides
+	goesBack   bool       // it knows what the summary before the reading says of what it stands for
 
 	cuts map[convo.ID][]result // cuts by the History: the new results of an entry
 
@@ -39,6 +41,7 @@ type change struct {
 	dropped, summarised []convo.ID
 	cleared, kept, cut  []convo.ID
 	rewritten           []convo.ID
+	forgotten, read     []convo.ID
 	left                []string // the expected result of Report.Originals, printed
 }
 
@@ -88,6 +91,11 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		was, _ := at.view.find(id)
 		isCovered := e.summary != "" && (e.covers == nil || slices.Contains(e.covers, id))
 		if !ok || isCovered && x.reads != was.reads {
+			return change{}, stale
+		}
+	}
+	for _, was := range at.view.list {
+		if x, ok := m.find(was.id); e.summary != "" && slices.Contains(e.reads, was.id) && (!ok || x.reads != was.reads) {
 			return change{}, stale
 		}
 	}
@@ -154,6 +162,7 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 			if rewritten >= 0 && e.rewrite[rewritten].Forget {
 				if y, ok := m.rewritten(x, e.rewrite[rewritten]); ok {
 					before.list[i] = y // for Left and Undo
+					did.forgotten = append(did.forgotten, x.id)
 				}
 			}
 			did.leave(before.list[i])
@@ -168,6 +177,7 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 			}
 			if e.rewrite[rewritten].Forget {
 				before.list[i] = y // for Left and Undo
+				did.forgotten = append(did.forgotten, x.id)
 			}
 			did.leave(before.list[i])
 			x = y
@@ -185,6 +195,7 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 		next.list = append(next.list, x)
 	}
 	did.applied = len(touched) > 0
+	before.placed, next.placed = before.without(did.forgotten), next.without(did.forgotten)
 	if e.setSummary && (len(e.drop) == 0 || len(did.dropped) > 0) && m.summarize(&next, e, &did) {
 		did.applied = true
 	}
@@ -259,7 +270,7 @@ func (m *model) summarize(next *view, e edit, did *change) bool {
 	if e.summary == "" {
 		had := next.summary != ""
 		if had {
-			next.summary, next.covers, next.updates = "", nil, 0
+			next.placed = placed{}
 		}
 		return had
 	}
@@ -275,16 +286,52 @@ func (m *model) summarize(next *view, e edit, did *change) bool {
 	}
 	did.dropped, did.summarised = slices.DeleteFunc(did.dropped, isCovered), summarised
 	covers = slices.DeleteFunc(covers, func(id convo.ID) bool { return slices.Contains(did.kept, id) })
-	covers = slices.Concat(next.covers, covers)
-	slices.Sort(covers)
-	next.covers = next.withGaps(slices.Compact(covers))
-	if next.summary != "" {
-		next.updates++
-	} else {
-		next.updates = 0
+	was := next.placed
+	next.covers = next.united(was.covers, covers)
+	next.reads = next.united(was.reads, e.reads)
+	next.updates = 0
+	if was.summary != "" {
+		next.updates = was.updates + 1
 	}
 	next.summary, next.summaryUID = e.summary, m.newUID()
+	next.older = m.olderThan(was, next.placed, e, *did)
+	for _, x := range next.list {
+		if slices.Contains(e.reads, x.id) && !slices.Contains(did.kept, x.id) {
+			did.read = append(did.read, x.id)
+		}
+	}
 	return true
+}
+
+// olderThan returns what is before the new summary now, in the place of was.
+func (m *model) olderThan(was, now placed, e edit, did change) []placed {
+	isUnread := func(id convo.ID) bool { return !slices.Contains(now.covers, id) }
+	wasRead := func(id convo.ID) bool { return slices.Contains(was.reads, id) }
+	switch {
+	case !slices.ContainsFunc(now.reads, isUnread):
+		return nil // it stands for all that it has read
+	case len(did.summarised) == 0 && !slices.ContainsFunc(did.forgotten, wasRead):
+		return m.before(was)
+	case !e.goesBack || len(e.drop) == 0:
+		return nil
+	}
+	older := was.older
+	if len(e.reads) > 0 {
+		older = m.before(was)
+	}
+	older = slices.Clone(older)
+	for i := range older { // each goes on with what Extract says of what has left
+		p := &older[i]
+		p.covers, p.updates, p.summaryUID, p.goesOn = now.covers, now.updates, m.newUID(), true
+	}
+	return older
+}
+
+// united returns the IDs in a and b, and those between them that are not in the view.
+func (v *view) united(a, b []convo.ID) []convo.ID {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return v.withGaps(slices.Compact(all))
 }
 
 // withGaps adds to ascending IDs the IDs in between that no entry of the view has,

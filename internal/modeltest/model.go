@@ -153,11 +153,8 @@ var wrapper = func() (texts [2]string) {
 // A view is everything that a snapshot shows.
 type view struct {
 	count        counter
-	sys, list    []entry // the system entries, and the others
-	summary      string  // empty: there is none
-	summaryUID   int
-	covers       []convo.ID // the IDs that the summary stands for
-	updates      int
+	sys, list    []entry    // the system entries, and the others
+	placed                  // the summary
 	pins         []convo.ID // the first entries of pinned exchanges
 	ephemeral    []message
 	ephemeralUID int
@@ -167,10 +164,63 @@ type view struct {
 	edits        []int    // the uids of the edits in the view
 }
 
+// A placed is a summary in a view. Its slices are never written to.
+type placed struct {
+	summary    string // empty: there is none
+	summaryUID int
+	covers     []convo.ID // the IDs that the summary stands for
+	reads      []convo.ID // the IDs of what it has read besides
+	updates    int
+	goesOn     bool     // in older: the text is only the beginning, until compare has seen the rest
+	older      []placed // what was there before each of the last readings, as far as that is known; the newest first
+}
+
+// mostOlder is how many readings can be taken back.
+const mostOlder = 3
+
+// back returns the newest of p and those before it that has read none of what taken is true
+// for, or the oldest that is known.
+func (p placed) back(taken func(convo.ID) bool) placed {
+	for len(p.older) > 0 && slices.ContainsFunc(p.reads, taken) {
+		rest := p.older[1:]
+		p = p.older[0]
+		p.older = rest
+	}
+	return p
+}
+
+// without is back for entries whose content is forgotten.
+func (p placed) without(forgotten []convo.ID) placed {
+	return p.back(func(id convo.ID) bool { return slices.Contains(forgotten, id) })
+}
+
+// upTo returns the summary after all that is newer than last was taken back.
+func (p placed) upTo(last convo.ID) placed {
+	if len(p.covers) > 0 && p.covers[0] > last {
+		return placed{} // nothing is left that it stands for
+	}
+	return p.back(func(id convo.ID) bool { return id > last })
+}
+
+// before returns p and what was before it, as what is before another summary.
+func (m *model) before(p placed) []placed {
+	older := p.older
+	p.older = nil
+	all := append([]placed{p}, older...)
+	if len(all) <= mostOlder {
+		return all
+	}
+	all = all[:mostOlder]
+	for i := range all {
+		all[i].summaryUID = m.newUID() // they are copies
+	}
+	return all
+}
+
 // clone returns a copy of the view with its own slices.
 func (v view) clone() view {
 	v.sys, v.list = slices.Clone(v.sys), slices.Clone(v.list)
-	v.covers, v.pins, v.ephemeral = slices.Clone(v.covers), slices.Clone(v.pins), slices.Clone(v.ephemeral)
+	v.pins, v.ephemeral = slices.Clone(v.pins), slices.Clone(v.ephemeral)
 	v.edits = slices.Clone(v.edits)
 	return v
 }
@@ -204,7 +254,7 @@ func (v view) ephemeralTokens() int {
 // floor returns the view with only the entries that no compaction may remove.
 func (v view) floor() view {
 	only := v.clone()
-	only.summary = ""
+	only.placed = placed{}
 	only.list = slices.DeleteFunc(only.list, func(e entry) bool { return !v.isFloor(e) && !v.isPinned(e) })
 	return only
 }
@@ -713,10 +763,13 @@ func (m *model) rollback(at *snapshot) failure {
 	}
 	changed := !stay || len(kept) < len(m.list)
 	if stay {
+		if len(kept) < len(m.list) {
+			m.placed = m.upTo(at.view.last)
+		}
 		m.list = kept
 	} else {
 		v := at.view.clone()
-		m.list, m.summary, m.summaryUID, m.covers, m.updates = v.list, v.summary, v.summaryUID, v.covers, v.updates
+		m.list, m.placed = v.list, v.placed
 		m.touched, m.appended = v.touched, v.appended
 		m.edits = v.edits
 		m.applied = slices.DeleteFunc(m.applied, func(e appliedEdit) bool {
@@ -784,9 +837,7 @@ func (m *model) rewind(most int) (taken int) {
 	for id := whole[len(m.list)].id; id <= m.last; id++ {
 		m.takenBack[id] = true // also what an edit has dropped
 	}
-	if len(m.covers) > 0 && m.covers[0] >= whole[len(m.list)].id { // nothing is left that the summary stands for
-		m.summary, m.covers, m.updates = "", nil, 0
-	}
+	m.placed = m.upTo(whole[len(m.list)].id - 1)
 	var back []message
 	for _, e := range whole[len(whole)-kept:] {
 		m.takenBack[e.id] = true
@@ -829,7 +880,7 @@ func (m *model) undo() {
 		list[i].msg.idle = m.isIdle(list[i])
 	}
 	v := e.before.clone()
-	m.list, m.summary, m.summaryUID, m.covers, m.updates = list, v.summary, v.summaryUID, v.covers, v.updates
+	m.list, m.placed = list, v.back(func(id convo.ID) bool { return m.takenBack[id] })
 	m.touched, m.edits = v.touched, v.edits
 	m.appended += v.appended
 	m.turn = m.touched

@@ -289,6 +289,10 @@ func (d *driver) edit() {
 			e.covers = e.drop[1:]
 			made.Summary.Covers = rangesOf(e.covers)
 		}
+		if n := len(at.view.list); n > 0 && d.n(2) == 0 {
+			e.reads = []convo.ID{at.view.list[d.n(n)].id}
+			made.Summary.Read = rangesOf(e.reads)
+		}
 	case 1:
 		if d.n(4) == 0 {
 			e.setSummary = true
@@ -335,7 +339,8 @@ func (d *driver) checkApplied(r convo.Report, err error, did change, want failur
 // checkChange compares the changes in a report with those in the model.
 func (d *driver) checkChange(r convo.Report, did change) {
 	if !slices.Equal(r.Dropped, did.dropped) || !slices.Equal(r.Summarised, did.summarised) ||
-		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Shortened, did.cut) || !slices.Equal(r.Spared, did.kept) {
+		!slices.Equal(r.Cleared, did.cleared) || !slices.Equal(r.Rewritten, did.rewritten) || !slices.Equal(r.Shortened, did.cut) || !slices.Equal(r.Spared, did.kept) ||
+		!slices.Equal(r.Forgotten, did.forgotten) || !slices.Equal(r.Read, did.read) {
 		d.fail("report %+v, want %+v", r, did)
 	}
 	var left []string

@@ -10,11 +10,11 @@ import (
 
 func TestTask(t *testing.T) {
 	assert.Equal(t, Default+"\n\nWrite at most 9 tokens.", Task{MaxTokens: 9}.String())
-	s := Task{Instruction: "Do it.", Focus: "the <summary>\xff", Border: `"hi"`, Reads: true, Pins: true, MaxTokens: 9}.String()
+	s := Task{Instruction: "Do it.", Focus: "the <summary>\xff", Border: `"hi"`, Reads: true, Said: true, Pins: true, MaxTokens: 9}.String()
 	last := 0
 	for _, want := range []string{
 		"Do it.", "\n\nAbove all, keep what matters for this:\nthe &lt;summary>\uFFFD", "begins with \"hi\". Do not summarise them.",
-		"only the results are removed", "stay word for word too", "\n\nWrite at most 9 tokens.",
+		"only the results are removed", "are not removed yet, but later", "stay word for word too", "\n\nWrite at most 9 tokens.",
 	} {
 		at := strings.Index(s, want)
 		require.GreaterOrEqual(t, at, last, want)
@@ -32,11 +32,12 @@ func TestPrompt(t *testing.T) {
 		"<transcript key=\"@jabcdef\">\nhi\n</transcript key=\"@jabcdef\">\n\n"
 	assert.Equal(t, transcript+"Do it.\n\nWrite at most 9 tokens.\n\nNow write the summary of the transcript.", p.Around("", "hi\n"))
 
-	p.System, p.Pinned = "be kind\n", "rule\n"
+	p.System, p.Pinned, p.Said = "be kind\n", "rule\n", "wish\n"
 	s := p.Around("old <call>", "hi\n")
 	assert.Contains(t, s, "<system key=\"@jabcdef\">\nbe kind\n</system key=\"@jabcdef\">\n\nThe summary of what came before the transcript:\n\n"+
 		"<previous-summary key=\"@jabcdef\">\nold &lt;call>\n</previous-summary key=\"@jabcdef\">\n\n"+
-		"These messages stay in the context word for word. Do not repeat them.\n\n<pinned key=\"@jabcdef\">\nrule\n</pinned key=\"@jabcdef\">\n\n"+transcript)
+		"These messages stay in the context word for word. Do not repeat them.\n\n<pinned key=\"@jabcdef\">\nrule\n</pinned key=\"@jabcdef\">\n\n"+
+		"These messages of the user are removed later.\n\n<said key=\"@jabcdef\">\nwish\n</said key=\"@jabcdef\">\n\n"+transcript)
 	assert.Contains(t, s, updateTask)
 }
 

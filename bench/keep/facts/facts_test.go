@@ -91,6 +91,11 @@ func TestReader_Write(t *testing.T) {
 	short := (&reader{facts: facts, skill: ideal}).write("", text.String(), 9, 600, count) + "\n"
 	assert.LessOrEqual(t, count(short), 600)
 	assert.Positive(t, kept(short))
+	later := &reader{facts: facts, skill: ideal, later: facts[0].Text + facts[999].Text}
+	short = later.write("", text.String(), 9, 600, count) + "\n"
+	assert.Positive(t, kept(short))
+	assert.NotContains(t, short, facts[999].Text, "it leaves later, and there is no room")
+	assert.Equal(t, 1000, kept(later.write("", text.String(), 9, 1e6, count)+"\n"))
 }
 
 // The policies of others keep what their sources say.

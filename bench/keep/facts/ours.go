@@ -56,8 +56,9 @@ func withModel(low int, s skill) func(*desk) (keeper, error) {
 func (d *desk) summarize(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
 	read := req.Prompt
 	if req.Sent != nil {
-		read = shownAll(req.Messages)
+		read = shownAll(append(req.Messages, req.Pinned...))
 	}
+	d.reader.later = shownAll(req.Pinned)
 	text := d.reader.write(req.Previous, read, d.at, req.MaxTokens, req.Count)
 	if req.Sent != nil {
 		view := d.items(req.Sent.Messages())

@@ -11,6 +11,7 @@ import (
 type reader struct {
 	facts []Fact
 	skill skill
+	later string // what is read and leaves later; facts in it are written last, if there is room
 	calls int
 	read  map[string]int // how often it has come to a fact, by its text
 }
@@ -48,25 +49,32 @@ func (r *reader) write(previous, text string, at, most int, count func(string) i
 		b += s
 		left -= count(s)
 	}
-	var lines []string
+	var lines, first []string
 	for i := range r.facts {
 		f := &r.facts[i]
 		if !f.needed(at) {
 			continue
 		}
+		line := "- " + f.Text
 		switch {
 		case strings.Contains(previous, f.Text):
-			if r.chance(r.skill.old, "old", f.Text) {
-				lines = append(lines, "- "+f.Text)
+			if !r.chance(r.skill.old, "old", f.Text) {
+				continue
 			}
 		case strings.Contains(text, f.Text) && r.chance(r.skill.fresh, "new", f.Text):
 			if r.chance(r.skill.wrong, "wrong", f.Text) {
-				lines = append(lines, "- "+f.Text[:strings.LastIndex(" "+f.Text, " ")]+"something else")
-			} else {
-				lines = append(lines, "- "+f.Text)
+				line = line[:strings.LastIndex(line, " ")+1] + "something else"
 			}
+		default:
+			continue
+		}
+		if strings.Contains(r.later, f.Text) {
+			lines = append(lines, line)
+		} else {
+			first = append(first, line)
 		}
 	}
+	lines = append(lines, first...)
 	left := most - count(b) - 20
 	from := len(lines)
 	for from > 0 {
