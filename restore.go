@@ -37,8 +37,7 @@ type Fault struct {
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages between calls and their results are put after the results in a
-//     snapshot from [NewSnapshot], and moved to the front in others.
+//   - System messages between calls and their results are put after the results.
 //   - Invalid parts are removed, and so are messages left without parts. If two calls of
 //     a message have the same ID, the second call gets a new ID.
 //   - In a snapshot from NewSnapshot, messages whose roles may not follow one another stay.
@@ -119,17 +118,27 @@ func (l *loader) fill() (err error) {
 
 // entries checks the entries of the snapshot and adds them or copies.
 func (l *loader) entries() error {
-	if err := l.place(); err != nil {
-		return err
+	l.turn = l.from.turn
+	if l.byHand {
+		l.turn = 0
 	}
 	for i := range l.from.len() {
-		l.next, l.at, l.old = i, l.placementOf(i), l.from.at(i)
-		if err := l.entry(); err != nil {
+		l.at = placement{index: i, old: l.from.at(i)}
+		isLeft, err := l.place()
+		if isLeft && err == nil {
+			err = l.entry()
+		}
+		for err == nil && len(l.held) > 0 && !l.from.hasResultBehind(i) {
+			l.at, l.held = l.held[0], l.held[1:]
+			err = l.entry()
+		}
+		if err != nil {
 			return err
 		}
 	}
+	l.summarise()
 	l.to.pins = l.pins
-	l.to.load(l.sys, l.list, l.originals, l.from.turn)
+	l.to.load(l.sys, l.list, l.originals, l.turn)
 	return nil
 }
 
@@ -189,10 +198,10 @@ func (h *History) settleLoad(l *loader, deliver bool) (err error) {
 		h.recorder.add("", l.closeCalls())
 	default:
 		n := sort.Search(len(h.list), func(i int) bool { return h.list[i].turn >= turn })
-		h.recorder.wentBack(h.rewind(n, h.list[n].id-1, nil))
-		if err := l.reportDropped(turn); err != nil {
+		if err := l.reportDropped(n); err != nil {
 			return err
 		}
+		h.recorder.wentBack(h.rewind(n, h.list[n].id-1, nil))
 	}
 	if err := inRange(h.last, h.turn); err != nil {
 		return &SnapshotError{Index: -1, Err: err}
@@ -215,14 +224,17 @@ func (l *loader) closeCalls() (made map[ID]*queued) {
 	return made
 }
 
-// reportDropped reports the entries of the newest turn, which was taken back.
-func (l *loader) reportDropped(turn int) error {
-	for i, e := range l.from.list {
-		if e.turn != turn {
+// reportDropped reports the entries of the list from index n on, which are taken back.
+func (l *loader) reportDropped(n int) error {
+	for i, e := range l.to.list[n:] {
+		at := placement{index: len(l.from.sys) + n + i, old: e}
+		if l.added != nil {
+			at = l.added[n+i]
+		}
+		if at.old == nil {
 			continue
 		}
-		f := Fault{Index: l.placementOf(len(l.from.sys) + i).index, ID: e.id, Err: errNoAnswer, Mended: "taken back with its turn"}
-		if err := l.report(f); err != nil {
+		if err := l.report(Fault{Index: at.index, ID: at.old.id, Err: errNoAnswer, Mended: "taken back with its turn"}); err != nil {
 			return err
 		}
 	}
@@ -258,9 +270,7 @@ type loader struct {
 	counted bool     // with own, entries that have token counts need not be counted
 	saved   *picture // what is in the log; nil: from comes from no log
 
-	next int       // index in from of the entry being checked
-	at   placement // of that entry
-	old  *entry    // that entry
+	at placement // the entry being checked
 
 	sys, list []*entry
 	originals []*original
@@ -275,29 +285,26 @@ type loader struct {
 	moving     bool                // entries get new IDs from here on
 	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended     bool                // Repair was called
+	turn       int                 // of the newest entry so far, if byHand is set
 
-	placed []placement // of the entries of from; nil: they are where they were
+	held  []placement // what stands between calls and their results, to be put after these
+	added []placement // if Repair is set: where the entries of list come from, without old if Restore made one
+	texts []string    // of what OnImport puts into the summary
+	gone  []ID        // of the same
 }
 
-// A placement says where an entry comes from, and why it is not there any more.
+// A placement is an entry of a snapshot, and why it is not where it was.
 type placement struct {
-	index  int    // in the snapshot passed to Restore
+	index  int    // in the snapshot
+	old    *entry // as it was, or a copy that OnImport or Repair has changed
 	moved  bool   // it was no user message in that snapshot, or not in this place, so roles do not refuse it
-	err    error  // a fault that place has repaired; nil: none
+	err    error  // a fault that is repaired; nil: none
 	mended string // how
 }
 
-// placementOf returns the placement of the i-th entry of l.from.
-func (l *loader) placementOf(i int) placement {
-	if l.placed == nil {
-		return placement{index: i}
-	}
-	return l.placed[i]
-}
-
-// entry checks l.old, and adds it or a copy.
+// entry checks l.at.old, and adds it or a copy.
 func (l *loader) entry() error {
-	e, old := l.old, l.old
+	e, old := l.at.old, l.at.old
 	if !l.own {
 		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
 		e.setOwn(rare{missing: old.missing(), made: old.made()})
@@ -306,20 +313,23 @@ func (l *loader) entry() error {
 		return err
 	}
 	role := e.msg.Role
+	if l.byHand && len(l.list) == 0 {
+		e.note = false // the entries before it were removed or dropped
+	}
 	switch {
+	case e.isSystem():
+		return l.add(e)
 	case role == RoleTool:
 		return l.results(e)
-	case e.note && len(l.list) == 0 && (l.from.imported || l.placed != nil):
-		e.note = false // the entries before it were removed or dropped
-	case e.note && l.calls.openCalls() > 0 && l.from.hasResultBehind(l.next):
-		return l.moveToFront(e)
+	case e.note && !l.at.moved && l.isBetween():
+		return l.hold()
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(); err != nil {
 			return err
 		}
 	}
-	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
-		l.moving = true // place moved or split it
+	if n := len(l.list); n > 0 && old.id <= l.list[n-1].id {
+		l.moving = true // it was moved or split
 	}
 	if l.byHand && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
@@ -327,17 +337,26 @@ func (l *loader) entry() error {
 			return err
 		}
 	}
-	if !e.isSystem() {
-		e.calls = newCalls(&e.msg, l.ident.counter)
-		l.calls = nil
-	}
+	e.calls = newCalls(&e.msg, l.ident.counter)
+	l.calls = nil
 	return l.add(e)
 }
 
-// check sets e.msg to a checked copy of the message of l.old, repaired if necessary. e may
-// be l.old. The role of e.msg is RoleNone if the whole message was dropped.
+// hold keeps a note between calls and their results, until these were added.
+func (l *loader) hold() error {
+	l.at.moved, l.at.mended = true, "put after the results"
+	l.at.err = &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
+	if l.opts.Repair == nil {
+		return l.mend(l.at.err, 0, "")
+	}
+	l.held = append(l.held, l.at)
+	return nil
+}
+
+// check sets e.msg to a checked copy of the message of l.at.old, repaired if necessary. e may
+// be l.at.old. The role of e.msg is RoleNone if the whole message was dropped.
 func (l *loader) check(e *entry) error {
-	old := l.old
+	old := l.at.old
 	if old.msg.Role != RoleTool {
 		l.renamed = nil // this is another exchange
 	}
@@ -392,17 +411,6 @@ func (l *loader) repaired(m Message) Message {
 	return m
 }
 
-// moveToFront adds a system message that comes between calls and their results.
-func (l *loader) moveToFront(e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
-	e.note = false
-	e.id = l.newID()
-	e.head, e.turn = e.id, 0
-	e.tokens = l.ident.message(&e.msg)
-	l.sys = append(l.sys, e)
-	return l.mend(err, e.id, "moved to the front")
-}
-
 // results adds a tool message. Results that answer no open call are dropped.
 func (l *loader) results(e *entry) error {
 	matched := e.msg.Parts[:0]
@@ -435,7 +443,7 @@ func (l *loader) results(e *entry) error {
 	return l.add(e)
 }
 
-// answerOpen adds an error result for each call that is open before l.old.
+// answerOpen adds an error result for each call that is open before l.at.old.
 func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
 	results, answered := l.setup.answerOpen(l.calls, l.to.last, newest.turn, noResult, l.ident.text(noResult))
@@ -443,6 +451,7 @@ func (l *loader) answerOpen() error {
 	for i, e := range results {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
+		l.added = append(l.added, placement{})
 		k := &l.calls.list[answered[i]]
 		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
 		if err := l.mendAs(Fault{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
@@ -455,38 +464,29 @@ func (l *loader) answerOpen() error {
 
 // add adds an entry, with a new ID if an earlier entry got one.
 func (l *loader) add(e *entry) error {
-	old := l.old
+	old := l.at.old
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
-	if l.moving {
+	if l.moving && !e.isSystem() {
 		e.id = l.newID()
 	}
 	e.head = e.id
-	switch {
-	case e.msg.Role == RoleTool:
-		e.head = l.calls.head
-		e.turn = l.list[len(l.list)-1].turn
-	case e.isSystem():
+	if e.isSystem() {
 		e.turn = 0
-	case e.calls != nil:
-		l.calls = e.beginIn(&l.room)
-	}
-	e.tools = old.tools || e.msg.Role == RoleTool || e.calls != nil
-	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
-		e.tools = e.tools || l.list[n-1].tools
+	} else {
+		l.follow(e)
 	}
 	if !l.counted || e.tokens == 0 {
 		l.ident.weigh(e)
-	}
-	if !e.note {
-		l.prev = e.msg.Role
-		l.afterMoved = l.at.moved
 	}
 	if e.isSystem() {
 		l.sys = append(l.sys, e)
 	} else {
 		l.list = append(l.list, e)
+	}
+	if !e.note && (!e.isSystem() || len(l.list) == 0) {
+		l.prev, l.afterMoved = e.msg.Role, l.at.moved
 	}
 	if o := l.from.original(old.id); o != nil {
 		own := *o
@@ -507,6 +507,30 @@ func (l *loader) add(e *entry) error {
 		return l.report(f)
 	}
 	return nil
+}
+
+// follow sets what an entry of the list has from those before it.
+func (l *loader) follow(e *entry) {
+	newest := &entry{}
+	if n := len(l.list); n > 0 {
+		newest = l.list[n-1]
+	}
+	switch {
+	case e.msg.Role == RoleTool:
+		e.head, e.turn = l.calls.head, newest.turn
+	case l.byHand:
+		if e.msg.Role == RoleUser && l.prev != RoleUser {
+			l.turn++
+		}
+		e.turn = l.turn
+	}
+	if e.calls != nil {
+		l.calls = e.beginIn(&l.room)
+	}
+	e.tools = l.at.old.tools || e.msg.Role == RoleTool || e.calls != nil || newest.tools && newest.turn == e.turn
+	if l.opts.Repair != nil {
+		l.added = append(l.added, l.at)
+	}
 }
 
 // queue adds copies of the queued messages of the snapshot.
@@ -543,16 +567,16 @@ func (l *loader) newID() ID {
 	return l.to.last
 }
 
-// mend reports that a fault of l.old is repaired, which has the ID newID now, or returns the
+// mend reports that a fault of l.at.old is repaired, which has the ID newID now, or returns the
 // error for it if faults are not to be repaired.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(Fault{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.mendAs(Fault{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a Fault that does not name l.old.
+// mendAs is mend with a Fault that does not name l.at.old.
 func (l *loader) mendAs(f Fault) error {
 	if l.opts.Repair == nil {
-		return &SnapshotError{Index: l.at.index, ID: l.old.id, Err: f.Err}
+		return &SnapshotError{Index: l.at.index, ID: l.at.old.id, Err: f.Err}
 	}
 	return l.report(f)
 }
