@@ -84,7 +84,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
 		}
 	}
-	s.load(sys, list, nil, in.turn)
+	s.replace(sys, list, nil, in.turn)
 	if t := in.tools; t != nil {
 		s.tools = s.id.toolset(t.tools, t.key)
 	}

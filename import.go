@@ -249,6 +249,6 @@ func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	setHeads(list)
 	turn := setTurns(list)
 	sys, list := splitSystem(list, s.id.noteTokens())
-	s.load(sys, list, nil, turn)
+	s.replace(sys, list, nil, turn)
 	return s, nil
 }

@@ -273,7 +273,6 @@ func (m *merger) replace() (more int64) {
 		v.request = b.withLogged(orNil(v.request).logged) // others were answered since
 	}
 	v.seen = 0
-	v.sumPins()
 	v.calls = callsOf(v.list)
 	v.edits, v.reversals = nil, nil
 	more = t.appendedEver - v.appendedEver

@@ -138,7 +138,7 @@ func (l *loader) entries() error {
 	}
 	l.summarise()
 	l.to.pins = l.pins
-	l.to.load(l.sys, l.list, l.originals, l.turn)
+	l.to.replace(l.sys, l.list, l.originals, l.turn)
 	return nil
 }
 
@@ -254,7 +254,7 @@ func (v *view) share(s *Snapshot) bool {
 	}
 	c := s.state.clipped()
 	v.pins = c.pins
-	v.load(c.sys, c.list, c.originals, s.turn)
+	v.replace(c.sys, c.list, c.originals, s.turn)
 	v.seen = len(v.list)
 	return true
 }
