@@ -210,11 +210,16 @@ func (v shownText) Read(r *strictjson.Reader) { *v.Text = Text(r.Text()) }
 // content returns the fingerprint of what the model sees of m. Reasoning is left out: a
 // signature is not part of what later ones are made for.
 func (m *Message) content() fingerprint.Sum {
+	return contentOf(m.head(), m.Parts)
+}
+
+// head returns the fingerprint of the role and the author of m.
+func (m *Message) head() fingerprint.Sum {
 	sum := fingerprint.Sum(0).String(string(m.Role))
 	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(m.Author)
+		sum = sum.String(text.Valid(m.Author))
 	}
-	return contentOf(sum, m.Parts)
+	return sum
 }
 
 func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
@@ -230,11 +235,7 @@ func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 // blocks. Reasoning is left out, as are the key and other fields that no model
 // sees. [Resume] compares rows by it.
 func (m Message) Sum() uint64 {
-	sum := fingerprint.Sum(0).String(string(m.Role))
-	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(text.Valid(m.Author))
-	}
-	return uint64(sumOf(sum, m.Parts))
+	return uint64(sumOf(m.head(), m.Parts))
 }
 
 func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
@@ -267,14 +268,10 @@ func sameJSON(s string) string {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil {
-		return text.Valid(s)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return text.Valid(s)
-	}
+	fault := d.Decode(&v)
+	_, end := d.Token()
 	data, err := json.Marshal(v)
-	if err != nil {
+	if fault != nil || end != io.EOF || err != nil {
 		return text.Valid(s)
 	}
 	return string(data)

@@ -105,16 +105,6 @@ func (r *stateJSON) compare(was, is *picture) {
 	}
 }
 
-// added returns the IDs in to that are not in from. Both lists ascend.
-func added(from, to []ID) (ids []ID) {
-	for _, id := range to {
-		if _, old := slices.BinarySearch(from, id); !old {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // keep adds what a record has besides the state: what from holds for the archive, and the counter
 // of the tokens of entries.
 func (r *stateJSON) keep(from *draft) {

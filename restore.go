@@ -149,19 +149,6 @@ func (id *identity) placed(s Summary) *placedSummary {
 	return p
 }
 
-// counts returns the raw tokens of the snapshot by the counter of l, without ephemeral
-// messages.
-func (l *loader) counts() (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	if !l.mended {
-		return l.to.raw(), nil
-	}
-	for i := range l.from.len() {
-		n += l.ident.message(&l.from.at(i).msg)
-	}
-	return n + l.to.tools.tokens() + l.to.summary.tokens(), nil
-}
-
 // isUnfinished reports whether Options.OnLoad has an effect.
 func (l *loader) isUnfinished() bool {
 	open := l.to.openCount() > 0
@@ -469,7 +456,8 @@ func (l *loader) add(e *entry) error {
 		e.setMade(0) // it may get a newer ID
 	}
 	if l.moving && !e.isSystem() {
-		e.id = l.newID()
+		l.to.last++
+		e.id = l.to.last
 	}
 	e.head = e.id
 	if e.isSystem() {
@@ -559,12 +547,6 @@ func (l *loader) queue() error {
 		l.to.queue = append(l.to.queue, list...)
 	}
 	return nil
-}
-
-// newID returns the next ID.
-func (l *loader) newID() ID {
-	l.to.last++
-	return l.to.last
 }
 
 // mend reports that a fault of l.at.old is repaired, which has the ID newID now, or returns the

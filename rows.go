@@ -432,10 +432,8 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 // textOf returns the texts among parts, joined.
 func textOf(parts []Part) string {
 	var b strings.Builder
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			b.WriteString(string(t))
-		}
+	for t := range eachOf[Text](parts) {
+		b.WriteString(string(t))
 	}
 	return b.String()
 }

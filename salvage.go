@@ -11,14 +11,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
-// checkBoth returns a *ValueError unless there are two Stores, with valid keys.
-func checkBoth(to Store, toKey string, from Store, fromKey string) error {
-	if to == nil || from == nil {
-		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
-	}
-	return cmp.Or(CheckKey(toKey), CheckKey(fromKey))
-}
-
 // A Salvaged says what [Salvage] has kept of a log.
 type Salvaged struct {
 	Newest  uint64   // the newest record whose state is whole, which Open returns; 0: none
@@ -76,7 +68,7 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+	if err := cmp.Or(checkStore(to, toKey, false), checkStore(from, fromKey, false)); err != nil {
 		return Salvaged{}, err
 	}
 	if err := isFree(ctx, to, toKey); err != nil {

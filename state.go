@@ -386,17 +386,12 @@ func (s *state) messages() int {
 func (s *state) key() string { return orNil(s.id).key }
 
 // counter returns the counter of the History that s belongs to, or the default counter.
-func (s *state) counter() *counter {
-	if s.id == nil {
-		return newCounter(nil, Overheads{})
-	}
-	return s.id.counter
-}
+func (s *state) counter() *counter { return s.identity().counter }
 
 // identity returns s.id, or a new identity if there is none.
 func (s *state) identity() *identity {
 	if s.id == nil {
-		return newIdentity(s.counter(), nil, "")
+		return newIdentity(newCounter(nil, Overheads{}), nil, "")
 	}
 	return s.id
 }
@@ -659,10 +654,17 @@ func withPin(pins []ID, heads ...ID) []ID {
 // withoutPin returns a new slice with the pins that are not in heads. It sorts heads.
 func withoutPin(pins []ID, heads ...ID) []ID {
 	slices.Sort(heads)
-	return slices.DeleteFunc(slices.Clone(pins), func(p ID) bool {
-		_, gone := slices.BinarySearch(heads, p)
-		return gone
-	})
+	return added(heads, pins)
+}
+
+// added returns the IDs in to that are not in from. Both lists ascend.
+func added(from, to []ID) (ids []ID) {
+	for _, id := range to {
+		if _, old := slices.BinarySearch(from, id); !old {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // index returns the index of the entry with the ID in an ascending list, or the index
