@@ -82,7 +82,7 @@ func (l *loader) place() (isLeft bool, err error) {
 	i, e, repairs := l.at.index, *l.at.old, l.opts.Repair != nil
 	l.at.old = &e
 	p, err := l.placeOf(&e)
-	results, rest, k := splitResults(e.msg.Parts)
+	results := e.msg.ToolResults()
 	switch {
 	case err != nil:
 		return false, err
@@ -100,37 +100,23 @@ func (l *loader) place() (isLeft bool, err error) {
 			l.held = append(l.held, l.at)
 			return false, nil
 		}
-	case repairs && e.msg.Role == RoleTool && l.calls == nil && isUnnamed(&e.msg):
+	case len(results) == 0 || !repairs:
+	case e.msg.Role == RoleTool && l.calls == nil && !slices.ContainsFunc(results, func(r ToolResult) bool { return r.CallID != "" }):
 		l.at.moved, l.at.mended = true, "kept as a user message"
-		l.at.err = &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}
+		l.at.err = &PairError{Err: ErrNoOpenCall, Name: results[0].Name, Index: i}
 		e.msg = noteOfResults(e.msg)
-	case repairs && e.msg.Role == RoleUser && l.calls != nil && len(results) > 0 && p == ImportKeep:
-		answer := e
-		answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
+	case e.msg.Role == RoleUser && l.calls != nil && p == ImportKeep:
+		answer, k := e, slices.IndexFunc(e.msg.Parts, isA[ToolResult])
+		answer.msg.Role, answer.msg.Author = RoleTool, ""
+		answer.msg.Parts = slices.DeleteFunc(slices.Clone(e.msg.Parts), func(p Part) bool { return !isA[ToolResult](p) })
 		l.at = placement{index: i, old: &answer, mended: "results put into a tool message"}
 		l.at.err = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
 		err := l.entry()
-		e.msg.Parts = rest
+		e.msg.Parts = slices.DeleteFunc(slices.Clone(e.msg.Parts), isA[ToolResult])
 		l.at = placement{index: i, old: &e}
-		return len(rest) > 0, err
+		return len(e.msg.Parts) > 0, err
 	}
 	return true, nil
-}
-
-// splitResults returns the results among parts and the other parts, and the index of the
-// first result.
-func splitResults(parts []Part) (results, rest []Part, first int) {
-	for i, p := range parts {
-		if _, ok := p.(ToolResult); !ok {
-			rest = append(rest, p)
-			continue
-		}
-		if len(results) == 0 {
-			first = i
-		}
-		results = append(results, p)
-	}
-	return results, rest, first
 }
 
 // isBetween reports whether the next entry of the snapshot stands between calls and their
@@ -200,14 +186,6 @@ func noteOfResults(m Message) Message {
 		parts = append(parts, r.Parts...)
 	}
 	return noteOf(m, author, parts)
-}
-
-// isUnnamed reports whether m holds results, and none of them names its call.
-func isUnnamed(m *Message) bool {
-	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p Part) bool {
-		r, ok := p.(ToolResult)
-		return !ok || r.CallID != ""
-	})
 }
 
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so on, to
