@@ -7,12 +7,12 @@ import "fmt"
 func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {
 	l := &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil, saved: p}
 	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
-	err := l.fill()
-	if err == nil {
-		r.counted, err = l.counts()
-	}
-	if err != nil {
+	if err := l.fill(); err != nil {
 		return nil, err
+	}
+	r.counted, r.mended = to.raw(), l.mended
+	if l.mended && r.state.counter == with.ident.name() {
+		r.counted = r.state.counted // what was mended is not counted in another way
 	}
 	to.appendedEver = p.ever
 	if !p.edited.IsZero() {
@@ -23,12 +23,13 @@ func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {
 	}
 	to.newVersion()
 	to.rewritten = to.version // the measured view is only known in part
-	r.mended = l.mended
 	recounted := to.adoptKnowledge(r, with.opts.prior(r.state.model), p.toolsSet)
 	if l.mended {
-		if l.saved, err = r.picture(true); err != nil {
+		saved, err := r.picture(true)
+		if err != nil {
 			return nil, err
 		}
+		l.saved = saved
 	} else {
 		p.view = &Snapshot{state: to.clipped()}
 		to.seen, p.rewritten = len(to.list), to.rewritten
@@ -84,7 +85,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 			return s, &SnapshotError{Index: -1, ID: pin, Err: fmt.Errorf("pin %d is not the first entry of an exchange", pin)}
 		}
 	}
-	s.load(sys, list, nil, in.turn)
+	s.replace(sys, list, nil, in.turn)
 	if t := in.tools; t != nil {
 		s.tools = s.id.toolset(t.tools, t.key)
 	}

@@ -23,11 +23,9 @@ import (
 // A Decisions may be used by one goroutine at a time.
 type Decisions struct {
 	data     []byte
-	rows     *rowList
-	whole    map[ID]bool // entries that are not made of their rows
+	in       *stateJSON // what data holds; the rows end at last
 	accepted map[string]bool
-	covered  ID // the newest entry that the summary stands for
-	last     ID // the newest one that stays; see RewindTo
+	last     ID // the newest entry that stays; see RewindTo
 }
 
 // Decisions returns what h has decided, as JSON for [ReadDecisions]. Store it when
@@ -85,11 +83,7 @@ func ReadDecisions(data []byte) (*Decisions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Decisions{data: slices.Clone(data), rows: in.rows, whole: make(map[ID]bool), covered: in.summary.newestKept(), last: in.last}
-	for _, e := range in.entries {
-		d.whole[e.id] = true
-	}
-	return d, nil
+	return &Decisions{data: slices.Clone(data), in: in, last: in.last}, nil
 }
 
 // decodeDecisions reads the JSON of Decisions. An error is a *SnapshotError.
@@ -124,8 +118,8 @@ func (in *stateJSON) checkDecisions() error {
 	if err := in.rows.check(); err != nil {
 		return err
 	}
-	if n := len(in.rows.runs); n > 0 && in.rows.runs[n-1].last() > in.last {
-		return fmt.Errorf("a row of entry %d, above last, %d", in.rows.runs[n-1].last(), in.last)
+	if newest := in.rows.newest(); newest > in.last {
+		return fmt.Errorf("a row of entry %d, above last, %d", newest, in.last)
 	}
 	return nil
 }
@@ -135,20 +129,19 @@ func (in *stateJSON) checkDecisions() error {
 // with a key, from is the newest that has left it; if that was deleted, a [Message] with the
 // Key alone may stand for it.
 func (d *Decisions) Needs() (keys []string, from string) {
-	if d == nil || d.rows == nil {
+	if d == nil || d.in == nil {
 		return nil, ""
 	}
-	if len(d.rows.runs) == 0 {
-		return nil, d.rows.end()
+	rows := d.in.rows
+	if len(rows.rows) == 0 {
+		return nil, rows.end()
 	}
-	for _, run := range d.rows.runs[:d.rows.from] {
-		for i, key := range run.keys {
-			if !d.whole[run.first+ID(i)] {
-				keys = append(keys, key)
-			}
+	for _, x := range rows.rows[:rows.from] {
+		if _, isWhole := index(d.in.entries, x.id); !isWhole {
+			keys = append(keys, x.key)
 		}
 	}
-	return keys, d.rows.runs[d.rows.from].keys[0]
+	return keys, rows.rows[rows.from].key
 }
 
 // Accept makes [Resume] take the message with the key as the application has it now, if
@@ -169,14 +162,15 @@ func (d *Decisions) Accept(key string) {
 // given in their place are appended. If the summary stands for a newer entry, it returns a
 // [*ValueError] and changes nothing.
 func (d *Decisions) RewindTo(id ID) error {
-	if d == nil {
-		d = new(Decisions)
+	covered := ID(0)
+	if d != nil && d.in != nil {
+		covered = d.in.summary.newestKept()
 	}
-	if d.rows == nil || id < d.covered {
-		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf("that of an entry of the Decisions, %d or newer", d.covered)}
+	if d == nil || d.in == nil || id < covered {
+		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf("that of an entry of the Decisions, %d or newer", covered)}
 	}
 	d.last = min(d.last, id)
-	d.rows.cut(d.last)
+	d.in.rows.cut(d.last)
 	return nil
 }
 
@@ -234,7 +228,7 @@ func (in *stateJSON) rewind(last ID) {
 // A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of New and
 // Restore.
 func Resume(d *Decisions, rows iter.Seq2[Message, error], opts *Options) (*History, error) {
-	if d == nil || d.rows == nil {
+	if d == nil || d.in == nil {
 		return nil, &ValueError{Name: "Decisions", Value: nil, Want: "what ReadDecisions has returned"}
 	}
 	in, err := decodeDecisions(d.data)

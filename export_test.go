@@ -44,22 +44,22 @@ func Rates(h *History) (overhead, old, fresh float64) {
 // SetStore makes another Store that of h.
 func SetStore(h *History, s Store) { h.recorder.store = s }
 
-// RecordFields returns the names of the fields that the Data of a record may have.
-func RecordFields() []string { return fieldsOf(inRecord) }
-
-// SnapshotFields returns the names of the fields that the JSON of a snapshot may have.
-func SnapshotFields() []string { return fieldsOf(inSnapshot) }
-
-// DecisionsFields returns the names of the fields that Decisions may have.
-func DecisionsFields() []string { return fieldsOf(inDecisions) }
-
-func fieldsOf(as form) (names []string) {
+// SavedFields returns the names of all fields that are saved, and their marks in docs/format.md:
+// S for one in the JSON of a snapshot, D for one in Decisions.
+func SavedFields() map[string]string {
+	fields := make(map[string]string)
 	for _, f := range savedFields {
-		if f.in&as != 0 {
-			names = append(names, f.key)
+		var marks []string
+		for as, mark := range map[form]string{inSnapshot: "S", inDecisions: "D"} {
+			if f.in&as != 0 {
+				marks = append(marks, mark)
+			}
 		}
+		slices.Sort(marks)
+		slices.Reverse(marks)
+		fields[f.key] = strings.Join(marks, " ")
 	}
-	return names
+	return fields
 }
 
 // Reads reports whether f reads the i-th entry of h. While f runs, that entry is missing

@@ -41,108 +41,50 @@ func (l *loader) isSummary(e *entry) (is bool, err error) {
 	return l.opts.IsSummary(e.msg.clone()), nil
 }
 
-// place makes those messages of the snapshot a summary, if NewSnapshot made it, which
-// Options.IsSummary names. With Options.Repair, it puts notes between a call and its
-// results after these, results without a call into user messages, and results in user
-// messages right after calls into tool messages. IDs stay, even those of messages that move
-// after others, to which entry gives new ones; l.from becomes another snapshot, and l.placed
-// says where its entries come from.
-func (l *loader) place() error {
-	s := l.from
-	if !s.imported || l.opts.IsSummary == nil && l.opts.Repair == nil {
-		return nil
+// place makes the next entry of a snapshot that NewSnapshot made a part of the summary, if
+// Options.IsSummary names it. With Options.Repair, it puts results without a call into a user
+// message, and adds results in a user message right after calls as a tool message. It reports
+// whether an entry is left to be added now.
+func (l *loader) place() (isLeft bool, err error) {
+	if !l.byHand {
+		return true, nil
 	}
-	own := &Snapshot{state: s.state}
-	var sys, list []placedEntry
-	var texts []string
-	var gone []ID
-	var held []placedEntry // notes between a call and its result, to be put after it
-	hasCall := false       // the newest message of list other than results has calls
-	repairs := l.opts.Repair != nil
-	for i := range s.len() {
-		e := placedEntry{*s.at(i), placement{index: i}}
-		isSummary, err := l.isSummary(&e.entry)
-		if err != nil {
-			return err
+	i, e, repairs := l.at.index, *l.at.old, l.opts.Repair != nil
+	l.at.old = &e
+	isSummary, err := l.isSummary(&e)
+	results := e.msg.ToolResults()
+	switch {
+	case err != nil:
+		return false, err
+	case isSummary:
+		if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
+			l.texts = append(l.texts, t)
 		}
-		role, isBetween := e.msg.Role, hasCall && own.hasResultBehind(i)
-		if results, rest, k := splitResults(e.msg.Parts); len(results) > 0 && role == RoleUser && !isSummary && hasCall && repairs {
-			answer := e
-			answer.msg.Role, answer.msg.Author, answer.msg.Parts = RoleTool, "", results
-			answer.err, answer.mended = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}, "results put into a tool message"
-			list = append(list, answer)
-			if len(rest) == 0 {
-				continue
-			}
-			e.msg.Parts = rest
-		}
-		switch {
-		case isSummary:
-			if t := strings.TrimSpace(text.Valid(e.msg.Text())); t != "" {
-				texts = append(texts, t)
-			}
-			gone = append(gone, e.id)
-			continue
-		case i < len(s.sys):
-			sys = append(sys, e)
-			continue
-		case e.note && isBetween && repairs:
-			e.moved, e.err, e.mended = true, &RoleError{Attempted: RoleSystem, Previous: RoleAssistant, Index: i}, "put after the results"
-			held = append(held, e)
-			continue
-		case role == RoleTool && !hasCall && isUnnamed(&e.msg) && repairs:
-			e.moved, e.err, e.mended = true, &PairError{Err: ErrNoOpenCall, Name: e.msg.ToolResults()[0].Name, Index: i}, "kept as a user message"
-			e.msg = noteOfResults(e.msg)
-		}
-		if e.msg.Role != RoleTool {
-			hasCall = hasCalls(&e.msg)
-		}
-		list = append(list, e)
-		if len(held) > 0 && !own.hasResultBehind(i) {
-			list, held = append(list, held...), nil
-			hasCall = false
-		}
+		l.gone = append(l.gone, e.id)
+		return false, nil
+	case len(results) == 0 || !repairs:
+	case e.msg.Role == RoleTool && l.calls == nil && !slices.ContainsFunc(results, func(r ToolResult) bool { return r.CallID != "" }):
+		l.at.moved, l.at.mended = true, "kept as a user message"
+		l.at.err = &PairError{Err: ErrNoOpenCall, Name: results[0].Name, Index: i}
+		e.msg = noteOfResults(e.msg)
+	case e.msg.Role == RoleUser && l.calls != nil:
+		answer, k := e, slices.IndexFunc(e.msg.Parts, isA[ToolResult])
+		answer.msg.Role, answer.msg.Author = RoleTool, ""
+		answer.msg.Parts = slices.DeleteFunc(slices.Clone(e.msg.Parts), func(p Part) bool { return !isA[ToolResult](p) })
+		l.at = placement{index: i, old: &answer, mended: "results put into a tool message"}
+		l.at.err = &MessageError{Index: i, Role: RoleUser, Part: k, Reason: "a tool result belongs in a tool message"}
+		err := l.entry()
+		e.msg.Parts = slices.DeleteFunc(slices.Clone(e.msg.Parts), isA[ToolResult])
+		l.at = placement{index: i, old: &e}
+		return len(e.msg.Parts) > 0, err
 	}
-	l.replace(own, sys, list)
-	if len(texts) > 0 {
-		l.summarise(strings.Join(texts, "\n\n"), gone)
-	}
-	return nil
+	return true, nil
 }
 
-// A placedEntry is an entry with its placement.
-type placedEntry struct {
-	entry
-	placement
-}
-
-// replace makes own, with these entries, the snapshot that is loaded.
-func (l *loader) replace(own *Snapshot, sys, list []placedEntry) {
-	all := slices.Concat(sys, list)
-	entries := make([]*entry, len(all))
-	for i := range all {
-		entries[i] = &all[i].entry
-		l.placed = append(l.placed, all[i].placement)
-	}
-	setHeads(entries[len(sys):])
-	own.load(entries[:len(sys):len(sys)], entries[len(sys):], nil, setTurns(entries[len(sys):]))
-	l.from = own
-}
-
-// splitResults returns the results among parts and the other parts, and the index of the
-// first result.
-func splitResults(parts []Part) (results, rest []Part, first int) {
-	for i, p := range parts {
-		if _, ok := p.(ToolResult); !ok {
-			rest = append(rest, p)
-			continue
-		}
-		if len(results) == 0 {
-			first = i
-		}
-		results = append(results, p)
-	}
-	return results, rest, first
+// isBetween reports whether the next entry of the snapshot stands between calls and their
+// results: the one after it, except system messages, is a tool message.
+func (l *loader) isBetween() bool {
+	return l.calls.openCalls() > 0 && l.from.hasResultBehind(l.at.index)
 }
 
 // hasResultBehind reports whether the next entry after the i-th, except system
@@ -154,21 +96,17 @@ func (s *state) hasResultBehind(i int) bool {
 	return i < s.len() && s.at(i).msg.Role == RoleTool
 }
 
-// summarise adds a text to the summary, which stands for the entries with these IDs.
-func (l *loader) summarise(text string, ids []ID) {
-	var sum Summary
+// summarise makes the summary of the messages that are part of it, if there are any.
+func (l *loader) summarise() {
+	if len(l.texts) == 0 {
+		return
+	}
+	all := strings.Join(l.texts, "\n\n")
 	if hint := l.ident.summaryHint(); hint != "" {
-		text = strings.ReplaceAll(text, hint, "")
+		all = strings.ReplaceAll(all, hint, "")
 	}
-	text, names := splitNames(text)
-	if l.to.summary != nil {
-		sum = l.to.summary.sum
-		text = sum.Text + "\n\n" + text
-		names = strings.TrimSpace(sum.Names + " " + names)
-	}
-	sum.Names, sum.Native, sum.before = names, Native{}, nil // the provider has not read the text
-	sum.Text, sum.Covers, sum.Time = text, slices.Concat(sum.Covers, rangesOf(ids)), time.Now()
-	sum.Covers = l.from.covering(sum.Covers)
+	sum := Summary{Covers: rangesOf(l.gone), Time: time.Now()}
+	sum.Text, sum.Names = splitNames(all)
 	l.to.summary = l.ident.placed(sum)
 }
 
@@ -212,14 +150,6 @@ func noteOfResults(m Message) Message {
 	return noteOf(m, author, parts)
 }
 
-// isUnnamed reports whether m holds results, and none of them names its call.
-func isUnnamed(m *Message) bool {
-	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p Part) bool {
-		r, ok := p.(ToolResult)
-		return !ok || r.CallID != ""
-	})
-}
-
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so on, to
 // import a conversation with [Restore]. NewSnapshot checks nothing; Restore returns an
 // error for a message that a History does not accept, or repairs it. Tokens are counted
@@ -259,6 +189,6 @@ func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	setHeads(list)
 	turn := setTurns(list)
 	sys, list := splitSystem(list, s.id.noteTokens())
-	s.load(sys, list, nil, turn)
+	s.replace(sys, list, nil, turn)
 	return s, nil
 }

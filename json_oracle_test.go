@@ -109,6 +109,35 @@ type (
 	}
 )
 
+// plainKeys are the keys of a part besides the type, by its type.
+var plainKeys = map[string][]string{
+	"text":        {"text"},
+	"reasoning":   {"id", "text", "signature", "encrypted"},
+	"tool_call":   {"id", "name", "arguments", "minted"},
+	"tool_result": {"call_id", "name", "is_error", "cleared", "parts"},
+	"media":       {"mime", "data", "url"},
+	"opaque":      {"format", "json"},
+}
+
+// checkPlainParts returns an error if a part within v has a key of another type of part.
+func checkPlainParts(v any) (err error) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			err = errors.Join(err, checkPlainParts(e))
+		}
+	case map[string]any:
+		for key, e := range v {
+			keys, isPart := plainKeys[fmt.Sprint(v["type"])]
+			if isPart && key != "type" && !slices.Contains(keys, key) {
+				err = fmt.Errorf("key %q in a part of type %v", key, v["type"])
+			}
+			err = errors.Join(err, checkPlainParts(e))
+		}
+	}
+	return err
+}
+
 // readPlain reads data into v. Like the reader of the package it refuses unknown
 // fields, keys in other case, keys that come twice, and what follows the value.
 func readPlain(data []byte, v any) error {
@@ -119,6 +148,13 @@ func readPlain(data []byte, v any) error {
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more follows")
+	}
+	var all any
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	if err := checkPlainParts(all); err != nil {
+		return err
 	}
 	return checkPlainKeys(json.NewDecoder(bytes.NewReader(data)))
 }

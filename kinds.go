@@ -15,7 +15,7 @@ import (
 )
 
 // This file has what differs between kinds of parts: for each type the methods of Part, and
-// a row in kinds. To add a kind, add both, a case in known, and its fields to partFields.
+// a row in kinds. To add a kind, add both, a case in known, and its place in messageRoom.
 
 // A kind is what all parts of one type have in common.
 type kind struct {
@@ -23,45 +23,71 @@ type kind struct {
 	inResult bool   // whether a tool result may hold it
 	roles    []Role // of the messages that may hold it
 	misplace string // why a message of another role may not
-	read     func(partFields) Part
+	json     partJSON
 }
 
 var (
 	textKind = &kind{
 		name: "text", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "text in a tool message must be inside a ToolResult",
-		read: func(f partFields) Part { return Text(f.text) },
+		json: jsonOf(func(r *messageRoom) *Text { return &r.text }, func(t *Text, _ *messageRoom) []strictjson.Field {
+			return []strictjson.Field{{Key: "text", Value: shownText{t}}}
+		}),
 	}
 	reasoningKind = &kind{
 		name:  "reasoning",
 		roles: []Role{RoleAssistant}, misplace: "reasoning belongs in an assistant message; leave it out",
-		read: func(f partFields) Part {
-			return Reasoning{ID: f.id, Text: f.text, Signature: f.signature, Encrypted: f.encrypted}
-		},
+		json: jsonOf(func(r *messageRoom) *Reasoning { return &r.reasoning }, func(r *Reasoning, _ *messageRoom) []strictjson.Field {
+			return []strictjson.Field{
+				{Key: "id", Value: (*strictjson.Name)(&r.ID)},
+				{Key: "text", Value: &r.Text},
+				{Key: "signature", Value: &r.Signature},
+				{Key: "encrypted", Value: &r.Encrypted},
+			}
+		}),
 	}
 	callKind = &kind{
 		name:  "tool_call",
 		roles: []Role{RoleAssistant}, misplace: "a tool call belongs in an assistant message",
-		read: func(f partFields) Part {
-			return ToolCall{ID: f.id, Name: f.name, Arguments: f.arguments, Minted: f.minted}
-		},
+		json: jsonOf(func(r *messageRoom) *ToolCall { return &r.call }, func(c *ToolCall, _ *messageRoom) []strictjson.Field {
+			return []strictjson.Field{
+				{Key: "id", Value: (*strictjson.Name)(&c.ID)},
+				{Key: "name", Value: (*strictjson.Name)(&c.Name)},
+				{Key: "arguments", Value: &c.Arguments},
+				{Key: "minted", Value: &c.Minted},
+			}
+		}),
 	}
 	resultKind = &kind{
 		name:  "tool_result",
 		roles: []Role{RoleTool}, misplace: "a tool result belongs in a tool message; make it with Result",
-		read: func(f partFields) Part {
-			return ToolResult{CallID: f.callID, Name: f.name, Parts: f.parts, IsError: f.isError, Cleared: f.cleared}
-		},
+		json: jsonOf(func(r *messageRoom) *ToolResult { return &r.result }, func(t *ToolResult, r *messageRoom) []strictjson.Field {
+			return []strictjson.Field{
+				{Key: "call_id", Value: (*strictjson.Name)(&t.CallID)},
+				{Key: "name", Value: (*strictjson.Name)(&t.Name)},
+				{Key: "is_error", Value: &t.IsError},
+				{Key: "cleared", Value: &t.Cleared},
+				{Key: "parts", Value: partsJSON{&t.Parts, r, true}},
+			}
+		}),
 	}
 	mediaKind = &kind{
 		name: "media", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant}, misplace: "media belongs in a user or assistant message or in a ToolResult",
-		read: func(f partFields) Part { return Media{MIME: f.mime, Data: f.data, URL: f.url} },
+		json: jsonOf(func(r *messageRoom) *Media { return &r.media }, func(m *Media, _ *messageRoom) []strictjson.Field {
+			return []strictjson.Field{
+				{Key: "mime", Value: (*strictjson.Name)(&m.MIME)},
+				{Key: "data", Value: &m.Data},
+				{Key: "url", Value: &m.URL},
+			}
+		}),
 	}
 	opaqueKind = &kind{
 		name: "opaque", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "an opaque block in a tool message must be inside a ToolResult",
-		read: func(f partFields) Part { return Opaque{Format: f.format, JSON: f.block} },
+		json: jsonOf(func(r *messageRoom) *Opaque { return &r.opaque }, func(o *Opaque, _ *messageRoom) []strictjson.Field {
+			return []strictjson.Field{{Key: "format", Value: (*strictjson.Name)(&o.Format)}, {Key: "json", Value: &o.JSON}}
+		}),
 	}
 )
 
@@ -95,11 +121,7 @@ func (t Text) print(bool) string         { return abbreviate(string(t)) }
 func (t Text) printSize() string         { return "text " + grouped(len(t)) }
 func (t Text) render(b *strings.Builder) { b.WriteString(tags.Escape(string(t)) + "\n") }
 func (t Text) body() string              { return string(t) }
-func (t Text) appendJSON(dst []byte) ([]byte, error) {
-	return strictjson.AppendString(strictjson.Key(dst, "text"), string(t)), nil
-}
-
-func (t Text) mask(key string) Part { return ifChanged(Text(tags.MaskPart(key, string(t))), t) }
+func (t Text) mask(key string) Part      { return ifChanged(Text(tags.MaskPart(key, string(t))), t) }
 
 // Format prints the text, and with %+v and %#v only its beginning.
 func (t Text) Format(f fmt.State, verb rune) {
@@ -132,13 +154,6 @@ func (r Reasoning) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
 
 func (r Reasoning) jsonSize() int {
 	return 64 + len(r.ID) + len(r.Text) + len(r.Text)/16 + len(r.Signature) + len(r.Encrypted)
-}
-
-func (r Reasoning) appendJSON(dst []byte) ([]byte, error) {
-	dst = strictjson.Text(dst, "id", r.ID)
-	dst = strictjson.Text(dst, "text", r.Text)
-	dst = strictjson.Text(dst, "signature", r.Signature)
-	return strictjson.Text(dst, "encrypted", r.Encrypted), nil
 }
 
 // Format prints the beginning of the text; %+v adds the ID.
@@ -199,13 +214,6 @@ func (c ToolCall) rowSum(s fingerprint.Sum) fingerprint.Sum {
 
 func (c ToolCall) jsonSize() int {
 	return 64 + len(c.ID) + len(c.Name) + len(c.Arguments) + len(c.Arguments)/8
-}
-
-func (c ToolCall) appendJSON(dst []byte) ([]byte, error) {
-	dst = strictjson.Text(dst, "id", c.ID)
-	dst = strictjson.Text(dst, "name", c.Name)
-	dst = strictjson.Text(dst, "arguments", c.Arguments)
-	return strictjson.Bool(dst, "minted", c.Minted), nil
 }
 
 // Format prints the tool and the beginning of the arguments; %+v adds the ID.
@@ -282,14 +290,6 @@ func (r ToolResult) sumKind() uint64 {
 func (r ToolResult) jsonSize() int {
 	texts := textSize(r.Parts)
 	return 64 + len(r.CallID) + len(r.Name) + texts + texts/16 + 32*len(r.Parts)
-}
-
-func (r ToolResult) appendJSON(dst []byte) ([]byte, error) {
-	dst = strictjson.Text(dst, "call_id", r.CallID)
-	dst = strictjson.Text(dst, "name", r.Name)
-	dst = strictjson.Bool(dst, "is_error", r.IsError)
-	dst = strictjson.Bool(dst, "cleared", r.Cleared)
-	return appendParts(dst, r.Parts, true)
 }
 
 // Format prints the tool and the beginning of each part; %+v adds the ID.
@@ -372,12 +372,6 @@ func (m Media) rowSum(s fingerprint.Sum) fingerprint.Sum {
 
 func (m Media) jsonSize() int { return 32 + len(m.MIME) + len(m.Data) + len(m.URL) }
 
-func (m Media) appendJSON(dst []byte) ([]byte, error) {
-	dst = strictjson.Text(dst, "mime", m.MIME)
-	dst = strictjson.Text(dst, "data", m.Data)
-	return strictjson.Text(dst, "url", m.URL), nil
-}
-
 // Format prints the MIME type, and the size or the address.
 func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
 
@@ -430,11 +424,6 @@ func (o Opaque) rowSum(s fingerprint.Sum) fingerprint.Sum {
 }
 
 func (o Opaque) jsonSize() int { return 32 + len(o.Format) + len(o.JSON) + len(o.JSON)/8 }
-
-func (o Opaque) appendJSON(dst []byte) ([]byte, error) {
-	dst = strictjson.Text(dst, "format", o.Format)
-	return strictjson.Text(dst, "json", o.JSON), nil
-}
 
 // String returns the format and the size.
 func (o Opaque) String() string {

@@ -111,19 +111,13 @@ func (b *logbook) unsaved(now *state, failures breaker) int {
 	n, p := len(b.notes), b.saved
 	if p == nil {
 		p = noPicture
-		n += now.len()
+		n += now.len() + len(now.queue)
 	}
 	n += clampInt(int64(now.version - p.view.version))
-	if b.saved == nil {
-		n += len(now.queue)
-	} else if !slices.Equal(now.queue, p.view.queue) {
-		n++
-	}
-	if now.meta != p.view.meta {
-		n++
-	}
-	if b.saved != nil && failures != p.breaker {
-		n++
+	for _, differs := range [...]bool{p != noPicture && !slices.Equal(now.queue, p.view.queue), now.meta != p.view.meta, p != noPicture && failures != p.breaker} {
+		if differs {
+			n++
+		}
 	}
 	if n == 0 && len(b.drafts) > 0 {
 		return 1 // Save must find out whether they were stored

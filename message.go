@@ -87,7 +87,6 @@ type Part interface {
 	sum(fingerprint.Sum) fingerprint.Sum     // adds what the model sees of it; see Message.content
 	rowSum(fingerprint.Sum) fingerprint.Sum  // the same for Message.Sum
 	jsonSize() int                           // about, in bytes
-	appendJSON(dst []byte) ([]byte, error)   // the members of its object
 	print(ids bool) string                   // the beginning of its content
 	printSize() string                       // its kind and size
 	mask(key string) Part                    // see maskParts; nil: the part is not changed

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -50,189 +51,142 @@ func (m *Message) jsonSize() int {
 	return n
 }
 
-// appendMessage appends the JSON of m.
-func appendMessage(dst []byte, m *Message) ([]byte, error) {
-	dst = strictjson.AppendString(append(dst, `{"role":`...), string(m.Role))
-	dst = strictjson.Text(dst, "author", m.Author)
-	if o := m.Origin; o != (Origin{}) {
-		dst = append(strictjson.Key(dst, "origin"), '{')
-		dst = strictjson.Text(dst, "format", o.Format)
-		dst = strictjson.Text(dst, "model", o.Model)
-		dst = strictjson.Text(dst, "container", o.Container)
-		dst = append(dst, '}')
-	}
-	dst = strictjson.Text(dst, "meta", m.Meta)
-	dst = strictjson.Text(dst, "key", m.Key)
-	dst, err := appendParts(dst, m.Parts, false)
-	return append(dst, '}'), err
+// A messageRoom is memory for a message, and for a part of each kind, while its JSON is written
+// or read.
+type messageRoom struct {
+	msg       Message
+	text      Text
+	reasoning Reasoning
+	call      ToolCall
+	result    ToolResult
+	media     Media
+	opaque    Opaque
+	kind      string // the type of the part
+	part      int    // the index of the part that could not be read, or -1
+	err       error  // of a part that cannot be written
+
+	fields []strictjson.Field   // of msg
+	of     [][]strictjson.Field // of parts, as in kinds
 }
 
-// appendParts appends the member of an object with the parts of a message, or of a
-// tool result.
-func appendParts(dst []byte, parts []Part, inResult bool) ([]byte, error) {
-	if len(parts) == 0 {
-		return dst, nil
+var messageRooms = sync.Pool{New: func() any {
+	r := new(messageRoom)
+	m := &r.msg
+	r.fields = []strictjson.Field{
+		{Key: "role", Value: (*strictjson.Name)(&m.Role)},
+		{Key: "author", Value: (*strictjson.Name)(&m.Author)},
+		{Key: "origin", Value: []strictjson.Field{
+			{Key: "format", Value: (*strictjson.Name)(&m.Origin.Format)},
+			{Key: "model", Value: (*strictjson.Name)(&m.Origin.Model)},
+			{Key: "container", Value: (*strictjson.Name)(&m.Origin.Container)},
+		}},
+		{Key: "meta", Value: &m.Meta},
+		{Key: "key", Value: &m.Key},
+		{Key: "parts", Value: partsJSON{&m.Parts, r, false}},
 	}
-	dst = append(strictjson.Key(dst, "parts"), '[')
-	for _, p := range parts {
-		k := known(p).kind()
-		if k == nil || inResult && !k.inResult {
-			return dst, fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
-		}
-		var err error
-		dst = strictjson.Text(append(strictjson.Next(dst), '{'), "type", k.name)
-		if dst, err = p.appendJSON(dst); err != nil {
-			return dst, err
-		}
-		dst = append(dst, '}')
+	for _, k := range kinds {
+		r.of = append(r.of, append([]strictjson.Field{{Key: "type", Value: (*strictjson.Name)(&r.kind)}}, k.json.fields(r)...))
 	}
-	return append(dst, ']'), nil
+	return r
+}}
+
+// release makes the room free for another message.
+func (r *messageRoom) release() {
+	r.msg, r.err = Message{}, nil
+	messageRooms.Put(r)
+}
+
+// fieldsOf returns the fields of the part of a kind.
+func (r *messageRoom) fieldsOf(k *kind) []strictjson.Field { return r.of[slices.Index(kinds[:], k)] }
+
+// A partJSON says how the JSON of parts of a kind is written and read.
+type partJSON struct {
+	put    func(*messageRoom, Part) // nil: an empty one
+	take   func(*messageRoom) Part
+	fields func(*messageRoom) []strictjson.Field // without the type
+}
+
+// jsonOf returns a partJSON of parts that have the place at in a room.
+func jsonOf[P Part](at func(*messageRoom) *P, fields func(*P, *messageRoom) []strictjson.Field) partJSON {
+	return partJSON{
+		put:    func(r *messageRoom, p Part) { *at(r), _ = p.(P) },
+		take:   func(r *messageRoom) Part { return *at(r) },
+		fields: func(r *messageRoom) []strictjson.Field { return fields(at(r), r) },
+	}
+}
+
+// appendMessage appends the JSON of m.
+func appendMessage(dst []byte, m *Message) ([]byte, error) {
+	r := messageRooms.Get().(*messageRoom)
+	defer r.release()
+	r.msg = *m
+	dst = strictjson.AppendObject(dst, r.fields)
+	return dst, r.err
 }
 
 // readMessage reads a message. A single part is put into inline, if that is not
 // nil. part is the index of the part that could not be read, or -1.
 func readMessage(r *strictjson.Reader, inline *[1]Part) (m Message, part int) {
-	part = -1
+	room := messageRooms.Get().(*messageRoom)
+	defer room.release()
+	room.part = -1
 	if inline != nil {
-		m.Parts = inline[:0]
+		room.msg.Parts = inline[:0]
 	}
-	for key := range r.Object {
-		switch string(key) {
-		case "role":
-			m.Role = readRole(r)
-		case "author":
-			m.Author = r.Name()
-		case "origin":
-			m.Origin.read(r)
-		case "meta":
-			m.Meta = r.Text()
-		case "key":
-			m.Key = r.Text()
-		case "parts":
-			for i := range r.Array {
-				m.Parts = append(m.Parts, readPart(r, false))
-				if r.Err() != nil {
-					part = i
-				}
-			}
-		default:
-			r.Unknown(key)
-		}
-	}
+	r.Fields(room.fields)
+	m = room.msg
 	if !slices.Contains(roles, m.Role) {
 		r.Fail(fmt.Errorf("unknown role %.40q", string(m.Role)))
 	}
 	if len(m.Parts) == 0 {
 		m.Parts = nil
 	}
-	return m, part
+	return m, room.part
 }
 
-// read reads the members of an object.
-func (o *Origin) read(r *strictjson.Reader) {
-	for key := range r.Object {
-		switch string(key) {
-		case "format":
-			o.Format = r.Name()
-		case "model":
-			o.Model = r.Name()
-		case "container":
-			o.Container = r.Name()
-		default:
-			r.Unknown(key)
+// A partsJSON is the value of the parts of a message or, if inResult is set, of a tool result.
+type partsJSON struct {
+	list     *[]Part
+	room     *messageRoom
+	inResult bool
+}
+
+func (v partsJSON) IsZero() bool { return len(*v.list) == 0 }
+
+func (v partsJSON) Append(dst []byte) []byte {
+	dst = append(dst, '[')
+	for _, p := range *v.list {
+		k := known(p).kind()
+		if k == nil || v.inResult && !k.inResult {
+			v.room.err = fmt.Errorf("convo: encode message: a part of type %T is not allowed here", p)
+			return dst
+		}
+		v.room.kind = k.name
+		k.json.put(v.room, p)
+		dst = strictjson.AppendObject(strictjson.Next(dst), v.room.fieldsOf(k))
+	}
+	return append(dst, ']')
+}
+
+func (v partsJSON) Read(r *strictjson.Reader) {
+	for i := range r.Array {
+		if k := readKind(r, v.inResult); k != nil {
+			k.json.put(v.room, nil)
+			r.Fields(v.room.fieldsOf(k))
+			*v.list = append(*v.list, k.json.take(v.room))
+		}
+		if r.Err() != nil && !v.inResult {
+			v.room.part = i
 		}
 	}
 }
 
-// readRole reads a role.
-func readRole(r *strictjson.Reader) Role {
-	name := r.Bytes()
-	for _, role := range roles {
-		if string(name) == string(role) {
-			return role // which does not allocate
-		}
-	}
-	return Role(name)
-}
-
-// partFields are the fields that the JSON of any kind of part has.
-type partFields struct {
-	id, callID, name, text, signature, encrypted, arguments, mime, data, url, format, block string
-	minted, isError, cleared                                                                bool
-	parts                                                                                   []Part
-}
-
-// readPart reads a part of a message, or of a tool result.
-func readPart(r *strictjson.Reader, inResult bool) Part {
-	var f partFields
-	var own *kind
-	hasParts := false
-	for key := range r.Object {
-		switch {
-		case string(key) == "type":
-			own = readKind(r, inResult)
-		case string(key) == "parts" && !inResult:
-			hasParts = !r.Null()
-			if hasParts {
-				for range r.Array {
-					f.parts = append(f.parts, readPart(r, true))
-				}
-			}
-		default:
-			f.read(r, key)
-		}
-	}
-	switch {
-	case own == nil:
-		r.Fail(errors.New("part without a type"))
-		return nil
-	case hasParts && own != resultKind:
-		r.Fail(fmt.Errorf("part of type %q has parts, which only a %s may have", own.name, resultKind.name))
-	}
-	return own.read(f)
-}
-
-// read reads a member that is not the type or the parts.
-func (f *partFields) read(r *strictjson.Reader, key []byte) {
-	switch string(key) {
-	case "id":
-		f.id = r.Name()
-	case "call_id":
-		f.callID = r.Name()
-	case "name":
-		f.name = r.Name()
-	case "text":
-		f.text = r.Text()
-	case "signature":
-		f.signature = r.Text()
-	case "encrypted":
-		f.encrypted = r.Text()
-	case "arguments":
-		f.arguments = r.Text()
-	case "minted":
-		f.minted = r.Bool()
-	case "is_error":
-		f.isError = r.Bool()
-	case "cleared":
-		f.cleared = r.Bool()
-	case "mime":
-		f.mime = r.Name()
-	case "data":
-		f.data = r.Text()
-	case "url":
-		f.url = r.Text()
-	case "format":
-		f.format = r.Name()
-	case "json":
-		f.block = r.Text()
-	default:
-		r.Unknown(key)
-	}
-}
-
-// readKind reads the type of a part. It returns nil if there is none of that name.
+// readKind returns the kind of the part that is next, or nil if it has none.
 func readKind(r *strictjson.Reader, inResult bool) *kind {
-	name := r.Bytes()
+	name := r.Peek("type")
+	if name == nil {
+		r.Fail(errors.New("part without a type"))
+	}
 	for _, k := range kinds {
 		if string(name) != k.name {
 			continue
@@ -246,14 +200,26 @@ func readKind(r *strictjson.Reader, inResult bool) *kind {
 	return nil
 }
 
+// A shownText is the value of a text that is not left out if it is empty.
+type shownText struct{ *Text }
+
+func (v shownText) IsZero() bool              { return false }
+func (v shownText) Append(dst []byte) []byte  { return strictjson.AppendString(dst, string(*v.Text)) }
+func (v shownText) Read(r *strictjson.Reader) { *v.Text = Text(r.Text()) }
+
 // content returns the fingerprint of what the model sees of m. Reasoning is left out: a
 // signature is not part of what later ones are made for.
 func (m *Message) content() fingerprint.Sum {
+	return contentOf(m.head(), m.Parts)
+}
+
+// head returns the fingerprint of the role and the author of m.
+func (m *Message) head() fingerprint.Sum {
 	sum := fingerprint.Sum(0).String(string(m.Role))
 	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(m.Author)
+		sum = sum.String(text.Valid(m.Author))
 	}
-	return contentOf(sum, m.Parts)
+	return sum
 }
 
 func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
@@ -269,11 +235,7 @@ func contentOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 // blocks. Reasoning is left out, as are the key and other fields that no model
 // sees. [Resume] compares rows by it.
 func (m Message) Sum() uint64 {
-	sum := fingerprint.Sum(0).String(string(m.Role))
-	if m.Author != "" && m.Role != RoleTool {
-		sum = sum.String(text.Valid(m.Author))
-	}
-	return uint64(sumOf(sum, m.Parts))
+	return uint64(sumOf(m.head(), m.Parts))
 }
 
 func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
@@ -306,14 +268,10 @@ func sameJSON(s string) string {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	var v any
-	if err := d.Decode(&v); err != nil {
-		return text.Valid(s)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return text.Valid(s)
-	}
+	fault := d.Decode(&v)
+	_, end := d.Token()
 	data, err := json.Marshal(v)
-	if err != nil {
+	if fault != nil || end != io.EOF || err != nil {
 		return text.Valid(s)
 	}
 	return string(data)

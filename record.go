@@ -105,16 +105,6 @@ func (r *stateJSON) compare(was, is *picture) {
 	}
 }
 
-// added returns the IDs in to that are not in from. Both lists ascend.
-func added(from, to []ID) (ids []ID) {
-	for _, id := range to {
-		if _, old := slices.BinarySearch(from, id); !old {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // keep adds what a record has besides the state: what from holds for the archive, and the counter
 // of the tokens of entries.
 func (r *stateJSON) keep(from *draft) {
@@ -167,18 +157,22 @@ type reading struct {
 	mended  bool  // the content of that History differs from the records
 }
 
-// add reads another record. An error is a *SnapshotError, or matches ErrVersion.
-func (r *reading) add(rec *Record) error {
+// next returns r with another record, or nil if that is not full and does not follow the newest
+// of r, which may be nil. An error is a *SnapshotError, or matches ErrVersion.
+func (r *reading) next(rec *Record) (*reading, error) {
+	if !rec.Full && (r == nil || rec.Prev != r.newest.ID) {
+		return nil, nil
+	}
 	next, err := rec.decode()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if rec.Full {
-		*r = reading{ids: next.recent}
+		r = &reading{ids: next.recent}
 	}
 	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestKept()}
 	if err := r.state.apply(next); err != nil {
-		return &SnapshotError{Index: -1, Err: err}
+		return nil, asSnapshotError(err)
 	}
 	if r.count > 0 && r.state.summary.newestKept() > before.covered {
 		r.marks = withMark(r.marks, before)
@@ -188,7 +182,7 @@ func (r *reading) add(rec *Record) error {
 	r.ids = append(r.ids, rec.ID)
 	r.newest = *rec
 	r.newest.Data = nil
-	return nil
+	return r, nil
 }
 
 // apply merges next into r.

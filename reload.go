@@ -156,14 +156,14 @@ func (h *History) mergeLocked(r *reading, theirs *view, saved *picture, isStored
 		h.meter.adoptNamed(r.state.named)
 	}
 	h.releaseViews(0)
-	m.recognise()
+	h.sumMeasured(true)
 	saved = m.stored(r, saved)
 	h.recorder.adopt(b.asRead(r, saved, h.last), keepsake{})
 	m.keepTakenBack()
-	if p := h.pictureLocked(); p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
-		h.newVersion() // what h has learned is not stored
-	}
 	h.appendAgainLocked(m)
+	if p := h.pictureLocked(); m.appended || p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
+		h.newVersion() // what h has learned is not stored, and the bounds so far do not include the measured part
+	}
 	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage())) {
 		h.deliverLocked()
 	}
@@ -234,7 +234,6 @@ type merger struct {
 	lastAppend   int64    // likewise
 
 	held      []*state         // the states that had the entries of h before the Reload
-	knew      *knowledge       // of the view before the Reload, with the views that usage was reported for
 	again     map[ID]rejoined  // entries that were appended again, by their old IDs
 	queued    []*queued        // messages of h that are in no record
 	taken     map[*queued]bool // messages of the stored queue that h has delivered or removed
@@ -272,7 +271,6 @@ func (m *merger) replace() (more int64) {
 		v.request = b.withLogged(orNil(v.request).logged) // others were answered since
 	}
 	v.seen = 0
-	v.sumPins()
 	v.calls = callsOf(v.list)
 	v.edits, v.reversals = nil, nil
 	more = t.appendedEver - v.appendedEver
@@ -298,24 +296,14 @@ func (m *merger) keepTakenBack() {
 func (m *merger) finish() {
 	v := m.view
 	v.answers, v.lastAppend = m.answers, m.lastAppend
-	if m.appended && !m.adopts {
-		m.recognise()
-		v.newVersion() // the bounds so far do not include the measured part
+	if !m.adopts { // the views that usage was reported for refer to the entries after the Reload
+		v.knowledge = v.known().with(m.recognised)
 	}
+	v.sumMeasured(true)
 	if len(m.queued)+len(m.taken) > 0 {
 		kept := slices.DeleteFunc(slices.Clone(v.queue), func(q *queued) bool { return m.taken[q] })
 		v.queue, v.snap = append(kept, m.queued...), nil
 	}
-}
-
-// recognise makes the views that usage was reported for refer to the entries of the view
-// after the Reload.
-func (m *merger) recognise() {
-	if !m.adopts {
-		m.knew = cmp.Or(m.knew, m.view.known())
-		m.view.knowledge = m.knew.with(m.recognised)
-	}
-	m.view.sumMeasured(true)
 }
 
 // recognised returns a copy of c whose view refers to the current entries of h.

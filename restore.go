@@ -26,8 +26,7 @@ import (
 //
 //   - Calls left open before the newest exchange are answered with error results.
 //   - Results that answer no call are dropped.
-//   - System messages between calls and their results are put after the results in a
-//     snapshot from [NewSnapshot], and moved to the front in others.
+//   - System messages between calls and their results are put after the results.
 //   - Invalid parts are removed, and so are messages left without parts. If two calls of
 //     a message have the same ID, the second call gets a new ID.
 //   - In a snapshot from NewSnapshot, messages whose roles may not follow one another stay.
@@ -107,17 +106,27 @@ func (l *loader) fill() (err error) {
 
 // entries checks the entries of the snapshot and adds them or copies.
 func (l *loader) entries() error {
-	if err := l.place(); err != nil {
-		return err
+	l.turn = l.from.turn
+	if l.byHand {
+		l.turn = 0
 	}
 	for i := range l.from.len() {
-		l.next, l.at, l.old = i, l.placementOf(i), l.from.at(i)
-		if err := l.entry(); err != nil {
+		l.at = placement{index: i, old: l.from.at(i)}
+		isLeft, err := l.place()
+		if isLeft && err == nil {
+			err = l.entry()
+		}
+		for err == nil && len(l.held) > 0 && !l.from.hasResultBehind(i) {
+			l.at, l.held = l.held[0], l.held[1:]
+			err = l.entry()
+		}
+		if err != nil {
 			return err
 		}
 	}
+	l.summarise()
 	l.to.pins = l.pins
-	l.to.load(l.sys, l.list, l.originals, l.from.turn)
+	l.to.replace(l.sys, l.list, l.originals, l.turn)
 	return nil
 }
 
@@ -126,19 +135,6 @@ func (id *identity) placed(s Summary) *placedSummary {
 	p := id.place(s)
 	p.sum.Tokens = clampInt(p.raw)
 	return p
-}
-
-// counts returns the raw tokens of the snapshot by the counter of l, without ephemeral
-// messages.
-func (l *loader) counts() (n int64, err error) {
-	defer catch(&err, "Options.Tokenizer")
-	if !l.mended {
-		return l.to.raw(), nil
-	}
-	for i := range l.from.len() {
-		n += l.ident.message(&l.from.at(i).msg)
-	}
-	return n + l.to.tools.tokens() + l.to.summary.tokens(), nil
 }
 
 // finishLoad does what is left to do for a History that was loaded. No lock is needed, since h
@@ -175,7 +171,7 @@ func (v *view) share(s *Snapshot) bool {
 	}
 	c := s.state.clipped()
 	v.pins = c.pins
-	v.load(c.sys, c.list, c.originals, s.turn)
+	v.replace(c.sys, c.list, c.originals, s.turn)
 	v.seen = len(v.list)
 	return true
 }
@@ -191,9 +187,7 @@ type loader struct {
 	counted bool     // with own, entries that have token counts need not be counted
 	saved   *picture // what is in the log; nil: from comes from no log
 
-	next int       // index in from of the entry being checked
-	at   placement // of that entry
-	old  *entry    // that entry
+	at placement // the entry being checked
 
 	sys, list []*entry
 	originals []*original
@@ -208,29 +202,25 @@ type loader struct {
 	moving     bool                // entries get new IDs from here on
 	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended     bool                // Repair was called
+	turn       int                 // of the newest entry so far, if byHand is set
 
-	placed []placement // of the entries of from; nil: they are where they were
+	held  []placement // what stands between calls and their results, to be put after these
+	texts []string    // of what is put into the summary
+	gone  []ID        // of the same
 }
 
-// A placement says where an entry comes from, and why it is not there any more.
+// A placement is an entry of a snapshot, and why it is not where it was.
 type placement struct {
-	index  int    // in the snapshot passed to Restore
+	index  int    // in the snapshot
+	old    *entry // as it was, or a copy that was changed
 	moved  bool   // it was no user message in that snapshot, or not in this place, so roles do not refuse it
-	err    error  // a fault that place has repaired; nil: none
+	err    error  // a fault that is repaired; nil: none
 	mended string // how
 }
 
-// placementOf returns the placement of the i-th entry of l.from.
-func (l *loader) placementOf(i int) placement {
-	if l.placed == nil {
-		return placement{index: i}
-	}
-	return l.placed[i]
-}
-
-// entry checks l.old, and adds it or a copy.
+// entry checks l.at.old, and adds it or a copy.
 func (l *loader) entry() error {
-	e, old := l.old, l.old
+	e, old := l.at.old, l.at.old
 	if !l.own {
 		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
 		e.setOwn(rare{missing: old.missing(), made: old.made()})
@@ -239,20 +229,23 @@ func (l *loader) entry() error {
 		return err
 	}
 	role := e.msg.Role
+	if l.byHand && len(l.list) == 0 {
+		e.note = false // the entries before it were removed or dropped
+	}
 	switch {
+	case e.isSystem():
+		return l.add(e)
 	case role == RoleTool:
 		return l.results(e)
-	case e.note && len(l.list) == 0 && (l.from.imported || l.placed != nil):
-		e.note = false // the entries before it were removed or dropped
-	case e.note && l.calls.openCalls() > 0 && l.from.hasResultBehind(l.next):
-		return l.moveToFront(e)
+	case e.note && !l.at.moved && l.isBetween():
+		return l.hold()
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(); err != nil {
 			return err
 		}
 	}
-	if n := len(l.list); n > 0 && !e.isSystem() && old.id <= l.list[n-1].id {
-		l.moving = true // place moved or split it
+	if n := len(l.list); n > 0 && old.id <= l.list[n-1].id {
+		l.moving = true // it was moved or split
 	}
 	if l.byHand && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
@@ -260,17 +253,26 @@ func (l *loader) entry() error {
 			return err
 		}
 	}
-	if !e.isSystem() {
-		e.calls = newCalls(&e.msg, l.ident.counter)
-		l.calls = nil
-	}
+	e.calls = newCalls(&e.msg, l.ident.counter)
+	l.calls = nil
 	return l.add(e)
 }
 
-// check sets e.msg to a checked copy of the message of l.old, repaired if necessary. e may
-// be l.old. The role of e.msg is RoleNone if the whole message was dropped.
+// hold keeps a note between calls and their results, until these were added.
+func (l *loader) hold() error {
+	l.at.moved, l.at.mended = true, "put after the results"
+	l.at.err = &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
+	if l.opts.Repair == nil {
+		return l.mend(l.at.err, 0, "")
+	}
+	l.held = append(l.held, l.at)
+	return nil
+}
+
+// check sets e.msg to a checked copy of the message of l.at.old, repaired if necessary. e may
+// be l.at.old. The role of e.msg is RoleNone if the whole message was dropped.
 func (l *loader) check(e *entry) error {
-	old := l.old
+	old := l.at.old
 	if old.msg.Role != RoleTool {
 		l.renamed = nil // this is another exchange
 	}
@@ -325,17 +327,6 @@ func (l *loader) repaired(m Message) Message {
 	return m
 }
 
-// moveToFront adds a system message that comes between calls and their results.
-func (l *loader) moveToFront(e *entry) error {
-	err := &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
-	e.note = false
-	e.id = l.newID()
-	e.head, e.turn = e.id, 0
-	e.tokens = l.ident.message(&e.msg)
-	l.sys = append(l.sys, e)
-	return l.mend(err, e.id, "moved to the front")
-}
-
 // results adds a tool message. Results that answer no open call are dropped.
 func (l *loader) results(e *entry) error {
 	matched := e.msg.Parts[:0]
@@ -368,7 +359,7 @@ func (l *loader) results(e *entry) error {
 	return l.add(e)
 }
 
-// answerOpen adds an error result for each call that is open before l.old.
+// answerOpen adds an error result for each call that is open before l.at.old.
 func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
 	results, answered := l.setup.answerOpen(l.calls, l.to.last, newest.turn, noResult, l.ident.text(noResult))
@@ -388,38 +379,30 @@ func (l *loader) answerOpen() error {
 
 // add adds an entry, with a new ID if an earlier entry got one.
 func (l *loader) add(e *entry) error {
-	old := l.old
+	old := l.at.old
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
-	if l.moving {
-		e.id = l.newID()
+	if l.moving && !e.isSystem() {
+		l.to.last++
+		e.id = l.to.last
 	}
 	e.head = e.id
-	switch {
-	case e.msg.Role == RoleTool:
-		e.head = l.calls.head
-		e.turn = l.list[len(l.list)-1].turn
-	case e.isSystem():
+	if e.isSystem() {
 		e.turn = 0
-	case e.calls != nil:
-		l.calls = e.beginIn(&l.room)
-	}
-	e.tools = old.tools || e.msg.Role == RoleTool || e.calls != nil
-	if n := len(l.list); n > 0 && l.list[n-1].turn == e.turn {
-		e.tools = e.tools || l.list[n-1].tools
+	} else {
+		l.follow(e)
 	}
 	if !l.counted || e.tokens == 0 {
 		l.ident.weigh(e)
-	}
-	if !e.note {
-		l.prev = e.msg.Role
-		l.afterMoved = l.at.moved
 	}
 	if e.isSystem() {
 		l.sys = append(l.sys, e)
 	} else {
 		l.list = append(l.list, e)
+	}
+	if !e.note && (!e.isSystem() || len(l.list) == 0) {
+		l.prev, l.afterMoved = e.msg.Role, l.at.moved
 	}
 	if o := l.from.original(old.id); o != nil {
 		own := *o
@@ -440,6 +423,27 @@ func (l *loader) add(e *entry) error {
 		mended = "new ID"
 	}
 	return l.report(&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: mended})
+}
+
+// follow sets what an entry of the list has from those before it.
+func (l *loader) follow(e *entry) {
+	newest := &entry{}
+	if n := len(l.list); n > 0 {
+		newest = l.list[n-1]
+	}
+	switch {
+	case e.msg.Role == RoleTool:
+		e.head, e.turn = l.calls.head, newest.turn
+	case l.byHand:
+		if e.msg.Role == RoleUser && l.prev != RoleUser {
+			l.turn++
+		}
+		e.turn = l.turn
+	}
+	if e.calls != nil {
+		l.calls = e.beginIn(&l.room)
+	}
+	e.tools = l.at.old.tools || e.msg.Role == RoleTool || e.calls != nil || newest.tools && newest.turn == e.turn
 }
 
 // queue adds copies of the queued messages of the snapshot.
@@ -470,22 +474,16 @@ func (l *loader) queue() error {
 	return nil
 }
 
-// newID returns the next ID.
-func (l *loader) newID() ID {
-	l.to.last++
-	return l.to.last
-}
-
-// mend reports that a fault of l.old is repaired, which has the ID newID now, or returns the
+// mend reports that a fault of l.at.old is repaired, which has the ID newID now, or returns the
 // error for it if faults are not to be repaired.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a SnapshotError that does not name l.old.
+// mendAs is mend with a SnapshotError that does not name l.at.old.
 func (l *loader) mendAs(f *SnapshotError) error {
 	if l.opts.Repair == nil {
-		return &SnapshotError{Index: l.at.index, ID: l.old.id, Err: f.Err}
+		return &SnapshotError{Index: l.at.index, ID: l.at.old.id, Err: f.Err}
 	}
 	return l.report(f)
 }

@@ -185,7 +185,7 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 		{"a system message behind one that is dropped", []convo.Message{convo.User(""), convo.System("s"), convo.User("u")},
 			[]convo.ID{2, 3}, []int{0, 1}},
 		{"where IDs move", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User("v"), convo.Assistant("a"), convo.User(""), convo.Assistant("b")},
-			[]convo.ID{1, 2, 7, 8, 9, 10}, []int{1, 1, 1, 2, 2, 3}},
+			[]convo.ID{1, 2, 7, 8, 9, 10}, []int{1, 1, 1, 2, 2, 2}},
 		{"behind results that were put in", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.Assistant(""), convo.User("v")},
 			[]convo.ID{1, 2, 5, 6}, []int{1, 1, 1, 2}},
 		{"an orphan result before an answer", []convo.Message{convo.User("u"), convo.Assistant("a"), convo.Result(toolC, "r"), convo.Assistant("b")},
@@ -194,8 +194,8 @@ func TestRestore_RepairedIsSaved(t *testing.T) {
 			[]convo.ID{1, 2, 4, 6, 7}, []int{1, 1, 1, 1, 2}},
 		{"an answer that comes first then", []convo.Message{convo.Result(toolC, "r"), convo.Assistant("a")},
 			[]convo.ID{2}, []int{0}},
-		{"a result in a turn of its own", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},
-			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 3}},
+		{"a result behind a message that is dropped", []convo.Message{convo.User("u"), convo.Assistant("", toolC), convo.User(""), convo.Result(toolC, "r"), convo.User("v")},
+			[]convo.ID{1, 2, 4, 5}, []int{1, 1, 1, 2}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := convo.Restore(convo.NewSnapshot(tt.msgs), &convo.Options{Repair: func(*convo.SnapshotError) {}})
@@ -512,7 +512,7 @@ func TestRestore_FaultyOptions(t *testing.T) {
 	}
 }
 
-// A system message that is moved to the front is another entry there. In a snapshot that a
+// A system message that is put after results is another entry there. In a snapshot that a
 // History made, it comes between a call and its result only if its JSON was changed.
 func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	var told []*convo.SnapshotError
@@ -529,5 +529,6 @@ func TestRestore_MovedSystemMessageGetsAnID(t *testing.T) {
 	require.NotEmpty(t, told)
 	assert.EqualValues(t, 3, told[0].ID)
 	assert.Greater(t, told[0].NewID, convo.ID(3))
-	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[0])
+	assert.Equal(t, told[0].NewID, idsOf(h.Snapshot())[3])
+	checkSaved(t, h, nil)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -23,9 +22,8 @@ type resumer struct {
 	listed map[string]int  // the places of rows whose keys are listed
 	places []Message       // the rows that the view shows, in order; some may be missing among the listed ones
 	keys   []string        // of places; "": the row is not there yet
-	run    int             // the run that the next row belongs to
-	at     int             // index of the next row in that run
 	place  int             // of the next row
+	stop   int             // the place after the run that the row before it is in
 	isOpen bool            // the first row from which on all are given was given
 	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
 	ended  Role            // of that row
@@ -33,8 +31,8 @@ type resumer struct {
 	answer bool            // an answer was given since
 	tail   []Message       // the rows after the decisions
 	calls  *calls          // of the newest answer; nil: none, or none was given yet
-	early  []Message       // user rows given before the results of calls
-	queued map[string]bool // keys of rows that were given before results, so that they were queued
+	early  []Message       // user rows given before the results of calls, or where they may not be appended
+	queued map[string]bool // keys of rows that were queued: they were given before results, or the decisions have them
 
 	originals []*original
 	ids       map[ID]string // the keys of entries that a row tells
@@ -61,7 +59,8 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err != nil {
 		return nil, r.faultOf(err)
 	}
-	p.view.setOriginals(r.originals)
+	p.view.keep.most = maxTotal
+	p.view.replace(p.view.sys, p.view.list, r.originals, p.view.turn)
 	h, l, err := log.open(p, &own)
 	if err != nil {
 		return nil, r.faultOf(err)
@@ -70,7 +69,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 		l.to.appendedAt(at)
 	}
 	h.opts.Repair, h.opts.AsSent = repair, asSent
-	if err := h.appendTail(r.newTail(l.to)); err != nil {
+	if err := h.appendTail(r); err != nil {
 		return nil, err
 	}
 	l.to.setResumed(&r.rows.measuredFrame)
@@ -84,17 +83,14 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	n := len(r.rows.sums)
+	n := len(r.rows.rows)
 	r.places, r.keys = make([]Message, n), make([]string, n)
 	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
-	for _, run := range r.rows.runs[:r.rows.from] {
-		for _, key := range run.keys {
-			r.listed[key] = r.place
-			r.place++
-		}
+	for i, x := range r.rows.rows[:r.rows.from] {
+		r.listed[x.key] = i
 	}
-	r.run, r.end = r.rows.from, r.rows.end()
-	r.isOpen = len(r.rows.runs) == 0 && r.end == ""
+	r.place, r.end = r.rows.from, r.rows.end()
+	r.isOpen = n == 0 && r.end == ""
 	for m, err := range rows {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
@@ -106,11 +102,11 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	if err := r.putEarly(); err != nil {
 		return err
 	}
-	if r.run < len(r.rows.runs) {
-		run := r.rows.runs[r.run]
-		return &RowError{Key: run.keys[min(r.at, len(run.keys)-1)], Fault: rowMissing}
+	if r.place < n {
+		last := r.rows.rows[r.rows.stop(r.place)-1]
+		return &RowError{Key: cmp.Or(r.rows.rows[r.place].key, last.key), Fault: rowMissing}
 	}
-	if r.end != "" && (r.isLeft || len(r.rows.runs) == 0) {
+	if r.end != "" && (r.isLeft || n == 0) {
 		return &RowError{Key: r.end, Fault: rowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
 	}
 	return nil
@@ -145,10 +141,15 @@ func (r *resumer) take(m Message) error {
 // begins reports whether the next run begins with the row with the key, or, if there is no
 // run, what is new follows it.
 func (r *resumer) begins(key string) bool {
-	if len(r.rows.runs) == 0 {
+	if len(r.rows.rows) == 0 {
 		return key == r.end && key != ""
 	}
-	return r.run < len(r.rows.runs) && r.at == 0 && r.rows.runs[r.run].keys[0] == key
+	return r.mayBegin() && r.rows.rows[r.place].key == key
+}
+
+// mayBegin reports whether the next row in view is the first of a run.
+func (r *resumer) mayBegin() bool {
+	return r.place < len(r.rows.rows) && r.rows.rows[r.place].begins
 }
 
 // order puts a row in its place. A user message is never between calls and their results. If a
@@ -196,15 +197,15 @@ func (r *resumer) putEarly() error {
 // queue for the results. The view does not show it.
 func (r *resumer) isOfEarlier() bool {
 	role, id := r.ended, r.rows.left.id // of the row before it
-	if len(r.rows.runs) > 0 {
-		if r.place == 0 || r.run == r.rows.from && r.at == 0 {
+	if all := len(r.rows.rows); all > 0 {
+		if r.place == r.rows.from {
 			return false
 		}
 		role = r.places[r.place-1].Role
-		if r.run < len(r.rows.runs) {
-			return !r.answer && role == RoleUser && r.at > 0
+		if r.place < all {
+			return !r.answer && role == RoleUser && !r.mayBegin()
 		}
-		id = r.rows.runs[r.run-1].last()
+		id = r.rows.newest()
 	}
 	n := len(r.in.entries)
 	return !r.answer && role == RoleUser && len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= id)
@@ -229,52 +230,48 @@ func (c *calls) takes(m *Message) bool {
 
 // put puts a row in the next place.
 func (r *resumer) put(m Message) error {
-	begins := r.begins(m.Key)
+	isDone, begins := r.place == len(r.rows.rows), r.begins(m.Key)
 	switch {
-	case r.run == len(r.rows.runs) && r.end == "":
+	case isDone && r.end == "":
 		r.tail = append(r.tail, m)
 		return nil
-	case r.run == len(r.rows.runs) && m.Key == r.end:
+	case isDone && m.Key == r.end:
 		r.end, r.ended = "", m.Role
 		return nil
-	case r.run == len(r.rows.runs):
+	case isDone:
 		r.isLeft = true
 		return nil
-	case r.at == 0 && !begins:
+	case r.mayBegin() && !begins:
 		return nil // the view does not show it
+	case begins:
+		r.stop = r.rows.stop(r.place)
 	}
-	run := r.rows.runs[r.run]
-	isLast, last := r.at == run.n-1, run.keys[len(run.keys)-1]
+	more, last := r.stop-1-r.place, r.rows.rows[r.stop-1].key // rows of the run that must follow
 	switch {
-	case isLast && last != "" && m.Key != last:
-		return &RowError{Key: r.firstOther(run, m.Key), Fault: rowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
-	case !isLast && m.Key == last && r.at > 0:
-		other := r.firstOther(run, "")
+	case more == 0 && last != "" && m.Key != last:
+		return &RowError{Key: r.firstOther(m.Key), Fault: rowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
+	case more > 0 && m.Key == last && !begins:
+		other := r.firstOther("")
 		if other == "" && m.Role == RoleUser {
-			return &RowError{Key: m.Key, Fault: rowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(run.n-1-r.at, "row", "rows"))}
+			return &RowError{Key: m.Key, Fault: rowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(more, "row", "rows"))}
 		}
-		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(run.n-1-r.at, "row", "rows"), abbreviate(last))}
+		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(more, "row", "rows"), abbreviate(last))}
 	}
 	r.places[r.place], r.keys[r.place] = m, m.Key
 	r.place++
-	r.at++
-	if isLast {
-		r.run, r.at = r.run+1, 0
-	}
 	return nil
 }
 
-// firstOther returns the key of the first row of a run that is not what stood in its place,
-// or the key otherwise.
-func (r *resumer) firstOther(run rowRun, otherwise string) string {
-	for i := range r.at {
-		place, id := r.place-r.at+i, run.first+ID(i)
-		e := &entry{msg: r.places[place]}
+// firstOther returns the key of the first row of the run that the next row is in that is not
+// what stood in its place, or the key otherwise.
+func (r *resumer) firstOther(otherwise string) string {
+	for i := r.rows.start(r.place); i < r.place; i++ {
+		x, e := r.rows.rows[i], &entry{msg: r.places[i]}
 		if e.msg.checkShared(&e.inline) != nil {
-			return r.keys[place]
+			return r.keys[i]
 		}
-		if !r.rows.isShort(id) && (r.rows.sums[place]^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
-			return r.keys[place]
+		if !r.rows.isShort(x.id) && (x.sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
+			return r.keys[i]
 		}
 	}
 	return otherwise
@@ -307,42 +304,35 @@ func (r *resumer) build(opts *Options) error {
 // entries returns the entries of the rows, without those that the Decisions hold. namer gives
 // them their times.
 func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
-	wholes := make(map[ID]*entry)
-	for _, e := range r.in.entries {
-		wholes[e.id] = e
-	}
 	r.ids = make(map[ID]string)
-	place := 0
-	for i, run := range r.rows.runs {
-		turn, role := run.turn, RoleNone
-		for k := range run.n {
-			m, key, id := r.places[place], r.keys[place], run.first+ID(k)
-			place++
-			whole := wholes[id]
-			switch {
-			case whole != nil:
-				m = whole.msg
-			case key == "" && r.rows.isListed(i):
-				return nil, &RowError{Key: run.keys[k], Fault: rowMissing}
-			case key == "":
-				return nil, &RowError{Fault: rowMissing}
-			}
-			if k > 0 && m.Role == RoleUser && role != RoleUser {
-				turn++
-			}
-			if k == 0 || m.Role != RoleSystem {
-				role = m.Role
-			}
-			if whole != nil {
-				continue
-			}
-			e, err := r.entry(m, id, turn, namer)
-			if err != nil {
-				return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
-			}
-			r.ids[id] = key
-			entries = append(entries, e)
+	turn, role := 0, RoleNone
+	for place, x := range r.rows.rows {
+		m, key := r.places[place], r.keys[place]
+		i, isWhole := index(r.in.entries, x.id)
+		switch {
+		case isWhole:
+			m = r.in.entries[i].msg
+		case key == "":
+			return nil, &RowError{Key: x.key, Fault: rowMissing}
 		}
+		switch {
+		case x.begins:
+			turn = x.turn
+		case m.Role == RoleUser && role != RoleUser:
+			turn++
+		}
+		if x.begins || m.Role != RoleSystem {
+			role = m.Role
+		}
+		if isWhole {
+			continue
+		}
+		e, err := r.entry(m, x.id, turn, namer)
+		if err != nil {
+			return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
+		}
+		r.ids[x.id] = key
+		entries = append(entries, e)
 	}
 	return entries, nil
 }
@@ -380,7 +370,7 @@ func (r *resumer) nameResults() {
 			i++
 		}
 		answers := r.in.entries[from : i+1]
-		if !slices.ContainsFunc(answers, (*entry).isUnnamed) || !slices.ContainsFunc(head.msg.Parts, isCall) {
+		if !slices.ContainsFunc(answers, (*entry).isUnnamed) || !hasCalls(&head.msg) {
 			continue
 		}
 		calls := newCalls(&head.msg, newCounter(nil, Overheads{}))
@@ -392,7 +382,7 @@ func (r *resumer) nameResults() {
 				own.msg.Parts = slices.Clone(own.msg.Parts)
 				e = &own
 			}
-			if !onlyResults(e.msg.Parts) {
+			if len(e.msg.ToolResults()) < len(e.msg.Parts) {
 				continue
 			}
 			tokens := e.tokens
@@ -415,13 +405,6 @@ func (e *entry) isUnnamed() bool {
 		r, ok := p.(ToolResult)
 		return ok && (r.CallID == "" || r.Name == "")
 	})
-}
-
-func isCall(p Part) bool { _, ok := p.(ToolCall); return ok }
-
-// onlyResults reports whether all parts are results.
-func onlyResults(parts []Part) bool {
-	return !slices.ContainsFunc(parts, func(p Part) bool { _, ok := p.(ToolResult); return !ok })
 }
 
 // change makes the changes to the entry of a row, and keeps its original.
@@ -468,13 +451,13 @@ func (r *resumer) compare() error {
 	var sums rowSums
 	for _, e := range r.in.entries {
 		sum := sums.of(e)
-		if r.rows.runOf(e.id) >= 0 {
+		if _, isRow := r.rows.find(e.id); isRow {
 			rows, now = append(rows, e), append(now, sum)
 		}
 	}
 	for place, e := range rows {
 		key := r.ids[e.id]
-		if key == "" || r.accepted[key] || now[place] == r.rows.sums[place] {
+		if key == "" || r.accepted[key] || now[place] == r.rows.rows[place].sum {
 			continue
 		}
 		if after := r.stoodAfter(rows, now, place); after != "" {
@@ -502,94 +485,74 @@ func (r *resumer) stoodAfter(rows []*entry, now []fingerprint.Sum, place int) st
 	return r.ids[rows[to+n-1].id]
 }
 
-// A tail is the rows after the decisions, as they are appended.
-type tail struct {
-	*resumer
-	view      *view
-	queue     map[string]bool // keys of messages that were queued
-	waiting   []*queued       // the queue of the decisions
-	early     []Message       // queued messages whose rows were given where they may not be appended
-	sent      *sentView       // what the next answer is for; nil: the view
-	delivered bool            // the last message that was appended was queued
-}
-
-func (r *resumer) newTail(v *view) *tail {
-	t := &tail{resumer: r, view: v, queue: maps.Clone(r.queued), sent: r.rows.sent}
-	t.waiting = v.swapQueue(nil) // what was delivered is among the rows
-	for _, q := range t.waiting {
-		t.queue[q.msg.Key] = true
-	}
-	return t
-}
-
 // appendTail appends the rows after the decisions. A queued message whose row is given where it
 // may not be appended waited: it is appended once it may be, and otherwise stays queued.
-func (h *History) appendTail(t *tail) error {
-	for rows := t.tail; len(rows) > 0; {
+func (h *History) appendTail(r *resumer) error {
+	queue := h.swapQueue(nil) // what was delivered is among the rows
+	for _, q := range queue {
+		r.queued[q.msg.Key] = true
+	}
+	mayFollow := func() bool { return h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) }
+	delivered := false // the last message that was appended was queued
+	for rows := r.tail; len(rows) > 0; {
 		m, n := rows[0], 1
-		if t.queue[m.Key] && (len(t.early) > 0 || !t.delivered && !h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage()))) {
-			t.early, rows = append(t.early, m), rows[1:]
+		if r.queued[m.Key] && (len(r.early) > 0 || !delivered && !mayFollow()) {
+			r.early, rows = append(r.early, m), rows[1:]
 			continue
 		}
 		for ; n < len(rows) && rows[n].Role == RoleTool && (&entry{msg: rows[n-1]}).isUnnamed(); n++ {
 			// together they name the calls that they answer
 		}
-		if err := h.appendRow(t, rows[:n]); err != nil {
+		if err := h.appendRow(r, rows[:n]); err != nil {
 			return err
 		}
-		rows = rows[n:]
-		if len(t.early) == 0 || !h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) {
+		delivered, rows = r.queued[m.Key], rows[n:]
+		if len(r.early) == 0 || !mayFollow() {
 			continue
 		}
-		for _, m := range t.early {
-			if err := h.appendRow(t, []Message{m}); err != nil {
+		for _, m := range r.early {
+			if err := h.appendRow(r, []Message{m}); err != nil {
 				return err
 			}
 		}
-		t.early = nil
+		delivered, r.early = true, nil
 	}
-	waiting, late := t.end()
+	if r.rows.sent != nil {
+		h.expect(*r.rows.sent)
+	}
+	waiting, late := r.waiting(queue)
 	more, err := h.newQueued(late)
-	t.view.swapQueue(append(waiting, more...))
+	h.swapQueue(append(waiting, more...))
 	return err
 }
 
 // appendRow appends rows that belong together.
-func (h *History) appendRow(t *tail, rows []Message) error {
-	t.begin(&rows[0])
+func (h *History) appendRow(r *resumer, rows []Message) error {
+	if rows[0].Role == RoleAssistant {
+		sent := sentView{known: true, open: h.openCount() > 0, prefix: h.wholeIn(r.rows.frame)}
+		if r.rows.sent != nil {
+			sent, r.rows.sent = *r.rows.sent, nil
+		}
+		h.expect(sent)
+	}
 	if _, err := h.AppendRows(rows...); err != nil {
 		return &RowError{Key: rows[0].Key, Fault: rowUnexpected, Err: err}
 	}
 	return nil
 }
 
-// begin prepares the view for the next message.
-func (t *tail) begin(m *Message) {
-	if m.Role == RoleAssistant {
-		sent := sentView{known: true, open: t.view.openCount() > 0, prefix: t.view.wholeIn(t.rows.frame)}
-		if t.sent != nil {
-			sent, t.sent = *t.sent, nil
-		}
-		t.view.expect(sent)
-	}
-	t.delivered = t.queue[m.Key]
-}
-
-// end returns what still waits of the queue, and the messages that were queued after the
-// decisions.
-func (t *tail) end() (waiting []*queued, late []Message) {
-	if t.sent != nil {
-		t.view.expect(*t.sent)
-	}
+// waiting returns what still waits of the queue of the decisions, and the messages that were
+// queued after them.
+func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
 	left := make(map[string]bool)
-	for _, m := range t.early {
+	for _, m := range r.early {
 		left[m.Key] = true
 	}
-	for _, q := range t.waiting {
-		if !t.given[q.msg.Key] || left[q.msg.Key] {
+	for _, q := range queue {
+		if !r.given[q.msg.Key] || left[q.msg.Key] {
 			waiting = append(waiting, q)
 			delete(left, q.msg.Key)
 		}
 	}
-	return waiting, slices.DeleteFunc(t.early, func(m Message) bool { return !left[m.Key] })
+	return waiting, slices.DeleteFunc(r.early, func(m Message) bool { return !left[m.Key] })
 }

@@ -550,7 +550,6 @@ func (v *view) finishUndo(edit uint64) {
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)
 	v.seen, v.rewritten, v.lastFocus = 0, v.version, ""
-	v.sumPins()
 	v.sumMeasured(true)
 	v.releaseViews(0)
 }

@@ -19,11 +19,8 @@ import (
 
 // A rowList stands for the entries of a view that the application has rows of.
 type rowList struct {
-	runs    []rowRun
-	keys    []string          // of the runs, as they are written; see pack
-	places  []int64           // the same: for each run what is to be added to the last ID and to the turn of the run before, and the number of rows
-	from    int               // the index of the run from which on every row is needed
-	sums    []fingerprint.Sum // of all rows, in order; see rowSums
+	rows    []row
+	from    int               // the index of the first row of the run from which on every row is needed
 	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
 	tools   []Range           // of entries whose turn called a tool before, where that has left the view
 	paused  []Range           // of answers that the provider paused
@@ -34,23 +31,59 @@ type rowList struct {
 	measuredFrame           // what the calibration in force was measured with
 	sent          *sentView // what the next answer is for; nil: the view
 	lastAppend    time.Time
+
+	// The rows as they are written; see pack.
+	keys   []string          // by runs: of all rows before from, and else of the first and the last row of each run
+	places []int64           // for each run what is to be added to the last ID and to the turn of the run before, and the number of rows
+	run    int               // the index of the run that from is in
+	sums   []fingerprint.Sum // of all rows
 }
 
-// A rowRun is a run of rows whose entries have consecutive IDs.
-type rowRun struct {
-	first ID
-	turn  int // of the first
-	n     int
-	keys  []string // of all rows, or of the first and the last; see isListed
+// A row is the place of a row in the view. Rows whose entries have consecutive IDs are a run.
+type row struct {
+	id     ID
+	turn   int             // of the first row of the run
+	key    string          // empty: it is not known, since the row is neither listed nor at an end of its run
+	sum    fingerprint.Sum // see rowSums
+	begins bool            // it is the first row of its run
 }
 
-// last returns the ID of the last entry.
-func (x *rowRun) last() ID { return x.first + ID(x.n) - 1 }
+// newest returns the ID of the newest entry that has a row, or 0.
+func (r *rowList) newest() ID {
+	if n := len(r.rows); n > 0 {
+		return r.rows[n-1].id
+	}
+	return 0
+}
+
+// find returns the index of the row of an entry, or where it would be, and whether there is one.
+func (r *rowList) find(id ID) (i int, ok bool) {
+	return slices.BinarySearchFunc(r.rows, id, func(x row, id ID) int { return cmp.Compare(x.id, id) })
+}
+
+// start returns the index of the first row of the run that a row is in.
+func (r *rowList) start(i int) int {
+	for !r.rows[i].begins {
+		i--
+	}
+	return i
+}
+
+// stop returns the index after the last row of the run that a row is in.
+func (r *rowList) stop(i int) int {
+	for !r.ends(i) {
+		i++
+	}
+	return i + 1
+}
+
+// ends reports whether a row is the last of its run.
+func (r *rowList) ends(i int) bool { return i+1 == len(r.rows) || r.rows[i+1].begins }
 
 // end returns the key of the row up to which the History knows all rows, if that has left the
 // view, and otherwise "". All rows after the newest one in view, up to this, have left.
 func (r *rowList) end() string {
-	if n := len(r.runs); n > 0 && r.runs[n-1].last() > r.left.id {
+	if r.newest() > r.left.id {
 		return ""
 	}
 	return r.left.key
@@ -86,45 +119,19 @@ func (r *rowSums) of(e *entry) fingerprint.Sum {
 
 // cut removes the rows of entries newer than last.
 func (r *rowList) cut(last ID) {
-	rows := 0
-	for i := range r.runs {
-		x := &r.runs[i]
-		if x.first > last {
-			r.runs = r.runs[:i]
-			break
+	n, _ := r.find(last + 1)
+	r.rows, r.sums = r.rows[:n], r.sums[:n]
+	if r.from >= n {
+		r.from = 0
+		if n > 0 {
+			r.from = r.start(n - 1)
 		}
-		if x.last() > last {
-			x.cut(int(last-x.first+1), r.isListed(i))
-		}
-		rows += x.n
 	}
-	r.sums = r.sums[:rows]
 	if r.left.id > last {
 		r.left = leftRow{}
 	}
-	if n := len(r.runs); n == 0 {
-		r.from = 0
-	} else if r.from >= n {
-		r.from = n - 1
-		if x := &r.runs[n-1]; x.n > 1 {
-			x.keys = []string{x.keys[0], x.keys[len(x.keys)-1]}
-		}
-	}
 	r.changes = slices.DeleteFunc(r.changes, func(c rowChange) bool { return c.id > last })
 	r.sent = nil
-}
-
-// cut removes all rows but the first n, which is less than there are.
-func (x *rowRun) cut(n int, isListed bool) {
-	x.n = n
-	switch {
-	case isListed:
-		x.keys = x.keys[:n]
-	case n > 1:
-		x.keys = append(x.keys[:1], "") // it is not known
-	default:
-		x.keys = x.keys[:1]
-	}
 }
 
 // A rowChange is a part that is not as the row has it: a result that was cleared or is without
@@ -145,8 +152,7 @@ type rowLister struct {
 	view      *Snapshot
 	others    []*entry // that no row tells
 	keys      map[string]bool
-	heads     []ID // of the exchanges that the runs begin in
-	next      ID   // the ID, the turn and the role that continue the newest run
+	next      ID // the ID, the turn and the role that continue the newest run
 	turn      int
 	role      Role
 	summer    rowSums
@@ -189,8 +195,7 @@ func (l *rowLister) add(i int) error {
 		return nil
 	}
 	l.keys[key] = true
-	l.place(e)
-	l.sums = append(l.sums, sum)
+	l.place(e, sum)
 	if told {
 		l.tell(i, cleared, changes)
 	}
@@ -198,20 +203,15 @@ func (l *rowLister) add(i int) error {
 }
 
 // place adds the row of an entry to the newest run, or begins another.
-func (l *rowLister) place(e *entry) {
+func (l *rowLister) place(e *entry, sum fingerprint.Sum) {
 	if e.msg.Role == RoleUser && l.role != RoleUser {
 		l.turn++
 	}
 	isNew := l.isNew || e.id != l.next || e.turn != l.turn
-	if isNew {
-		l.runs = append(l.runs, rowRun{first: e.id, turn: e.turn})
-		l.heads = append(l.heads, e.head)
-	}
 	if isNew || !e.note {
 		l.role = e.msg.Role
 	}
-	run := &l.runs[len(l.runs)-1]
-	run.keys, run.n = append(run.keys, e.msg.Key), run.n+1
+	l.rows = append(l.rows, row{e.id, e.turn, e.msg.Key, sum, isNew})
 	l.next, l.turn, l.isNew = e.id+1, e.turn, false
 }
 
@@ -236,34 +236,28 @@ func (l *rowLister) tell(i int, cleared bool, changes []rowChange) {
 	}
 }
 
-// setFrom sets from which run on every row is needed, and shortens the keys of these runs.
+// setFrom sets from which run on every row is needed: the first long one, or the last.
 func (l *rowLister) setFrom() {
-	l.from = slices.IndexFunc(l.runs, func(x rowRun) bool { return x.n > mostListed })
-	if l.from < 0 {
-		l.from = max(len(l.runs)-1, 0)
-	}
-	for l.from > 0 && l.heads[l.from] < l.runs[l.from].first {
-		i := l.runOf(l.heads[l.from])
-		if i < 0 {
-			break // its calls have no row
+	for i := 0; i < len(l.rows); i = l.stop(i) {
+		l.from = i
+		if l.stop(i)-i > mostListed {
+			break
 		}
-		l.from = i // the row of a message that was queued meanwhile may stand after the calls
 	}
-	for i := range l.runs {
-		if x := &l.runs[i]; !l.isListed(i) && x.n > 1 {
-			x.keys = []string{x.keys[0], x.keys[x.n-1]}
+	for l.from > 0 {
+		first := l.rows[l.from].id
+		head := l.view.find(first).head
+		i, ok := l.find(head)
+		if head == first || !ok { // its calls have no row
+			break
 		}
+		l.from = l.start(i) // the row of a message that was queued meanwhile may stand after the calls
 	}
 }
 
 // isShort reports whether something was cleared in the entry of a row, or cut.
 func (r *rowList) isShort(id ID) bool {
 	return hasID(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
-}
-
-// runOf returns the index of the run that an entry is in, or -1.
-func (r *rowList) runOf(id ID) int {
-	return slices.IndexFunc(r.runs, func(x rowRun) bool { return x.first <= id && id <= x.last() })
 }
 
 // addToRanges adds an ID above all others to ascending ranges.
@@ -438,23 +432,18 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 // textOf returns the texts among parts, joined.
 func textOf(parts []Part) string {
 	var b strings.Builder
-	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			b.WriteString(string(t))
-		}
+	for t := range eachOf[Text](parts) {
+		b.WriteString(string(t))
 	}
 	return b.String()
 }
-
-// isListed reports whether the keys of all rows of a run are listed.
-func (r *rowList) isListed(run int) bool { return run < r.from }
 
 // fields returns the members of the JSON.
 func (r *rowList) fields() []strictjson.Field {
 	return []strictjson.Field{
 		{Key: "keys", Value: strictjson.Texts(&r.keys)},
 		{Key: "places", Value: strictjson.Ints(&r.places)},
-		{Key: "from", Value: &r.from},
+		{Key: "from", Value: &r.run},
 		{Key: "system_seen", Value: &r.sysSeen},
 		{Key: "tools_seen", Value: &r.toolsSeen},
 		{Key: "ephemeral_seen", Value: &r.ephemeralSeen},
@@ -543,37 +532,54 @@ func (v someSums) Read(r *strictjson.Reader) {
 	}
 }
 
-// pack sets what is written of the runs.
+// pack sets what is written of the rows.
 func (r *rowList) pack() {
 	last, turn := ID(0), 0
-	for _, x := range r.runs {
-		r.keys = append(r.keys, x.keys...)
-		r.places = append(r.places, int64(x.first-last), int64(x.turn-turn), int64(x.n))
-		last, turn = x.last(), x.turn
+	for i, x := range r.rows {
+		if x.begins {
+			r.places = append(r.places, int64(x.id-last), int64(x.turn-turn), 0)
+			turn = x.turn
+		}
+		if i == r.from {
+			r.run = len(r.places)/3 - 1
+		}
+		if i < r.from || x.begins || r.ends(i) {
+			r.keys = append(r.keys, x.key)
+		}
+		r.places[len(r.places)-1]++
+		r.sums, last = append(r.sums, x.sum), x.id
 	}
 }
 
-// unpack makes the runs of what was read of them, or returns an error if that contradicts itself.
+// unpack makes the rows of what was read of them, or returns an error if that contradicts itself.
 func (r *rowList) unpack() error {
-	rows, last, turn, keys := len(r.sums), int64(0), int64(0), r.keys
+	last, turn, keys := int64(0), int64(0), r.keys
 	for p := range slices.Chunk(r.places, 3) {
 		if len(p) < 3 {
 			return fmt.Errorf("places has %d numbers, want three for each run", len(r.places))
 		}
-		n := int(min(p[2], int64(rows)+1))
-		if !r.isListed(len(r.runs)) {
-			n = min(n, 2)
+		first, n := last+p[0], p[2]
+		if p[0] < 1 || p[0] > maxID || p[1] < 0 || p[1] > maxTurn-turn || n < 1 || n > int64(len(r.sums)-len(r.rows)) || first+n > maxID+1 {
+			return fmt.Errorf("the place %v of a run does not ascend, or it has no sums", p)
 		}
-		if n < 1 || n > len(keys) || p[0] < 1 || p[0] > maxID || p[1] < 0 || p[1] > maxTurn-turn || p[2] > int64(rows) || last+p[0]+p[2] > maxID+1 {
-			return fmt.Errorf("the place %v of a run does not ascend, or it has no keys or sums", p)
+		if r.run == 0 {
+			r.from = len(r.rows)
 		}
-		first := last + p[0]
-		turn += p[1]
-		r.runs = append(r.runs, rowRun{first: ID(first), turn: int(turn), n: int(p[2]), keys: keys[:n:n]})
-		rows, last, keys = rows-int(p[2]), first+p[2]-1, keys[n:]
+		last, turn = first+n-1, turn+p[1]
+		for id := first; id <= last; id++ {
+			x := row{ID(id), int(turn), "", r.sums[len(r.rows)], id == first}
+			if r.run > 0 || x.begins || id == last {
+				if len(keys) == 0 {
+					return fmt.Errorf("the run with the place %v has no keys", p)
+				}
+				x.key, keys = keys[0], keys[1:]
+			}
+			r.rows = append(r.rows, x)
+		}
+		r.run--
 	}
-	if rows+len(keys) > 0 {
-		return fmt.Errorf("%d sums and %d keys are of no run", rows, len(keys))
+	if len(r.rows) < len(r.sums) || len(keys) > 0 {
+		return fmt.Errorf("%d sums and %d keys are of no run", len(r.sums)-len(r.rows), len(keys))
 	}
 	return nil
 }
@@ -593,8 +599,9 @@ func (m *Message) nameCalls() {
 	}
 }
 
-// check makes the runs, and returns an error if r contradicts itself.
+// check makes the rows, and returns an error if r contradicts itself.
 func (r *rowList) check() error {
+	run := r.run
 	if err := r.unpack(); err != nil {
 		return err
 	}
@@ -606,13 +613,14 @@ func (r *rowList) check() error {
 		seen[key] = true
 	}
 	_, isTime := nanoseconds(r.lastAppend)
+	_, isShown := r.find(r.left.id)
 	switch {
-	case seen[r.left.key] || r.runOf(r.left.id) >= 0:
+	case seen[r.left.key] || isShown:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
 	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
 		return errors.New("ranges do not ascend")
-	case r.from < 0 || r.from > max(len(r.runs)-1, 0):
-		return fmt.Errorf("from is %d, want the index of a run", r.from)
+	case run < 0 || run > max(len(r.places)/3-1, 0):
+		return fmt.Errorf("from is %d, want the index of a run", run)
 	case !isTime:
 		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
 	case !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }):

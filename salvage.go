@@ -11,14 +11,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
-// checkBoth returns a *ValueError unless there are two Stores, with valid keys.
-func checkBoth(to Store, toKey string, from Store, fromKey string) error {
-	if to == nil || from == nil {
-		return &ValueError{Name: "Store", Value: nil, Want: "two Stores to copy between"}
-	}
-	return cmp.Or(CheckKey(toKey), CheckKey(fromKey))
-}
-
 // A Salvaged says what [Salvage] has kept of a log.
 type Salvaged struct {
 	Newest  uint64   // the newest record whose state is whole, which Open returns; 0: none
@@ -76,7 +68,7 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if err := checkBoth(to, toKey, from, fromKey); err != nil {
+	if err := cmp.Or(checkStore(to, toKey, false), checkStore(from, fromKey, false)); err != nil {
 		return Salvaged{}, err
 	}
 	if err := isFree(ctx, to, toKey); err != nil {
@@ -110,43 +102,35 @@ type salvage struct {
 	out  Salvaged
 	last Record   // written last, without Data; ID "": none
 	read *reading // of the records since the newest full one; nil: one of them is lost
-	prev string   // ID of the record that was read last
 	was  scalars  // of the newest record that is whole
 }
 
 // add writes the next record that was read. A *DamageError says that it can be read
 // but is not whole.
 func (s *salvage) add(rec *Record) error {
-	whole := rec.Full || s.read != nil && rec.Prev == s.prev
-	s.prev = rec.ID
-	var fault error
-	if whole {
-		if rec.Full {
-			s.read = new(reading)
-		}
-		if fault = s.read.add(rec); fault == nil {
-			_, fault = s.read.picture(false)
-		}
-		if errors.Is(fault, ErrVersion) {
-			return fault
-		}
-		whole = fault == nil
+	read, fault := s.read.next(rec)
+	if read != nil {
+		_, fault = read.picture(false)
 	}
-	if !whole {
-		s.read = nil
+	if errors.Is(fault, ErrVersion) {
+		return fault
 	}
+	if fault != nil {
+		read = nil
+	}
+	s.read = read
 	if err := s.fill(rec); err != nil {
 		return err
 	}
-	if !whole {
+	if read == nil {
 		if err := s.keepPart(rec); err != nil || fault == nil {
 			return err
 		}
 		return damageIn(rec.Key, s.out.Newest, fault)
 	}
 	s.out.Whole++
-	s.was = s.read.state.scalars
-	if !s.read.state.lost {
+	s.was = read.state.scalars
+	if !read.state.lost {
 		s.out.Newest = rec.Seq
 	}
 	return s.write(*rec)

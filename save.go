@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -98,9 +99,13 @@ func checkStore(s Store, key string, prunes bool) error {
 // is 0. It returns nil if there is no such record.
 func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, err error) {
 	var damage *DamageError
-	for from := range windows(seq) {
+	for back := uint64(64); ; back *= 4 { // the full record before seq is usually near
+		from := min(seq, 1)
+		if 0 < back && back < seq { // 0: it overflowed
+			from = seq - back
+		}
 		r, damage, err = readFrom(ctx, s, key, from, seq)
-		if err != nil || r != nil && damage == nil {
+		if from <= 1 || err != nil || r != nil && damage == nil {
 			break
 		}
 	}
@@ -121,34 +126,23 @@ func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, 
 // without a full record, the last damage.
 func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *reading, damage *DamageError, err error) {
 	for rec, err := range records(ctx, s, key, from) {
+		if to > 0 && rec.Seq > to {
+			break
+		}
 		if err == nil {
-			if to > 0 && rec.Seq > to {
-				break
-			}
-			switch {
-			case rec.Full:
-				r, damage = new(reading), nil
-			case r != nil && rec.Prev == r.newest.ID:
-				damage = nil // nothing is missing
-			}
-			if r == nil || damage != nil {
-				continue
-			}
-			err = damageIn(key, r.newest.Seq, r.add(&rec))
+			r, err = r.next(&rec)
+			err = damageIn(key, 0, err)
 		}
-		if err != nil {
-			d, ok := errors.AsType[*DamageError](err)
-			if !ok {
-				return nil, nil, err
-			}
-			if damage == nil {
-				damage = d
-			}
-			if to == 0 {
-				break
-			}
+		d, isDamage := errors.AsType[*DamageError](err)
+		switch {
+		case err != nil && !isDamage:
+			return nil, nil, err
+		case isDamage:
+			damage = cmp.Or(damage, d)
+		case r != nil:
+			damage = nil // nothing is missing
 		}
-		if rec.Seq == to && to > 0 {
+		if to == 0 && damage != nil || rec.Seq == to && to > 0 {
 			break // later records may be damaged
 		}
 	}
@@ -159,21 +153,15 @@ func readFrom(ctx context.Context, s Store, key string, from, to uint64) (r *rea
 // there is none. If below is not 0, only records below it count. newestWhole is called
 // for damaged logs.
 func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest uint64) {
-	var r *reading // nil: a record since the newest full one is missing
+	var r *reading
 	for rec, err := range records(ctx, s, key, 1) {
-		switch {
-		case err != nil:
+		if err != nil {
 			continue
-		case below > 0 && rec.Seq >= below:
-			return newest
-		case rec.Full:
-			r = new(reading)
-		case r != nil && rec.Prev != r.newest.ID:
-			r = nil
 		}
-		if r != nil && r.add(&rec) != nil {
-			r = nil
+		if below > 0 && rec.Seq >= below {
+			break
 		}
+		r, _ = r.next(&rec)
 		if r == nil || r.state.lost {
 			continue
 		}

@@ -386,22 +386,17 @@ func (s *state) messages() int {
 func (s *state) key() string { return orNil(s.id).key }
 
 // counter returns the counter of the History that s belongs to, or the default counter.
-func (s *state) counter() *counter {
-	if s.id == nil {
-		return newCounter(nil, Overheads{})
-	}
-	return s.id.counter
-}
+func (s *state) counter() *counter { return s.identity().counter }
 
 // identity returns s.id, or a new identity if there is none.
 func (s *state) identity() *identity {
 	if s.id == nil {
-		return newIdentity(s.counter(), nil, "")
+		return newIdentity(newCounter(nil, Overheads{}), nil, "")
 	}
 	return s.id
 }
 
-// Only the next five methods write sys, list, sysRaw, listRaw, turns, turn, media, wide,
+// Only the next four methods write sys, list, sysRaw, listRaw, turns, turn, media, wide,
 // huge, originals and originalRaw. TestState_Writers checks this. Pins, summary and the other
 // fields are written where they change.
 
@@ -481,7 +476,8 @@ func (s *state) cutTail(n int, seen bool) {
 func (s *state) putTail(n int, tail []*entry) { s.list = slices.Concat(s.list[:n], tail) }
 
 // replace replaces all entries: after an edit, for a rollback, or when the system entries
-// change. turn and originals belong to the new list.
+// change. turn and originals belong to the new list. The caller must have set the pins, and must
+// call sumMeasured to set pinMeasured.
 func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	if len(list) != len(s.list) || len(list) > 0 && &list[0] != &s.list[0] {
 		s.media, s.wide, s.huge, s.fold = 0, 0, 0, 0
@@ -492,6 +488,11 @@ func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 		}
 		s.request, s.asked = s.request.moved(s.list, list), s.asked.moved(s.list, list)
 		s.list, s.listRaw, s.turns = list, rawOf(list), countTurns(list)
+		s.pinRaw = 0
+		for _, head := range s.pins {
+			raw, _ := s.exchangeRaw(head)
+			s.pinRaw += raw
+		}
 	}
 	s.sysFold = 0
 	for _, e := range sys {
@@ -531,12 +532,6 @@ func (s *state) mediaLimit() (most, side int) {
 
 // fewMedia is a number of media that every model takes.
 const fewMedia = 14
-
-// load puts entries into an empty state and computes their figures.
-func (s *state) load(sys, list []*entry, originals []*original, turn int) {
-	s.replace(sys, list, originals, turn)
-	s.sumPins()
-}
 
 // setHeads sets the heads of the entries of a list that has not been checked yet. A tool
 // message belongs to the exchange of the preceding assistant message with calls.
@@ -645,16 +640,6 @@ func (s *state) exchangeRaw(head ID) (raw, measured int64) {
 	return raw, measured
 }
 
-// sumPins computes pinRaw from the pins. The caller must then call sumMeasured to set
-// pinMeasured.
-func (s *state) sumPins() {
-	s.pinRaw = 0
-	for _, head := range s.pins {
-		raw, _ := s.exchangeRaw(head)
-		s.pinRaw += raw
-	}
-}
-
 // withPin returns pins with heads added. It may write to the spare capacity of pins,
 // which no snapshot shows, but does not change existing elements.
 func withPin(pins []ID, heads ...ID) []ID {
@@ -669,10 +654,17 @@ func withPin(pins []ID, heads ...ID) []ID {
 // withoutPin returns a new slice with the pins that are not in heads. It sorts heads.
 func withoutPin(pins []ID, heads ...ID) []ID {
 	slices.Sort(heads)
-	return slices.DeleteFunc(slices.Clone(pins), func(p ID) bool {
-		_, gone := slices.BinarySearch(heads, p)
-		return gone
-	})
+	return added(heads, pins)
+}
+
+// added returns the IDs in to that are not in from. Both lists ascend.
+func added(from, to []ID) (ids []ID) {
+	for _, id := range to {
+		if _, old := slices.BinarySearch(from, id); !old {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // index returns the index of the entry with the ID in an ascending list, or the index
@@ -918,10 +910,4 @@ func (s *Snapshot) withoutSummary() *Snapshot {
 	next := *s
 	next.summary = nil
 	return &next
-}
-
-// setOriginals replaces the originals, and keeps them all.
-func (s *state) setOriginals(list []*original) {
-	s.keep.most = maxTotal
-	s.replace(s.sys, s.list, list, s.turn)
 }

@@ -165,20 +165,6 @@ func (i LogInfo) String() string {
 	return fmt.Sprintf("%q %q: record %d, %s, %s tokens", abbreviate(i.Key), abbreviate(i.Title), i.Seq, counted(i.Entries, "entry", "entries"), grouped(i.Tokens))
 }
 
-// windows yields the Seqs from which to read to find the full record that precedes the
-// record seq and is usually near. Each window is larger than the one before, and the last
-// contains the whole log. For 0, windows yields 0.
-func windows(seq uint64) iter.Seq[uint64] {
-	return func(yield func(uint64) bool) {
-		for back := uint64(64); 0 < back && back < seq; back *= 4 { // 0: it overflowed
-			if !yield(seq - back) {
-				return
-			}
-		}
-		yield(min(seq, 1))
-	}
-}
-
 // records yields the records of a key, and checks that each follows the previous one. If
 // one does not, it yields a *DamageError and then that record, if it is newer. A panic of
 // the Store becomes an error. Any error but a *DamageError is the last.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,15 +95,13 @@ func sumOf(text []byte) string {
 func (s readState) with(data object) readState {
 	next := readState{object{}, maps.Clone(s.entries), maps.Clone(s.pins)}
 	list := func(name string) []any { l, _ := data[name].([]any); return l }
-	for _, name := range []string{"key", "log", "title", "meta", "learned", "cal", "seen", "tools", "summary", "system", "queue", "taken_back", "left", "heads", "sent"} {
-		if value, ok := s.fields[name]; ok {
+	for name, value := range s.fields {
+		if tableOf(name) == "State" {
 			next.fields[name] = value
 		}
 	}
 	for name, value := range data {
-		switch name {
-		case "out", "entries", "counter", "pins", "unpin", "past", "undone", "summaries", "notes", "lost", "recent":
-		default:
+		if table := tableOf(name); table == "Figures" || table == "State" {
 			next.fields[name] = value
 		}
 	}
@@ -126,7 +125,11 @@ func (s readState) with(data object) readState {
 // snapshot returns the state as the JSON of a snapshot has it, apart from what was learned.
 func (s readState) snapshot() object {
 	out := object{"version": 1.0}
-	for _, name := range []string{"key", "last", "turn", "touched", "appended", "model", "released", "title", "meta", "tools", "summary", "system", "queue", "taken_back", "left", "heads", "sent"} {
+	for _, f := range pageFields() {
+		name := f.name
+		if !f.inSnapshot || name == "learned" {
+			continue
+		}
 		switch value := s.fields[name].(type) {
 		case []any:
 			if len(value) > 0 {
@@ -215,23 +218,40 @@ func TestFormat_PageShowsALine(t *testing.T) {
 	require.Contains(t, string(log), "\n"+line)
 }
 
-// namedFields returns the names of the fields of the data of a record, as docs/format.md
-// has them.
-func namedFields(t *testing.T) (names []string) {
-	t.Helper()
+// A pageField is a field of the data of a record, as docs/format.md has it.
+type pageField struct {
+	name, table string
+	inSnapshot  bool
+}
+
+// pageFields returns the fields in the tables of docs/format.md.
+var pageFields = sync.OnceValue(func() (fields []pageField) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "format.md"))
-	require.NoError(t, err)
-	_, section, ok := strings.Cut(string(page), "\n## The data of a record\n")
-	require.True(t, ok)
-	section, _, ok = strings.Cut(section, "\n### ")
-	require.True(t, ok)
+	if err != nil {
+		panic(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## The data of a record\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	table := ""
 	for line := range strings.Lines(section) {
-		if row := regexp.MustCompile("^\\| (`[^|]+) \\|").FindStringSubmatch(line); row != nil {
-			for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
-				names = append(names, name[1])
+		if title, ok := strings.CutSuffix(line, ":\n"); ok {
+			table = title
+		}
+		if row := strings.Split(line, " | "); strings.HasPrefix(line, "| `") {
+			for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[0], -1) {
+				fields = append(fields, pageField{name[1], table, strings.Contains(row[2], "S")})
 			}
 		}
 	}
-	require.Greater(t, len(names), 30)
-	return names
+	return fields
+})
+
+// tableOf returns the title of the table that a field is in.
+func tableOf(name string) string {
+	for _, f := range pageFields() {
+		if f.name == name {
+			return f.table
+		}
+	}
+	return ""
 }

@@ -14,7 +14,7 @@ import (
 
 // stateWriters are the methods of state that write sys, list, their totals, turns
 // and turn. clipped writes them in a copy, with the same entries.
-var stateWriters = []string{"append", "cutTail", "putTail", "putOriginals", "replace", "load", "clipped"}
+var stateWriters = []string{"append", "cutTail", "putTail", "putOriginals", "replace", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
@@ -48,26 +48,26 @@ var entryMakers = map[string]string{
 	"attempt.useCuts":     "to replace, as the copies of entries with results cut",
 	"setup.cut":           "to newEntries",
 	"runner.append":       "to cutResults, as the IDs for the markers",
-	"setTurns":            "to load, as the list of NewSnapshot or of a loader",
-	"loader.place":        "to load, as copies",
+	"setTurns":            "to replace, as the list of NewSnapshot or of a loader",
+	"loader.place":        "to replace, as copies",
 	"merger.batch":        "to append again, as copies",
-	"loader.entry":        "to load, like all of loader",
-	"loader.check":        "to load",
-	"loader.moveToFront":  "to load",
-	"loader.results":      "to load",
-	"loader.answerOpen":   "to load",
-	"loader.add":          "to load",
-	"newSnapshot":         "to load",
-	"stateJSON.finish":    "to load",
+	"loader.entry":        "to replace, like all of loader",
+	"loader.check":        "to replace",
+	"loader.results":      "to replace",
+	"loader.answerOpen":   "to replace",
+	"loader.add":          "to replace",
+	"loader.follow":       "to replace",
+	"newSnapshot":         "to replace",
+	"stateJSON.finish":    "to replace",
 	"readEntry":           "to finish",
 	"stateJSON.keep":      "to a record, as copies",
-	"setHeads":            "to load",
-	"splitSystem":         "to load",
-	"resumer.nameResults": "to load",
-	"entry.replay":        "to load, as the entries of a resumer",
+	"setHeads":            "to replace",
+	"splitSystem":         "to replace",
+	"resumer.nameResults": "to replace",
+	"entry.replay":        "to replace, as the entries of a resumer",
 }
 
-// Six methods of state write sys, list, originals, their totals, turns and turn. No
+// Five methods of state write sys, list, originals, their totals, turns and turn. No
 // other code does, except clipped. The other fields of state are not checked. Only the
 // functions that make entries write to them, before they are in a view.
 //

@@ -6,11 +6,14 @@ import (
 )
 
 // A Field is a member of an object. Value points to its value: it is a *int, *int64,
-// *float64, *bool, *string or *time.Time, a []Field for an object, or a [Value].
+// *float64, *bool, *string, *Name or *time.Time, a []Field for an object, or a [Value].
 type Field struct {
 	Key   string
 	Value any
 }
+
+// A Name is a short string that repeats; see [Reader.Name].
+type Name string
 
 // A Value writes and reads the value of a field of another type.
 type Value interface {
@@ -54,6 +57,8 @@ func isZero(f *Field) bool {
 		return !*v
 	case *string:
 		return *v == ""
+	case *Name:
+		return *v == ""
 	case *time.Time:
 		return v.IsZero()
 	case []Field:
@@ -82,6 +87,8 @@ func (f *Field) append(dst []byte) []byte {
 		return strconv.AppendBool(dst, *v)
 	case *string:
 		return AppendString(dst, *v)
+	case *Name:
+		return AppendString(dst, string(*v))
 	case *time.Time:
 		return append(v.UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 	case []Field:
@@ -105,6 +112,8 @@ func (f Field) Read(r *Reader) {
 		*v = r.Bool()
 	case *string:
 		*v = r.Text()
+	case *Name:
+		*v = Name(r.Name())
 	case *time.Time:
 		*v = r.Time()
 	case []Field:

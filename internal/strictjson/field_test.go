@@ -18,6 +18,7 @@ type sample struct {
 	b    bool
 	s    string
 	t    time.Time
+	name strictjson.Name
 	x, y int
 }
 
@@ -29,6 +30,7 @@ func (v *sample) fields() []strictjson.Field {
 		{Key: "b", Value: &v.b},
 		{Key: "s", Value: &v.s},
 		{Key: "t", Value: &v.t},
+		{Key: "name", Value: &v.name},
 		{Key: "in", Value: []strictjson.Field{{Key: "x", Value: &v.x}, {Key: "y", Value: &v.y}}},
 	}
 }
@@ -40,8 +42,8 @@ func TestFields(t *testing.T) {
 		want string
 	}{
 		{sample{}, `{}`},
-		{sample{i: -1, n: 1 << 52, f: 0.25, b: true, s: "a\"b", t: at, x: 1, y: 2},
-			`{"i":-1,"n":4503599627370496,"f":0.25,"b":true,"s":"a\"b","t":"2026-11-23T08:00:00.000000005Z","in":{"x":1,"y":2}}`},
+		{sample{i: -1, n: 1 << 52, f: 0.25, b: true, s: "a\"b", t: at, name: "n", x: 1, y: 2},
+			`{"i":-1,"n":4503599627370496,"f":0.25,"b":true,"s":"a\"b","t":"2026-11-23T08:00:00.000000005Z","name":"n","in":{"x":1,"y":2}}`},
 		{sample{y: 2}, `{"in":{"y":2}}`},
 	} {
 		got := string(strictjson.AppendObject(nil, tt.v.fields()))
@@ -74,4 +76,28 @@ func TestFields_Refuses(t *testing.T) {
 
 func TestAppendFields_OtherType(t *testing.T) {
 	assert.Panics(t, func() { strictjson.AppendFields(nil, []strictjson.Field{{Key: "k", Value: 1}}) })
+}
+
+func TestReader_Peek(t *testing.T) {
+	for _, tt := range []struct{ data, value, fault string }{
+		{`{"s":"a","i":3}`, "a", ""},
+		{`{"i":3,"in":{"x":4,"y":5},"s":"a\u0062"}`, "ab", ""},
+		{`{"i":3}`, "", ""},
+		{`{"s":null}`, "", ""},
+		{`{"i":{"s"`, "", "want"},
+		{`{"s":4}`, "", "want a string"},
+		{`[]`, "", "want an object"},
+	} {
+		r := strictjson.NewReader([]byte(tt.data))
+		assert.Equal(t, tt.value, string(r.Peek("s")), tt.data)
+		var v sample
+		r.Fields(v.fields())
+		r.End()
+		if tt.fault != "" {
+			assert.ErrorContains(t, r.Err(), tt.fault, tt.data)
+			continue
+		}
+		require.NoError(t, r.Err(), tt.data)
+		assert.Equal(t, tt.value, v.s, "the object is read after it")
+	}
 }

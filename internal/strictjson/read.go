@@ -146,6 +146,24 @@ func (r *Reader) Object(yield func(key []byte) bool) {
 	}
 }
 
+// Peek returns the string with that key in the object that is next, or nil if it has none. It
+// does not read the object. The bytes are valid until the next string is read.
+func (r *Reader) Peek(key string) (value []byte) {
+	r.next()
+	at, field := r.at, r.field
+	for have := range r.Object {
+		if string(have) == key {
+			value = r.Bytes()
+			break
+		}
+		r.Skip()
+	}
+	if r.err == nil {
+		r.at, r.field = at, field
+	}
+	return value
+}
+
 // Array yields the indices of the elements of an array, or none for null. The loop
 // must read each element, or break.
 func (r *Reader) Array(yield func(i int) bool) {
