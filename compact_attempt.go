@@ -29,9 +29,10 @@ type attempt struct {
 
 	isReady bool // its edit has waited; see Options.CacheTTL
 
-	// What is computed from the beginning. total and minFree are upper bounds, in tokens of
-	// the whole request.
-	beginning
+	// What was so when the attempt began. total and minFree are upper bounds, in tokens of the
+	// whole request.
+	at      *Snapshot
+	marks   marks
 	view    *Snapshot       // what the strategy sees: at, with cuts
 	scale   calibrate.Scale // of view; what is kept is its floor
 	floor   floorWeight     // of view
@@ -50,35 +51,6 @@ type attempt struct {
 	work        Effort        // of the strategy
 	summary     *Summary      // of the edit; nil: none
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
-}
-
-// A beginning is what an attempt knows of the History when it begins.
-type beginning struct {
-	at     *Snapshot
-	now    calibrate.Scale // of at
-	marks  marks
-	status Status
-
-	sent       *Snapshot // see Goal.Sent
-	sentTokens int
-
-	undone           uint64 // version of the Undo that holds compactions up; 0: none does
-	noModel, noClear error  // see Goal, for a compaction that was not asked for
-}
-
-// begin measures h, and returns what an attempt needs of it.
-func (h *History) begin(r *Report) (b beginning, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.isClosed() {
-		return b, ErrClosed
-	}
-	h.measureBeforeLocked(r)
-	now := h.moment(h.meter.marks())
-	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: *now.marks, status: h.statusLocked(), noClear: h.spills.start(&now).down}
-	b.sent, b.sentTokens = h.lastSent()
-	b.undone, b.noModel = h.compactor.restraints(&now)
-	return b, nil
 }
 
 // try makes one attempt. If the edit turns out to be stale, it makes a second
@@ -286,28 +258,35 @@ func (a *attempt) plan() (Edit, error) {
 	return e, err
 }
 
-// start fills in most of the goal.
+// start fills in what is so now, and most of the goal.
 func (a *attempt) start() error {
-	b, err := a.f.h.begin(&a.report)
-	switch {
-	case err != nil:
+	h := a.f.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isClosed() {
 		a.closed = true
-		return err
-	case !a.requested && b.undone != 0:
+		return ErrClosed
+	}
+	h.measureBeforeLocked(&a.report)
+	now := h.moment(h.meter.marks())
+	undone, noModel := h.compactor.restraints(&now)
+	if !a.requested && undone != 0 {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.beginning, a.scale, a.total, a.minFree = b, b.now, b.now.Upper(), 1
+	a.at, a.marks, a.scale, a.minFree = h.snapshotLocked(), *now.marks, h.scale(), 1
+	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
 	a.goal = Goal{
-		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.marks.set.Window, Status: b.status,
-		Sent: b.sent, SentTokens: b.sentTokens, before: orNil(a.f.h.reread.Load()),
+		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: a.marks.set.Window, Status: h.statusLocked(),
+		before: orNil(h.reread.Load()),
 	}
+	a.goal.Sent, a.goal.SentTokens = h.lastSent()
 	if !a.requested {
+		down := h.spills.start(&now).down
 		a.minFree = max(a.marks.minFree, 1)
-		a.goal.NoClear, a.goal.NoModel = b.noClear, b.noModel
-		a.noSpill = b.noClear != nil
+		a.goal.NoClear, a.goal.NoModel, a.noSpill = down, noModel, down != nil
 	}
 	return nil
 }
