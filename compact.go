@@ -120,18 +120,19 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 func (h *History) check(asked Reason, focus string, r *Report) (n *need, err error) {
 	var v verdict
 	var again int64 // raw tokens that have to be written to the prompt cache again
+	lost := false   // it has to be reported that these are many
 	h.locked(func() {
 		now := h.moment(h.meter.marks())
 		again = h.measureBeforeLocked(r)
-		v.closed = h.isClosed()
-		if v.closed {
+		if h.isClosed() {
+			err = ErrClosed
 			return
 		}
 		h.compactor.due(&now, asked, focus, &v)
-		v.lost = v.alone && !v.due && h.notesLoss(again, now.marks.minFree, r.PrefixEnd)
+		lost = v.alone && !v.due && h.notesLoss(again, now.marks.minFree, r.PrefixEnd)
 	})
-	if v.closed {
-		return nil, ErrClosed
+	if err != nil {
+		return nil, err
 	}
 	if v.ask != nil {
 		v.due, err = isDue(v.ask, h.Status())
@@ -139,7 +140,7 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 			r.Fits, err = false, ErrClosed
 		}
 	}
-	if v.lost {
+	if lost {
 		h.warn("convo: more than Limits.MinFree tokens of the last request have to be written to the prompt cache again", "change", r.PrefixEnd, "prefix_kept", r.PrefixKept, "raw", again)
 	}
 	if v.noWindow {

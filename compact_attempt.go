@@ -29,9 +29,10 @@ type attempt struct {
 
 	isReady bool // its edit has waited; see Options.CacheTTL
 
-	// What is computed from the beginning. total and minFree are upper bounds, in tokens of
-	// the whole request.
-	beginning
+	// What was so when the attempt began. total and minFree are upper bounds, in tokens of the
+	// whole request.
+	at      *Snapshot
+	marks   marks
 	view    *Snapshot       // what the strategy sees: at, with cuts
 	scale   calibrate.Scale // of view; what is kept is its floor
 	floor   floorWeight     // of view
@@ -50,35 +51,6 @@ type attempt struct {
 	work        Effort        // of the strategy
 	summary     *Summary      // of the edit; nil: none
 	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
-}
-
-// A beginning is what an attempt knows of the History when it begins.
-type beginning struct {
-	at     *Snapshot
-	now    calibrate.Scale // of at
-	marks  marks
-	status Status
-
-	sent       *Snapshot // see Goal.Sent
-	sentTokens int
-
-	undone           uint64 // version of the Undo that holds compactions up; 0: none does
-	noModel, noClear error  // see Goal, for a compaction that was not asked for
-}
-
-// begin measures h, and returns what an attempt needs of it.
-func (h *History) begin(r *Report) (b beginning, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.isClosed() {
-		return b, ErrClosed
-	}
-	h.measureBeforeLocked(r)
-	now := h.moment(h.meter.marks())
-	b = beginning{at: h.snapshotLocked(), now: h.scale(), marks: *now.marks, status: h.statusLocked(), noClear: h.spills.start(&now).down}
-	b.sent, b.sentTokens = h.lastSent()
-	b.undone, b.noModel = h.compactor.restraints(&now)
-	return b, nil
 }
 
 // try makes one attempt. If the edit turns out to be stale, it makes a second
@@ -286,28 +258,35 @@ func (a *attempt) plan() (Edit, error) {
 	return e, err
 }
 
-// start fills in most of the goal.
+// start fills in what is so now, and most of the goal.
 func (a *attempt) start() error {
-	b, err := a.f.h.begin(&a.report)
-	switch {
-	case err != nil:
+	h := a.f.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.isClosed() {
 		a.closed = true
-		return err
-	case !a.requested && b.undone != 0:
+		return ErrClosed
+	}
+	h.measureBeforeLocked(&a.report)
+	now := h.moment(h.meter.marks())
+	undone, noModel := h.compactor.restraints(&now)
+	if !a.requested && undone != 0 {
 		return ErrNoGain // an edit was undone after this compaction was found to be due
 	}
-	a.beginning, a.scale, a.total, a.minFree = b, b.now, b.now.Upper(), 1
+	a.at, a.marks, a.scale, a.minFree = h.snapshotLocked(), *now.marks, h.scale(), 1
+	a.total = a.scale.Upper()
 	if a.reserve == nil {
 		a.limit = a.marks.limit
 	}
 	a.goal = Goal{
-		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: b.marks.set.Window, Status: b.status,
-		Sent: b.sent, SentTokens: b.sentTokens, before: orNil(a.f.h.reread.Load()),
+		Reason: a.reason, Focus: a.focus, Unclearable: a.unclearable, Window: a.marks.set.Window, Status: h.statusLocked(),
+		before: orNil(h.reread.Load()),
 	}
+	a.goal.Sent, a.goal.SentTokens = h.lastSent()
 	if !a.requested {
+		down := h.spills.start(&now).down
 		a.minFree = max(a.marks.minFree, 1)
-		a.goal.NoClear, a.goal.NoModel = b.noClear, b.noModel
-		a.noSpill = b.noClear != nil
+		a.goal.NoClear, a.goal.NoModel, a.noSpill = down, noModel, down != nil
 	}
 	return nil
 }
@@ -576,3 +555,58 @@ func (a *attempt) failure(err error) error {
 	}
 	return err
 }
+
+// readsOf returns what s shows. New is what was appended since the last edit. Results with
+// fewer than least tokens do not count.
+func readsOf(s *Snapshot, same func(ToolCall) string, before *rereads.Past, least int64) *rereads.View {
+	found := before.View()
+	total, end := int64(0), int64(0)
+	for _, e := range s.list {
+		total += e.tokens + e.missing()
+	}
+	head := 0
+	var calls []ToolCall
+	for i, e := range s.list {
+		end += e.tokens + e.missing()
+		if e.msg.Role != RoleTool {
+			head, calls = i, nil
+			continue
+		}
+		if e.tokens+e.missing() < least {
+			continue
+		}
+		if calls == nil {
+			calls = s.list[head].msg.ToolCalls()
+		}
+		for r := range eachOf[ToolResult](e.msg.Parts) {
+			c := slices.IndexFunc(calls, func(c ToolCall) bool { return c.ID == r.CallID })
+			if c < 0 {
+				continue
+			}
+			if key := same(calls[c]); key != "" {
+				now := rereads.Read{ID: int64(e.id), CallID: r.CallID, Tool: r.Name, Size: (e.tokens + e.missing()) / int64(len(e.msg.Parts)), End: end, Cleared: r.Cleared}
+				found.Add(key, now, total-end < s.appended)
+			}
+		}
+	}
+	return found
+}
+
+// SameCall is for ClearToolResults.Same. It returns the same key for calls of the same tool
+// with the same arguments, regardless of the order of fields and of white space. It returns no
+// key for arguments that are not a JSON object.
+func SameCall(c ToolCall) string {
+	if !c.Valid() || strings.TrimSpace(c.Arguments) == "" {
+		return ""
+	}
+	return c.Name + " " + sameJSON(c.Arguments)
+}
+
+// hasCleared reports whether a result in s is cleared.
+func (s *state) hasCleared() bool {
+	return slices.ContainsFunc(s.list, func(e *entry) bool { return hasCleared(&e.msg) })
+}
+
+// leastReread returns the least size of a result that counts as read again, in raw tokens, for
+// a view of at most the given size.
+func leastReread(most int) int64 { return int64(max(most, 0)) / 256 }

@@ -63,8 +63,6 @@ type verdict struct {
 	ask      Trigger       // due if this is, to be asked without the lock; nil: none
 	alone    bool          // none was asked for
 	noWindow bool          // it has to be reported that none will ever be due
-	lost     bool          // it has to be reported that much of the prompt cache is lost
-	closed   bool          // the History is
 }
 
 // due reports whether a compaction is due. The reason is ReasonManual for one that the

@@ -484,6 +484,17 @@ type Effort struct {
 	spare *spare // what ClearToolResults leaves for later links of a Chain to spare; nil: nothing
 }
 
+// A spare says what a compaction leaves in the view although its target is not reached:
+// results that were read again after they had left.
+type spare struct {
+	heads map[ID]bool // of the exchanges that stay
+	most  int64       // raw tokens of the largest view with which that is worth it
+	left  int64       // raw tokens of the view after the links of a Chain so far
+}
+
+// has reports whether an entry stays. A nil spare has none.
+func (p *spare) has(e *entry) bool { return p != nil && p.heads[e.head] }
+
 // wastedCall reports whether a link called a model and contributed nothing, and no later
 // link called one with more success.
 func (w *Effort) wastedCall() bool {
