@@ -29,7 +29,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 		return false
 	}
 	var r Report
-	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compacting.tryTake() {
+	if n, err := h.check(ReasonSoft, "", &r, nil); n == nil && err == nil || !h.compacting.tryTake() {
 		return false
 	}
 	ctx, err = h.flightContext(context.WithoutCancel(ctx))
