@@ -26,6 +26,7 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	defer func() { h.failed(err) }()
 	var tooLong error
 	for range maxRounds {
+		at = nil
 		if r, err = h.compactIfNeeded(ctx, &at); at != nil {
 			return at, r, nil
 		}
