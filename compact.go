@@ -30,7 +30,10 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	defer func() { h.failed(err) }()
 	var tooLong error
 	for range maxRounds {
-		r, err = h.compactIfNeeded(ctx)
+		at = nil
+		if r, err = h.compactIfNeeded(ctx, &at); at != nil {
+			return at, r, nil
+		}
 		at, tooLong = h.snapshotToSend(&r)
 		if err != nil || tooLong == nil {
 			return at, r, err
@@ -48,11 +51,10 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	if h.ident == nil {
 		return h.snapshotLocked(), nil
 	}
-	h.prepare()
 	if !r.Fits || h.fits(h.meter.marks()) && !h.isClosed() {
-		h.talk.note(nil, false) // another request is made
-		return h.snapshotLocked(), nil
+		return h.prepareLocked(), nil
 	}
+	h.prepare()
 	r.Fits = false
 	if h.isClosed() {
 		return h.snapshotLocked(), ErrClosed
@@ -60,12 +62,20 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
 }
 
-// compactIfNeeded makes the compaction of Prepare.
-func (h *History) compactIfNeeded(ctx context.Context) (r Report, err error) {
+// prepareLocked returns the snapshot to send.
+func (h *History) prepareLocked() *Snapshot {
+	h.prepare()
+	h.talk.note(nil, false) // another request is made
+	return h.snapshotLocked()
+}
+
+// compactIfNeeded makes the compaction of Prepare. If there is nothing to do, it sets at to the
+// snapshot to send, unless it has asked a Trigger.
+func (h *History) compactIfNeeded(ctx context.Context, at **Snapshot) (r Report, err error) {
 	if ctx, err = h.compacting.enter(ctx); err != nil {
 		return h.notStarted(ReasonHigh, err)
 	}
-	n, err := h.check(ReasonHigh, "", &r)
+	n, err := h.check(ReasonHigh, "", &r, at)
 	switch {
 	case err == ErrClosed:
 		return h.notStarted(ReasonHigh, err)
@@ -116,8 +126,9 @@ func (h *History) Compact(ctx context.Context, focus string) (Report, error) {
 
 // check returns the need of a compaction if one is due, and nil otherwise; see due of
 // compactor. It writes the current figures into r. The error is ErrClosed, or a panic of the
-// Trigger, with the need that it was asked for.
-func (h *History) check(asked Reason, focus string, r *Report) (n *need, err error) {
+// Trigger, with the need that it was asked for. If nothing is due, no Trigger was asked and at is
+// not nil, it is set to the snapshot to send.
+func (h *History) check(asked Reason, focus string, r *Report, at **Snapshot) (n *need, err error) {
 	var v verdict
 	var again int64 // raw tokens that have to be written to the prompt cache again
 	lost := false   // it has to be reported that these are many
@@ -130,6 +141,9 @@ func (h *History) check(asked Reason, focus string, r *Report) (n *need, err err
 		}
 		h.compactor.due(&now, asked, focus, &v)
 		lost = v.alone && !v.due && h.notesLoss(again, now.marks.minFree, r.PrefixEnd)
+		if at != nil && r.Fits && !v.due && v.ask == nil {
+			*at = h.prepareLocked()
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -195,7 +209,7 @@ func (f *flight) rounds(most int, round func(*flight) (Report, error)) (r Report
 // ifDue returns a round that makes an attempt if a compaction is due; see due of compactor.
 func ifDue(asked Reason, focus string) func(*flight) (Report, error) {
 	return func(f *flight) (r Report, err error) {
-		n, err := f.h.check(asked, focus, &r)
+		n, err := f.h.check(asked, focus, &r, nil)
 		switch {
 		case n == nil && err == nil:
 			return r, nil
@@ -357,7 +371,7 @@ func (h *History) CompactInBackground(ctx context.Context) bool {
 		return false
 	}
 	var r Report
-	if n, err := h.check(ReasonSoft, "", &r); n == nil && err == nil || !h.compacting.tryTake() {
+	if n, err := h.check(ReasonSoft, "", &r, nil); n == nil && err == nil || !h.compacting.tryTake() {
 		return false
 	}
 	ctx, err = h.flightContext(context.WithoutCancel(ctx))

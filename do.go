@@ -406,9 +406,10 @@ func (r Reply) OpenCalls() []ToolCall {
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
 // whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs. The error is one of Append, also for a user or system message
-// in an answer. Or it matches [ErrStale]: at is nil, not from this History or older than a
-// Reload, or a rollback has taken back what it shows. A usage that RecordUsage would refuse is logged.
+// r is returned without IDs; the usage may have been recorded. The error is one of Append,
+// also for a user or system message in an answer. Or it matches [ErrStale]: at is nil, not
+// from this History or older than a Reload, or a rollback has taken back what it shows. A
+// usage that RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed

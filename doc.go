@@ -94,8 +94,9 @@
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic] unless you
-// choose another, such as that of package tiktoken. [History.RecordUsage] replaces the
-// estimate with what the provider counted, and learns from it:
+// choose another, such as that of package tiktoken. What is counted so are raw tokens.
+// [History.RecordUsage] replaces the estimate that is made of them with what the provider
+// counted, and learns from it:
 //
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
 //	h.Tokens()
@@ -123,9 +124,10 @@
 //		}
 //	}
 //
-// A program that keeps the messages in its own rows gives each a Key, stores the few
-// kilobytes of [History.Decisions] with them, and continues with [Resume]. Without
-// either, a Snapshot is JSON, and [Restore] makes a History from it.
+// A program that keeps the messages in its own rows gives each a Key, and stores the few
+// kilobytes of [History.Decisions] with them whenever Status.Decisions has changed. It
+// continues with [Resume]. Without either, a Snapshot is JSON, and [Restore] makes a
+// History from it.
 //
 // # Seeing what happens
 //

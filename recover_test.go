@@ -913,7 +913,7 @@ func TestRecover_PlaceSaved(t *testing.T) {
 }
 
 // A Send that writes the body itself names the places.
-func TestPlaceError(t *testing.T) {
+func TestPartError(t *testing.T) {
 	h := manyImages(t, nil)
 	cause := errors.New("no such picture")
 	places := []convo.RefusedPart{{ID: 3, Part: 0, Inside: 1}, {ID: 5, Part: 1, Inside: -1}}
@@ -943,7 +943,7 @@ func TestPlaceError(t *testing.T) {
 
 // A PartError that is returned again puts back what it named, and an edit between keeps it and
 // tells it.
-func TestRecover_PlaceErrorInVain(t *testing.T) {
+func TestRecover_PartErrorInVain(t *testing.T) {
 	for _, isEdited := range []bool{false, true} {
 		var told []convo.Report
 		h := manyImages(t, &convo.Options{OnCompaction: func(r convo.Report) { told = append(told, r) }})
@@ -969,7 +969,7 @@ func TestRecover_PlaceErrorInVain(t *testing.T) {
 }
 
 // A PartError that comes again puts back a result that it names as a whole, and reasoning.
-func TestRecover_PlaceErrorAgain(t *testing.T) {
+func TestRecover_PartErrorAgain(t *testing.T) {
 	for name, place := range map[string]convo.RefusedPart{"a whole result": {ID: 3, Inside: -1}, "reasoning": {ID: 4, Inside: -1}} {
 		t.Run(name, func(t *testing.T) {
 			call := callOf("a")

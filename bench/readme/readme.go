@@ -50,7 +50,7 @@ var rows = []struct {
 	{"check, nothing to do", peer.TableCheck, [][]string{{"convo Prepare"}, {"eino summarization, usage on the last answer"},
 		{"trpc-agent-go CheckTokenThreshold", "trpc-agent-go HeadOut under budget"}, {"langchaingo SaveContext"}}},
 	{"step at the limit", peer.TableStep, [][]string{{"convo Append, Prepare, Append"}, {"eino summarization"}, {"trpc-agent-go HeadOut", "trpc-agent-go MiddleOut"}, {"langchaingo SaveContext"}}},
-	{"reduce to half", peer.TableTrim, [][]string{{"convo Compact"}, {"eino summarization"}, {"trpc-agent-go HeadOut", "trpc-agent-go MiddleOut"}, {"langchaingo SaveContext"}}},
+	{"reduce to half the limit", peer.TableTrim, [][]string{{"convo Compact"}, {"eino summarization"}, {"trpc-agent-go HeadOut", "trpc-agent-go MiddleOut"}, {"langchaingo SaveContext"}}},
 }
 
 // Measure measures all rows in one run.

@@ -108,7 +108,11 @@ func TestConversation_Long(t *testing.T) {
 	f := wire.Anthropic{Model: "claude-opus-5-5", Cache: true}
 	bound := talkLong(t, turns, window, f, nil)
 	t.Log("with bonds:           ", bound)
-	none := talkLong(t, turns, window, f, func(h *convo.History) { h.Release() })
+	requests := 0
+	none := talkLong(t, turns, window, f, func(h *convo.History) { // ends all bonds
+		requests++
+		require.NoError(t, h.SetSystem(convo.System(fmt.Sprint("You keep the books. This is request ", requests, "."))))
+	})
 	t.Log("no thinking goes back:", none)
 	f.Seals = wire.SealsUnchecked
 	off := talkLong(t, turns, window, f, nil)
