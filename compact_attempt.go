@@ -42,7 +42,7 @@ type attempt struct {
 	noSpill bool            // Options.Spill must not be called
 	goal    Goal
 
-	cuts        []replacement // of results in the floor, by the History itself; see compact_cut.go
+	cuts        []replacement // of results in the floor, by the History itself; see cut.go
 	yields      bool          // the messages of Options.AfterCompaction leave, because the floor does not fit with them
 	cutErr      error         // why some were not cut, or why the strategy added nothing
 	failed      bool          // the strategy failed, and the cuts are applied without it
