@@ -517,6 +517,9 @@ func (v *view) rewind(n int, last ID, again []*queued) (back ID, was, now *place
 	v.newVersion()
 	v.pins = slices.Clip(v.pins[:sort.Search(len(v.pins), func(i int) bool { return v.pins[i] > last })])
 	was, v.summary = v.summary, v.summary.upTo(last)
+	if v.summary != was {
+		v.sumMeasured(true)
+	}
 	v.tookBack(last)
 	v.cameBack(v.list)
 	v.calls = callsOf(v.list)

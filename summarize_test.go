@@ -1352,13 +1352,16 @@ func TestSummarize_ReadsOnce(t *testing.T) {
 // are forgotten, so is what the summary says of them. Extract does not read them.
 func TestSummarize_ReadsWordsThatStay(t *testing.T) {
 	const secret = "the code is 4711"
+	rows := []convo.Message{convo.User(secret), convo.Assistant("noted")}
+	for range 12 {
+		rows = append(rows, convo.User("and then?"), convo.Assistant(strings.Repeat("a long answer ", 60)))
+	}
+	rows = append(rows, convo.User("go on"))
+	for i := range rows {
+		rows[i].Key = itoa(i)
+	}
 	talk := func(with convo.Summarizer) (*convo.History, convo.Report) {
-		h := historyOf(t, windowOf(8_000, convo.Summarize{With: with, Window: -1}))
-		mustAppend(t, h, convo.User(secret), convo.Assistant("noted"))
-		for range 12 {
-			mustAppend(t, h, convo.User("and then?"), convo.Assistant(strings.Repeat("a long answer ", 60)))
-		}
-		mustAppend(t, h, convo.User("go on"))
+		h := historyOf(t, windowOf(8_000, convo.Summarize{With: with, Window: -1}), rows...)
 		r, err := h.Compact(t.Context(), "")
 		require.NoError(t, err)
 		return h, r
@@ -1388,7 +1391,7 @@ func TestSummarize_ReadsWordsThatStay(t *testing.T) {
 	require.NoError(t, saved.UnmarshalJSON(data))
 	again, err := convo.Restore(&saved, nil)
 	require.NoError(t, err)
-	for _, h := range []*convo.History{h, again} {
+	for _, h := range []*convo.History{h, again, requireResumes(t, h, rows)} {
 		_, err := h.Apply(h.Snapshot(), convo.Edit{Rewrite: []convo.Rewrite{{ID: 1, Parts: []convo.Part{convo.Text("removed")}, Forget: true}}})
 		require.NoError(t, err)
 		for _, m := range h.Snapshot().Messages() {

@@ -408,3 +408,24 @@ func TestSummary_OfWhatWasForgottenIsNotSaved(t *testing.T) {
 		}
 	}
 }
+
+// A summary that gave way is not part of what the last usage report has measured: an edit, which sums
+// that up again, changes nothing.
+func TestSummary_ThatGaveWayIsNotMeasured(t *testing.T) {
+	upper := func(edited bool) int {
+		h := historyOf(t, nil, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+		apply(t, h, convo.Edit{Summary: &convo.Summary{Text: strings.Repeat("what was read ", 100), Read: []convo.Range{{First: 3, Last: 3}}}})
+		s := h.Snapshot()
+		require.NoError(t, h.RecordUsage(s, convo.Usage{Input: 2 * s.Tokens()}))
+		require.NoError(t, h.RewindTo(2))
+		text := strings.Repeat("new ", 100)
+		if edited {
+			id := mustAppend(t, h, convo.User("other"))
+			apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: []convo.Part{convo.Text(text)}}}})
+		} else {
+			mustAppend(t, h, convo.User(text))
+		}
+		return h.Tokens().Upper
+	}
+	assert.Equal(t, upper(true), upper(false))
+}

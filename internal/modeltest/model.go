@@ -178,10 +178,10 @@ type placed struct {
 // mostOlder is how many readings can be taken back.
 const mostOlder = 3
 
-// back returns the newest of p and those before it that has read none of what taken is true
-// for, or the oldest that is known.
-func (p placed) back(taken func(convo.ID) bool) placed {
-	for len(p.older) > 0 && slices.ContainsFunc(p.reads, taken) {
+// back returns the newest of p and those before it for whose reads passes is false, or the oldest
+// that is known.
+func (p placed) back(passes func(reads []convo.ID) bool) placed {
+	for len(p.older) > 0 && passes(p.reads) {
 		rest := p.older[1:]
 		p = p.older[0]
 		p.older = rest
@@ -189,9 +189,18 @@ func (p placed) back(taken func(convo.ID) bool) placed {
 	return p
 }
 
+// newest returns the last of ascending IDs, or 0.
+func newest(ids []convo.ID) convo.ID {
+	if len(ids) == 0 {
+		return 0
+	}
+	return ids[len(ids)-1]
+}
+
 // without is back for entries whose content is forgotten.
 func (p placed) without(forgotten []convo.ID) placed {
-	return p.back(func(id convo.ID) bool { return slices.Contains(forgotten, id) })
+	isForgotten := func(id convo.ID) bool { return slices.Contains(forgotten, id) }
+	return p.back(func(reads []convo.ID) bool { return slices.ContainsFunc(reads, isForgotten) })
 }
 
 // upTo returns the summary after all that is newer than last was taken back.
@@ -199,7 +208,7 @@ func (p placed) upTo(last convo.ID) placed {
 	if len(p.covers) > 0 && p.covers[0] > last {
 		return placed{} // nothing is left that it stands for
 	}
-	return p.back(func(id convo.ID) bool { return id > last })
+	return p.back(func(reads []convo.ID) bool { return newest(reads) > last })
 }
 
 // before returns p and what was before it, as what is before another summary.
@@ -880,7 +889,7 @@ func (m *model) undo() {
 		list[i].msg.idle = m.isIdle(list[i])
 	}
 	v := e.before.clone()
-	m.list, m.placed = list, v.back(func(id convo.ID) bool { return m.takenBack[id] })
+	m.list, m.placed = list, v.back(func(reads []convo.ID) bool { return m.takenBack[newest(reads)] })
 	m.touched, m.edits = v.touched, v.edits
 	m.appended += v.appended
 	m.turn = m.touched

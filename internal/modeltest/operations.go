@@ -289,8 +289,8 @@ func (d *driver) edit() {
 			e.covers = e.drop[1:]
 			made.Summary.Covers = rangesOf(e.covers)
 		}
-		if n := len(at.view.list); n > 0 && d.n(2) == 0 {
-			e.reads = []convo.ID{at.view.list[d.n(n)].id}
+		if n := len(at.view.list); n > 0 && d.m.time%2 == 0 {
+			e.reads = []convo.ID{at.view.list[d.m.time/2%n].id}
 			made.Summary.Read = rangesOf(e.reads)
 		}
 	case 1:
