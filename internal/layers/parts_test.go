@@ -18,7 +18,7 @@ import (
 
 // parts are the parts of a History, each with the files that alone may use its fields.
 var parts = map[string][]string{
-	"view":      {"view.go", "estimate.go", "state.go", "append.go", "set.go", "pin.go", "request.go", "rollback.go", "edit_apply.go", "queue.go", "calls.go", "restore.go", "import.go", "build.go", "reload.go", "snapshot.go"},
+	"view":      {"view.go", "estimate.go", "state.go", "append.go", "set.go", "pin.go", "request.go", "rollback.go", "edit_apply.go", "queue.go", "calls.go", "restore.go", "import.go", "reload.go", "snapshot.go"},
 	"meter":     {"limits.go"},
 	"compactor": {"compactor.go"},
 	"talk":      {"talk.go"},
