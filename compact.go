@@ -27,7 +27,8 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	var tooLong error
 	for range maxRounds {
 		at = nil
-		if r, err = h.compactIfNeeded(ctx, &at); at != nil {
+		r, err = h.compactIfNeeded(ctx, &at)
+		if at != nil {
 			return at, r, nil
 		}
 		at, tooLong = h.snapshotToSend(&r)

@@ -147,7 +147,7 @@ func errorRows(t *testing.T) map[string]error {
 		"convo.SnapshotError":  broken,
 		"convo.ConflictError":  conflict,
 		"convo.DamageError":    damage,
-		"convo.PartError":     &convo.PartError{Parts: []convo.RefusedPart{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
+		"convo.PartError":      &convo.PartError{Parts: []convo.RefusedPart{{ID: 3}}, Err: errors.New("400 Bad Request: Could not process image")},
 		"convo.PanicError":     strategy(func(context.Context) error { panic("boom") }),
 		"convo.RowError":       row,
 
