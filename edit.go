@@ -217,7 +217,8 @@ type Rewrite struct {
 // checkRewrite checks rewrites and adds them to ed.changes, after checkClear. A
 // strategy may not rewrite the floor.
 func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
-	rewrites = slices.SortedStableFunc(slices.Values(rewrites), func(a, b Rewrite) int { return cmp.Compare(a.ID, b.ID) })
+	rewrites = slices.Clone(rewrites)
+	sortByID(rewrites, func(w *Rewrite) ID { return w.ID })
 	floor, clears := ed.at.floor(), ed.changes
 	for k, r := range rewrites {
 		i, ok := index(ed.at.list, r.ID)
@@ -253,7 +254,7 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	slices.SortStableFunc(ed.changes, func(a, b change) int { return cmp.Compare(a.id, b.id) })
+	sortByID(ed.changes, func(x *change) ID { return x.id })
 	return nil
 }
 

@@ -187,7 +187,8 @@ func unknownEntry(at *state, id ID) error {
 // checkClear checks clears, which must name results outside the floor, and collects
 // them in ed.changes.
 func (ed *checkedEdit) checkClear(clears []Clear) error {
-	clears = slices.SortedStableFunc(slices.Values(clears), func(a, b Clear) int { return cmp.Compare(a.ID, b.ID) })
+	clears = slices.Clone(clears)
+	sortByID(clears, func(c *Clear) ID { return c.ID })
 	at, floor := ed.at, ed.at.floor()
 	for _, c := range clears {
 		i, ok := index(at.list, c.ID)
@@ -620,7 +621,7 @@ func (ed *checkedEdit) names(p *prepared) []naming {
 		r := &ed.cuts[i]
 		all = append(all, naming{id: r.from.id, cut: true, r: r})
 	}
-	slices.SortFunc(all, func(a, b naming) int { return cmp.Compare(a.id, b.id) })
+	sortByID(all, func(n *naming) ID { return n.id })
 	return all
 }
 
@@ -686,7 +687,7 @@ func (s *state) noteLeft(gone []departed) {
 		}
 	}
 	if len(all) > len(s.left) {
-		slices.SortFunc(all, func(a, b leftRow) int { return cmp.Compare(a.id, b.id) })
+		sortByID(all, func(r *leftRow) ID { return r.id })
 		s.left = slices.Clip(all[max(len(all)-maxLeft, 0):])
 	}
 }

@@ -843,6 +843,11 @@ func orNil[T any](p *T) (v T) {
 	return v
 }
 
+// sortByID sorts a list by the IDs that id returns. What has the same ID stays in its order.
+func sortByID[T any](list []T, id func(*T) ID) {
+	sort.SliceStable(list, func(i, j int) bool { return id(&list[i]) < id(&list[j]) })
+}
+
 func idsOf(list []*entry) []ID {
 	ids := make([]ID, len(list))
 	for i, e := range list {

@@ -294,7 +294,7 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 		}
 		w.sources, w.read = append(w.sources, src), append(w.read, src.id)
 	}
-	slices.SortFunc(w.sources, func(a, b source) int { return cmp.Compare(a.id, b.id) })
+	sortByID(w.sources, func(s *source) ID { return s.id })
 	w.collectPinned()
 }
 

@@ -166,8 +166,8 @@ h.Append(convo.User("Flights to Rome?"))
 	program := build("runs", `"context"; "fmt"; `+root, running)
 	runs := len(program) - plain
 	talks := len(build("talks", clientImports+`; "context"; `+root, client+running)) - len(build("client", clientImports, client))
-	require.True(t, bytes.Contains(program, []byte("convo.(*notes).read")), "the names of functions")
-	for name, of := range map[string]string{"newPrompter": "the prompts for a model", "(*archive).add": "what reads the log", "readRowList": "Decisions"} {
+	require.True(t, bytes.Contains(program, []byte("extract.(*Notes).keep")), "the names of functions")
+	for name, of := range map[string]string{"newPrompter": "the prompts for a model", "(*archive).add": "what reads the log", "ReadDecisions": "Decisions"} {
 		assert.False(t, bytes.Contains(program, []byte("convo."+name)), "a program that does not use it contains %s", of)
 	}
 	const mib = 1 << 20

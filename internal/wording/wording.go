@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -91,7 +92,7 @@ func (f *Floor[R]) shares() []share {
 		tools.text, tools.remedy = "tool definitions and the like hold, by usage reports,", "define fewer tools"
 		sorted = shares[:len(shares)-1]
 	}
-	slices.SortStableFunc(sorted, func(a, b share) int { return cmp.Compare(b.tokens, a.tokens) })
+	sort.SliceStable(sorted, func(i, j int) bool { return sorted[i].tokens > sorted[j].tokens })
 	return shares
 }
 
