@@ -472,6 +472,32 @@ func TestResume_AnswerUnderWay(t *testing.T) {
 	assert.Len(t, again.Snapshot().Unbound(), 1)
 }
 
+// A request that is made again with more messages is a decision, since the decisions stored
+// before bind the answer to the first one.
+func TestResume_RequestMadeAgain(t *testing.T) {
+	talk := keyedTalk(8, short)
+	h := historyOf(t, &convo.Options{Roles: convo.Relaxed()}, append(talk, keyed("q", convo.User("q")))...)
+	_, _, err := h.Prepare(t.Context())
+	require.NoError(t, err)
+	last := h.Status().Decisions
+	_, _, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, last, h.Status().Decisions, "the same request")
+	mustAppend(t, h, keyed("r", convo.User("r")))
+	require.Equal(t, last, h.Status().Decisions)
+	_, _, err = h.Prepare(t.Context())
+	require.NoError(t, err)
+	require.Greater(t, h.Status().Decisions, last)
+
+	d := decisionsOf(t, h)
+	mustAppend(t, h, keyed("a", signed("a")))
+	rows := append(slices.Clone(talk), keyed("q", convo.User("q")), keyed("r", convo.User("r")), keyed("a", signed("a")))
+	again, err := convo.Resume(d, rowsNeeded(d, rows), nil)
+	require.NoError(t, err)
+	assert.Empty(t, h.Snapshot().Unbound())
+	assert.Empty(t, again.Snapshot().Unbound())
+}
+
 // Queued messages stay queued, and those that were delivered since are not there twice.
 func TestResume_Queue(t *testing.T) {
 	h := historyOf(t, nil, keyed("1", convo.User("1")), keyed("2", convo.Assistant("", callOf("a"))))

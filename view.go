@@ -137,6 +137,9 @@ func (v *view) setMeta(m meta) {
 // prepare records that the next answer is for the present view.
 func (v *view) prepare() {
 	if !v.answers.known || v.answers.version != v.version {
+		if v.answers.known {
+			v.requeued++ // Decisions may have another view for the next answer
+		}
 		v.answers, v.asked = v.sentView(), v.asRequest(v.version)
 	}
 }

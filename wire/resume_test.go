@@ -162,7 +162,7 @@ func (r *rowHost) act() {
 		r.drop(h.Unqueue())
 	case k == 28:
 		require.NoError(t, h.SetModel(fmt.Sprint("model ", r.rnd.IntN(2)), convo.Limits{Window: 3000 + 500*r.rnd.IntN(8)}))
-	case k == 29 && !open && r.rnd.IntN(4) == 0:
+	case k == 29 && r.rnd.IntN(4) == 0:
 		_ = thoughts.Refuse(r.t.Context(), h)
 	case k == 30 && !open:
 		r.request()
