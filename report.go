@@ -596,9 +596,9 @@ type Status struct {
 	Assumed bool // whether Window is a guess; see Limits.Assumed
 
 	// Decisions grows with each change that the messages themselves do not show, such as a
-	// compaction, a cut, a pin, a rollback, a queued message, new limits, or a Prepare after
-	// another one that was not answered. When it has changed, store what
-	// [History.Decisions] returns.
+	// compaction, a cut, a pin, a rollback, a queued message or new limits. So does a Prepare
+	// of more than the last one had, if nothing has answered that. When it has changed, store
+	// what [History.Decisions] returns.
 	Decisions uint64
 
 	Again       int // results up to the last compaction that were read again after they had left, as in Report; not saved
