@@ -94,8 +94,8 @@
 // # Tokens
 //
 // A message is counted once, when it is appended, by a [Tokenizer]: [Heuristic] unless you
-// choose another, such as that of package tiktoken. What is counted so are raw tokens.
-// [History.RecordUsage] replaces the estimate that is made of them with what the provider
+// choose another, such as that of package tiktoken. These counts are raw tokens, and the
+// estimate is made of them. [History.RecordUsage] replaces it with what the provider
 // counted, and learns from it:
 //
 //	h.RecordUsage(snap, convo.Usage{Input: 5210})
