@@ -418,6 +418,11 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	r := &done.report
 	r.left, r.Released = departureFrom(before, done.gone), done.releasedSince(before)
 	r.left.was.summary = before.summary.unread(r.Forgotten)
+	for _, id := range r.Forgotten {
+		if done.summary.hasRead(id) {
+			r.Remembered = append(r.Remembered, id)
+		}
+	}
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {

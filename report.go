@@ -91,6 +91,7 @@ type Report struct {
 	Shortened  []ID          // stayed, with results cut
 	Rewritten  []ID          // stayed, with other parts; see Rewrite
 	Forgotten  []ID          // of these, those whose content was forgotten; keep no copy of it
+	Remembered []ID          // of these, those that the summary has read and may still say: put another in its place
 	Refused    []RefusedPart // of Rewritten, the parts that a provider has refused; see History.Recover
 	Spared     []ID          // were to be dropped or changed, but were pinned after the edit was planned
 
@@ -134,7 +135,7 @@ type RefusedPart struct {
 
 // clone returns a copy that shares no slices with r.
 func (r Report) clone() Report {
-	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Read, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten} {
+	for _, ids := range []*[]ID{&r.Dropped, &r.Summarised, &r.Cleared, &r.Read, &r.Shortened, &r.Spared, &r.Rewritten, &r.Forgotten, &r.Remembered} {
 		*ids = slices.Clone(*ids)
 	}
 	r.Links, r.Refused = slices.Clone(r.Links), slices.Clone(r.Refused)
@@ -361,6 +362,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 	note(r.Outcome == OutcomeNotNeeded && r.PrefixKept < 1 && r.PrefixEnd != "", "%.0f %% of the last request stays, up to the %s", 100*r.PrefixKept, abbreviate(r.PrefixEnd))
 	note(r.Pause > 0, "after a pause of %v", r.Pause.Round(time.Second))
 	note(len(r.Spared) > 0, "%s pinned kept%s", grouped(len(r.Spared)), printIDs(r.Spared, ids))
+	note(len(r.Remembered) > 0, "the summary may still say %s%s", counted(len(r.Remembered), "forgotten message", "forgotten messages"), printIDs(r.Remembered, ids))
 	note(r.NamedLimit > 0, "the provider named a limit of %s", grouped(r.NamedLimit))
 	not := "summarised"
 	if len(r.Summarised) > 0 {

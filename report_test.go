@@ -159,6 +159,20 @@ func TestReport_ObserverHasACopy(t *testing.T) {
 	h = historyOf(t, opts, convo.User("one", convo.NewMedia("image/png", []byte("x"))))
 	_, err = h.Do(t.Context(), refuseOnce("Could not process image"))
 	require.NoError(t, err)
+	n := convo.ID(0)
+	opts.Strategy = convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		n++
+		e := convo.Edit{Drop: []convo.ID{1 + 2*n, 2 + 2*n}, Summary: &convo.Summary{Text: "s", Read: []convo.Range{{First: 16, Last: 16}}}}
+		if n > 4 { // it is not known what the summary was before it has read 16
+			e = convo.Edit{Drop: e.Drop, Clear: []convo.Clear{{ID: 16, Forget: true}}}
+		}
+		return e, nil
+	})
+	h = toolTurn(t, opts, 20)
+	for i := range 5 {
+		_, err := h.Compact(t.Context(), fmt.Sprint("focus ", i))
+		require.NoError(t, err)
+	}
 	v := reflect.ValueOf(r)
 	for i := range v.NumField() {
 		if field := v.Field(i); field.Kind() == reflect.Slice {
@@ -349,4 +363,37 @@ func TestReport_Forgotten(t *testing.T) {
 	assert.Equal(t, []convo.ID{4}, r.Forgotten, "cleared before")
 	r = apply(t, h, convo.Edit{Drop: []convo.ID{1, 2, 3, 4, 5}})
 	assert.Empty(t, r.Forgotten)
+}
+
+// A report names what was forgotten and the summary may still say, and nothing else.
+func TestReport_Remembered(t *testing.T) {
+	model := convo.SummarizerFunc(func(_ context.Context, req convo.SummaryRequest) (convo.Summary, error) {
+		if strings.Contains(req.Prompt, "plum") {
+			return convo.Summary{Text: "The word is plum."}, nil
+		}
+		return convo.Summary{Text: "Nothing yet."}, nil
+	})
+	said := map[bool]int{}
+	for n := range 6 {
+		h := historyOf(t, &convo.Options{Limits: convo.Limits{Window: 6000, MinFree: 1}, Strategy: convo.Summarize{With: model, KeepTurns: 1}})
+		id := mustAppend(t, h, convo.User("The word is plum."))
+		mustAppend(t, h, convo.Assistant(strings.Repeat("word ", 400)))
+		for range n + 1 {
+			mustAppend(t, h, convo.User("And now?"), convo.Assistant(strings.Repeat("word ", 400)))
+			_, err := h.Compact(t.Context(), "")
+			require.NoError(t, err)
+		}
+		r := apply(t, h, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: []convo.Part{convo.Text("gone")}, Forget: true}}})
+		sum, _ := h.Snapshot().Summary()
+		says := strings.Contains(sum.Text, "plum")
+		said[says]++
+		if says {
+			assert.Equal(t, []convo.ID{id}, r.Remembered)
+			assert.Contains(t, fmt.Sprint(r), "the summary may still say 1 forgotten message")
+		} else {
+			assert.Empty(t, r.Remembered)
+		}
+	}
+	assert.Positive(t, said[true])
+	assert.Positive(t, said[false])
 }

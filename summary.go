@@ -45,9 +45,10 @@ type Summary struct {
 	//
 	// If such an entry is taken back or its content forgotten, the summary from before the reading
 	// takes the place of this one, with what [Extract] makes of what has left since. If the edit
-	// that forgets it has a summary, that one replaces the one from before. The three last
+	// that forgets it has a summary, that one replaces the one from before. The two last
 	// readings can be taken back, and those of Summarize, or of an edit whose summary stands for
-	// nothing more. For others, RewindTo returns an error, and the summary stays.
+	// nothing more. For others, RewindTo returns an error, and the summary stays; see also
+	// Report.Remembered.
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
@@ -326,7 +327,7 @@ func (s *Summary) newestCovered() ID {
 }
 
 // mostBefore is how many summaries before the present one are kept at most.
-const mostBefore = 3
+const mostBefore = 2
 
 // setBefore sets s.before, for the edit that puts s in the place of was. With drops, the edit
 // drops entries that s stands for, and those before s were written for it. Without, was is the

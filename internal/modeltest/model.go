@@ -176,7 +176,7 @@ type placed struct {
 }
 
 // mostOlder is how many readings can be taken back.
-const mostOlder = 3
+const mostOlder = 2
 
 // back returns the newest of p and those before it for whose reads passes is false, or the oldest
 // that is known.
