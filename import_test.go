@@ -263,3 +263,26 @@ func TestRestore_RepairResultsInUserMessages(t *testing.T) {
 	_, err = convo.Restore(convo.NewSnapshot(msgs), nil)
 	require.Error(t, err, "without Repair")
 }
+
+// A fault names the ID that the entry has in the History, whatever was inserted before it.
+func TestRestore_FaultsNameTheNewID(t *testing.T) {
+	open := []convo.Message{convo.User("q"), convo.Assistant("", convo.ToolCall{ID: "c", Name: "t"})}
+	for name, msgs := range map[string][]convo.Message{
+		"parts":           append(open[:2:2], convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("q"), convo.Reasoning{Text: "x"}}}, convo.Assistant("a")),
+		"roles":           append(open[:2:2], convo.User("x"), convo.User("y"), convo.Assistant("a")),
+		"parts and roles": append(open[:2:2], convo.User("x"), convo.Message{Role: convo.RoleUser, Parts: []convo.Part{convo.Text("q"), convo.Reasoning{Text: "x"}}}),
+	} {
+		var faults []*convo.SnapshotError
+		h, err := convo.Restore(convo.NewSnapshot(msgs), &convo.Options{Repair: func(f *convo.SnapshotError) { faults = append(faults, f) }})
+		require.NoError(t, err)
+		require.NotEmpty(t, faults)
+		for _, f := range faults {
+			if f.NewID == 0 || f.Index < 0 {
+				continue
+			}
+			e, ok := h.Snapshot().Find(f.NewID)
+			require.True(t, ok, "%s: %d of %v", name, f.NewID, f)
+			assert.Equal(t, msgs[f.Index].Role, e.Message.Role, name)
+		}
+	}
+}

@@ -250,7 +250,7 @@ func (l *loader) entry() error {
 	}
 	if l.byHand && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
-		if err := l.mend(err, old.id, "kept"); err != nil {
+		if err := l.mend(err, l.nextID(), "kept"); err != nil {
 			return err
 		}
 	}
@@ -295,7 +295,12 @@ func (l *loader) check(e *entry) error {
 	if e.msg.Role == RoleNone {
 		return l.mend(err, 0, "dropped")
 	}
-	return l.mend(err, old.id, "invalid parts removed")
+	const mended = "invalid parts removed"
+	if l.opts.Repair == nil || l.at.err != nil {
+		return l.mend(err, old.id, mended)
+	}
+	l.at.err, l.at.mended = err, mended // add reports it, with the ID that the entry gets
+	return nil
 }
 
 // repaired returns m without invalid parts. Its role is RoleNone if nothing remains.
@@ -384,9 +389,9 @@ func (l *loader) add(e *entry) error {
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
-	if l.moving && !e.isSystem() {
-		l.to.last++
-		e.id = l.to.last
+	if !e.isSystem() {
+		e.id = l.nextID()
+		l.to.last = max(l.to.last, e.id)
 	}
 	e.head = e.id
 	if e.isSystem() {
@@ -424,6 +429,14 @@ func (l *loader) add(e *entry) error {
 		mended = "new ID"
 	}
 	return l.report(&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: mended})
+}
+
+// nextID returns the ID in the view of l.at.old, which is in the list.
+func (l *loader) nextID() ID {
+	if l.moving {
+		return l.to.last + 1
+	}
+	return l.at.old.id
 }
 
 // follow sets what an entry of the list has from those before it.
