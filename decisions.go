@@ -16,9 +16,9 @@ import (
 // have shown. [Resume] makes the History again from them and from the messages.
 //
 // They take eleven bytes for each row in view, about 45 and the key for each user message whose
-// answer has left, and about 2 kB besides, with the text of the summary. Messages of which the application has no row are held whole. Those were
-// rewritten, have no key, or were made by the History, such as the results of calls that were
-// interrupted.
+// answer has left, and about 2 kB besides, with the text of the summary. Messages of which the
+// application has no row are held whole. Those were rewritten, have no key, or were made by the
+// History, such as the results of calls that were interrupted.
 //
 // A Decisions may be used by one goroutine at a time.
 type Decisions struct {
@@ -221,9 +221,9 @@ func (in *stateJSON) rewind(last ID) {
 // it was typed, if that is between a call and its results, or if the message is still
 // queued in d.
 //
-// Options.Repair and Options.IsSummary have no effect. Options.Time gives entries their times; without it, Status.LastAppend is at
-// least that of the decisions. Undo reverts nothing that was decided before. The originals
-// of results that were cut or cleared are those of the rows.
+// Options.Repair and Options.IsSummary have no effect. Options.Time gives entries their times;
+// without it, Status.LastAppend is at least that of the decisions. Undo reverts nothing that
+// was decided before. The originals of results that were cut or cleared are those of the rows.
 //
 // A nil d, or the zero Decisions, is a [*ValueError]. Other errors are those of New and
 // Restore.

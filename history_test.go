@@ -801,7 +801,7 @@ var modelOps = flag.Int("convo.ops", 0, "operations of TestHistory_Model; 0: as 
 var modelSeed = flag.Uint64("convo.seed", 1, "seed of the first History of TestHistory_Model")
 
 func modelOptions() modeltest.Options {
-	return modeltest.Options{Operations: cmp.Or(*modelOps, long.Or(2000, 20_000)), Seed: *modelSeed, CheckSaved: checkSaved}
+	return modeltest.Options{Operations: cmp.Or(*modelOps, long.Or(20_000, 60_000)), Seed: *modelSeed, CheckSaved: checkSaved}
 }
 
 func TestHistory_Model(t *testing.T) { modeltest.Run(t, modelOptions()) }

@@ -424,8 +424,9 @@ func (m *meter) exceedsQuota(f overflow.Figures, raw, ours int64) bool {
 	return f.Total == before.total && raw < before.raw || total-ours >= int64(f.Limit) && total/2 > ours
 }
 
-// setNamed bounds the marks by the limit in the figures of an error about a request of ours
-// tokens by our estimate. It returns that limit, or 0 if it does not bound them.
+// setNamed bounds the marks by the limit in the figures of an error about a request that
+// weighs ours tokens by the estimate of the History. It returns that limit, or 0 if it does
+// not bound them.
 func (m *meter) setNamed(f overflow.Figures, ours int64) (named int) {
 	room := f.Limit - f.Output
 	if f.Output == 0 && m.now.set.Window > f.Limit {
