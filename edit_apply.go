@@ -410,6 +410,7 @@ func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, err
 	done.version++
 	done.sumMeasured(true)
 	done.complete(&before, p)
+	done.countLost()
 	return done, nil
 }
 
@@ -428,7 +429,7 @@ func (done *editEffect) complete(before *state, p *prepared) {
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
 			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
 			if d.was.final || !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
-				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
+				r.Unread = clampInt(int64(r.Unread) + d.was.uncounted())
 			}
 		}
 	}
@@ -442,6 +443,28 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	}
 	if done.summary == p.summary {
 		r.Model = p.summary.sum.Model
+	}
+}
+
+// countLost adds to the report what nothing can read any more of the entries that stay, once
+// for each.
+func (done *editEffect) countLost() {
+	var list []*entry
+	for i, e := range done.list {
+		if e.uncounted() == 0 || !e.final && (done.keep.archived || done.summary.hasRead(e.id) || done.original(e.id) != nil) {
+			continue
+		}
+		if list == nil {
+			list = slices.Clone(done.list)
+		}
+		counted, own := *e, e.own()
+		done.report.Unread = clampInt(int64(done.report.Unread) + e.uncounted())
+		own.counted = own.missing
+		counted.setOwn(own)
+		list[i] = &counted
+	}
+	if list != nil {
+		done.replace(done.sys, list, done.originals, done.turn)
 	}
 }
 

@@ -133,7 +133,9 @@ func (h *History) keepOriginalsLocked() {
 		bound = max(int64(h.meter.marks().set.limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
-	h.setKeep(keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads))
+	keep := keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads)
+	keep.archived = h.recorder.book().store != nil
+	h.setKeep(keep)
 }
 
 // locked calls f with the lock held. f leaves what a snapshot shows as it is.

@@ -79,7 +79,7 @@ func (n NativeSummary) Compact(ctx context.Context, s *Snapshot, g Goal) (e Edit
 			continue
 		}
 		if !s.summary.hasRead(old.id) {
-			missing += old.missing()
+			missing += old.uncounted()
 		}
 		e.Drop = append(e.Drop, old.id)
 		w.sources = append(w.sources, source{old.id, &old.msg, old.tokens})

@@ -55,8 +55,9 @@ func (e *entry) setMissing(o *original) {
 
 // A keeping says how many raw tokens of originals a state keeps.
 type keeping struct {
-	most   int64
-	unread int64 // also that many of originals which the summary has not read; 0: these are as others
+	most     int64
+	unread   int64 // also that many of originals which the summary has not read; 0: these are as others
+	archived bool  // a summarizer reads those that are not kept from the log
 }
 
 // rawOriginals returns the raw tokens of originals.

@@ -780,3 +780,62 @@ func TestMaxResult_OpaqueProperty(t *testing.T) {
 		require.Equal(t, short, find(t, twice, 3).Message.ToolResults()[0])
 	}
 }
+
+// What no summarizer can read any more is counted once, by the report of the edit after which
+// that is so, whatever becomes of the originals.
+func TestReport_UnreadOnce(t *testing.T) {
+	const size = 1000
+	for _, tt := range []struct {
+		name  string
+		keep  int    // Options.KeepOriginals
+		store bool   // there is one
+		load  bool   // the conversation goes through JSON after the first edit
+		want  [3]int // results counted when four are cleared, when another is, and when all are dropped
+	}{
+		{name: "no originals", keep: -1, want: [3]int{4, 1, 0}},
+		{name: "room for two", keep: 2200, want: [3]int{3, 0, 2}}, // an eighth of the room stays free
+		{name: "room for all", want: [3]int{0, 0, 5}},
+		{name: "a store", keep: -1, store: true, want: [3]int{0, 0, 5}},
+		{name: "restored", keep: -1, load: true, want: [3]int{4, 1, 0}},
+		{name: "originals are not in JSON", load: true, want: [3]int{0, 4, 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := bare()
+			opts.KeepOriginals, opts.MaxResult = tt.keep, -1
+			h := historyOf(t, opts)
+			if tt.store {
+				require.NoError(t, h.Attach(t.Context(), new(convotest.MemStore), "k"))
+			}
+			mustAppend(t, h, convo.User("task"))
+			var clear []convo.Clear
+			for i := range 5 {
+				c := callOf(fmt.Sprint("c", i))
+				clear = append(clear, convo.Clear{ID: mustAppend(t, h, convo.Assistant("", c), convo.Result(c, strings.Repeat("x", size)))})
+			}
+			mustAppend(t, h, convo.Assistant("done"), convo.User("next"))
+
+			var unread [3]int
+			unread[0] = apply(t, h, convo.Edit{Clear: clear[:4]}).Unread
+			e, _ := h.Snapshot().Find(clear[0].ID)
+			require.Positive(t, e.Missing)
+			if tt.load {
+				data, err := json.Marshal(h.Snapshot())
+				require.NoError(t, err)
+				s := new(convo.Snapshot)
+				require.NoError(t, s.UnmarshalJSON(data))
+				h, err = convo.Restore(s, opts)
+				require.NoError(t, err)
+			}
+			unread[1] = apply(t, h, convo.Edit{Clear: clear[4:]}).Unread
+			drop := idRange(2, 11)
+			for _, id := range drop {
+				e, _ := h.Snapshot().Find(id)
+				unread[2] -= e.Tokens
+			}
+			unread[2] += apply(t, h, convo.Edit{Drop: drop}).Unread
+			for i := range unread {
+				assert.Equal(t, tt.want[i]*e.Missing, unread[i], "edit %d", i+1)
+			}
+		})
+	}
+}

@@ -109,9 +109,14 @@ type Report struct {
 	Calls    int    // calls of models, including those that failed
 	Usage    Usage  // of these calls
 	Model    string // the model that wrote the summary; empty: none did, or it is not known
-	Unread   int    // raw tokens that left without being shown to a summarizer: what was dropped, what results lacked, and media
-	Released int    // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Unbound
-	NotKept  int    // entries that the strategy was to keep, but dropped so that the request fits
+
+	// Unread is how many raw tokens no summarizer was shown and none can read any more: of what
+	// was dropped, of media, and what cut and cleared results lack. These count once: when the
+	// original is no longer kept, or, with a Store, when the entry leaves.
+	Unread int
+
+	Released int // entries whose signed reasoning is no longer bound, and so not sent to a model that checks this; see Snapshot.Unbound
+	NotKept  int // entries that the strategy was to keep, but dropped so that the request fits
 
 	// PrefixKept is the fraction, from 0 to 1, of the last answered request that is also the
 	// start of the next one, and so may hit the prompt cache. A load keeps it. Without an

@@ -15,7 +15,7 @@ import (
 // Ephemeral messages are left out. Tokens are counted according to opts. To fork a
 // conversation, restore a snapshot of a History that is still in use; both share the
 // originals of entries that were rewritten, cut or cleared. A snapshot decoded from JSON
-// has no originals, so the missing content counts as unread when it is summarised.
+// has no originals, so the missing content counts as unread in the report of the next edit.
 //
 // Options.Roles applies to a list from [NewSnapshot] only: what a History held is accepted
 // under every policy. A result without an ID answers the first open call of
@@ -224,7 +224,7 @@ func (l *loader) entry() error {
 	e, old := l.at.old, l.at.old
 	if !l.own {
 		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
-		e.setOwn(rare{missing: old.missing(), made: old.made()})
+		e.setOwn(rare{missing: old.missing(), counted: old.own().counted, made: old.made()})
 	}
 	if err := l.check(e); err != nil || e.msg.Role == RoleNone {
 		return err

@@ -38,7 +38,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 		if err != nil {
 			return nil, err
 		}
-		h.recorder.adopt(newLogbook(s, key), keepsake{})
+		h.locked(func() { h.adoptLocked(newLogbook(s, key), keepsake{}) })
 		return h, nil
 	}
 	p, err := r.start(ctx, s, false)
@@ -49,7 +49,7 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	if err != nil {
 		return nil, r.inRecord(err)
 	}
-	h.recorder.adopt(newLogbook(s, key).asRead(r, l.saved, h.last), keepsake{})
+	h.locked(func() { h.adoptLocked(newLogbook(s, key).asRead(r, l.saved, h.last), keepsake{}) })
 	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
@@ -249,9 +249,15 @@ func (h *History) Attach(ctx context.Context, s Store, key string) error {
 		return err
 	}
 	return h.ifOpen(func() error {
-		h.recorder.adopt(newLogbook(s, key), h.unsavedOriginals())
+		h.adoptLocked(newLogbook(s, key), h.unsavedOriginals())
 		return nil
 	})
+}
+
+// adoptLocked makes b the log of h.
+func (h *History) adoptLocked(b logbook, k keepsake) {
+	h.recorder.adopt(b, k)
+	h.keepOriginalsLocked()
 }
 
 // isFree returns a *ConflictError if there is a log under a key.

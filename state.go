@@ -106,6 +106,7 @@ type entry struct {
 type rare struct {
 	edit    *edited         // nil unless an edit made the entry
 	missing int64           // raw tokens that were cut or cleared out of msg
+	counted int64           // of missing, what a report has counted as unread; see countLost
 	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
 	during  uint64          // the version that the newest edit in that view had made; 0: none, or the entry was loaded
 }
@@ -124,6 +125,9 @@ func (e *entry) setOwn(r rare) {
 
 func (e *entry) missing() int64        { return e.own().missing }
 func (e *entry) made() fingerprint.Sum { return e.own().made }
+
+// uncounted returns the raw tokens that e lacks and that no report has counted as unread.
+func (e *entry) uncounted() int64 { return max(e.own().missing-e.own().counted, 0) }
 
 // setReads says that a summarizer reads something else than before of e, which an edit is
 // about to put in place of another entry.

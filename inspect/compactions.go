@@ -234,7 +234,7 @@ func rowsOf(r *convo.Report) (rows [][2]string) {
 	row(r.Calls > 0, "cost", "%s, %s tokens read and %s written", counted(r.Calls, "model call", "model calls"), grouped(r.Usage.Input), grouped(r.Usage.Output))
 	row(r.Model != "", "model", "%s", r.Model)
 	row(r.Duration > 0, "took", "%v", r.Duration.Round(time.Microsecond))
-	row(r.Unread > 0, "unread", "%s left without being shown to a summarizer", counted(r.Unread, "token", "tokens"))
+	row(r.Unread > 0, "unread", "%s that no summarizer was shown and none can read any more", counted(r.Unread, "token", "tokens"))
 	row(r.Outcome == convo.OutcomeApplied, "cache", "the next request begins with %.0f %% of the last one", 100*r.PrefixKept)
 	return rows
 }
