@@ -455,7 +455,8 @@ func (a *attempt) mayWait(e *Edit) bool {
 	h := a.f.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.isClosed() || h.upper() > h.meter.marks().high || !h.mustWait(h.opts.CacheTTL) {
+	now := h.moment(h.meter.marks())
+	if h.isClosed() || now.upper > now.marks.high || !now.mustWait(h.opts.CacheTTL) {
 		return false
 	}
 	h.compactor.swapReady(&readyEdit{*e, a.at, a.goal.MinFree, a.goal.NoClear != nil, a.report.Strategy, a.work})
@@ -471,7 +472,10 @@ func (f *flight) applyReady() (r Report) {
 	}
 	var ready *readyEdit
 	var pause time.Duration
-	f.h.locked(func() { ready, pause = f.h.compactor.swapReady(nil), f.h.pause(f.h.opts.CacheTTL) })
+	f.h.locked(func() {
+		now := f.h.moment(f.h.meter.marks())
+		ready, pause = f.h.compactor.swapReady(nil), now.pause(f.h.opts.CacheTTL)
+	})
 	if ready == nil {
 		return r
 	}

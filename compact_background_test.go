@@ -1293,11 +1293,16 @@ func TestCacheTTL_Pause(t *testing.T) {
 }
 
 // What a client says about the cache of its provider counts where Options.CacheTTL is 0.
-func TestReply_CacheTTL(t *testing.T) {
+func TestUsage_CacheTTL(t *testing.T) {
 	const ttl = 5 * time.Minute
 	type answer func(context.Context, *convo.History, convo.Reply) (convo.Reply, error)
 	do := func(ctx context.Context, h *convo.History, r convo.Reply) (convo.Reply, error) {
 		return h.Do(ctx, func(context.Context, *convo.Snapshot) (convo.Reply, error) { return r, nil })
+	}
+	record := func(_ context.Context, h *convo.History, r convo.Reply) (convo.Reply, error) {
+		at := h.Snapshot()
+		r.IDs = []convo.ID{mustAppend(t, h, r.Messages...)}
+		return r, h.RecordUsage(at, r.Usage)
 	}
 	appendReply := func(_ context.Context, h *convo.History, r convo.Reply) (convo.Reply, error) {
 		return h.AppendReply(h.Snapshot(), r)
@@ -1310,6 +1315,8 @@ func TestReply_CacheTTL(t *testing.T) {
 	}{
 		"Do":                      {0, []time.Duration{ttl}, do, ttl},
 		"AppendReply":             {0, []time.Duration{ttl}, appendReply, ttl},
+		"RecordUsage":             {0, []time.Duration{ttl, time.Hour}, record, time.Hour},
+		"not recorded any more":   {0, []time.Duration{ttl, 0}, record, 0},
 		"the newest answer":       {0, []time.Duration{ttl, time.Hour}, do, time.Hour},
 		"not told any more":       {0, []time.Duration{ttl, 0}, do, 0},
 		"negative":                {0, []time.Duration{-ttl}, do, 0},
@@ -1325,9 +1332,9 @@ func TestReply_CacheTTL(t *testing.T) {
 				h := toolTurn(t, opts, 20)
 				for _, ttl := range tt.told {
 					mustAppend(t, h, convo.User("and"))
-					r, err := tt.answer(t.Context(), h, convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, CacheTTL: ttl})
+					r, err := tt.answer(t.Context(), h, convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: convo.Usage{CacheTTL: ttl}})
 					require.NoError(t, err)
-					assert.Equal(t, ttl, r.CacheTTL)
+					assert.Equal(t, ttl, r.Usage.CacheTTL)
 				}
 				mustAppend(t, h, convo.User("so?"))
 				time.Sleep(cmp.Or(tt.from, 1000*time.Hour))
@@ -1353,13 +1360,13 @@ func TestReply_CacheTTL(t *testing.T) {
 
 // An edit made in the background does not wait for the pause that only an answer has told, and
 // no pause makes a compaction in the background due.
-func TestReply_CacheTTLInBackground(t *testing.T) {
+func TestUsage_CacheTTLInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := windowOf(4000, convo.Truncate{})
 		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
 		h := toolTurn(t, opts, 20)
 		mustAppend(t, h, convo.User("and"))
-		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, CacheTTL: time.Hour})
+		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: convo.Usage{CacheTTL: time.Hour}})
 		require.NoError(t, err)
 		require.True(t, h.CompactInBackground(t.Context()))
 		r, err := h.Wait(t.Context())

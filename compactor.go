@@ -97,7 +97,7 @@ func (c *compactor) dueAlone(now *moment, soft bool, v *verdict) {
 	case now.upper > m.high:
 		v.reason, v.due = ReasonHigh, true
 	case now.upper > m.soft && soft && !c.isReady(now),
-		now.upper > m.soft && (soft || c.pause(now) > 0 || c.isReady(now)) && !s.mustWait(c.ttl):
+		now.upper > m.soft && (soft || c.pause(now) > 0 || c.isReady(now)) && !now.mustWait(c.ttl):
 		v.reason, v.due, v.pause = ReasonSoft, true, c.pause(now)
 	case soft && now.upper > m.soft:
 	case c.declined == s.version+1:
@@ -160,7 +160,7 @@ func (c *compactor) limitsSet() { c.told = 0 }
 // pause returns the time since the newest answer, if the provider's cache is empty after it,
 // and 0 otherwise.
 func (c *compactor) pause(now *moment) time.Duration {
-	return now.at.pause(cmp.Or(c.ttl, now.cacheTTL))
+	return now.pause(cmp.Or(c.ttl, now.cacheTTL))
 }
 
 // An ending is how an attempt has ended.
@@ -222,8 +222,8 @@ func (c *compactor) adopt(was, is breaker, more int64) {
 
 // mustWait reports whether an edit for ReasonSoft would cost something that it costs no
 // longer after a while. ttl is Options.CacheTTL.
-func (s *state) mustWait(ttl time.Duration) bool {
-	return ttl > 0 && s.pause(ttl) == 0 || s.isInSealedRound()
+func (m *moment) mustWait(ttl time.Duration) bool {
+	return ttl > 0 && m.pause(ttl) == 0 || m.at.isInSealedRound()
 }
 
 // isInSealedRound reports whether a round of tool calls is under way and one of its
@@ -242,21 +242,18 @@ func (s *state) isInSealedRound() bool {
 	return false
 }
 
-// pause returns the age of the newest entry of the assistant if it is older than ttl, so that the
+// pause returns the time since the newest answer, if it is longer than ttl, so that the
 // provider's cache no longer holds the request, and 0 otherwise. With a ttl of 0 it never is.
-func (s *state) pause(ttl time.Duration) time.Duration {
-	if ttl <= 0 {
-		return 0
+func (m *moment) pause(ttl time.Duration) time.Duration {
+	at := m.answeredAt
+	for i := len(m.at.list) - 1; at.IsZero() && i >= 0; i-- {
+		if e := m.at.list[i]; e.msg.Role == RoleAssistant {
+			at = e.time()
+			break
+		}
 	}
-	for _, e := range slices.Backward(s.list) {
-		if e.msg.Role != RoleAssistant {
-			continue
-		}
-		at := e.time()
-		if age := time.Since(at); !at.IsZero() && age > ttl {
-			return age
-		}
-		return 0
+	if age := time.Since(at); ttl > 0 && !at.IsZero() && age > ttl {
+		return age
 	}
 	return 0
 }

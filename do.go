@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
@@ -341,12 +340,6 @@ type Reply struct {
 	Stop       Stop     // why the answer ended; StopDone also if no reason was given
 	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open. A restart forgets these names: answer their calls before Run
 
-	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until the
-	// next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the client
-	// modules set it to what the provider documents for the marks and parameters of the request;
-	// your own Send may. It is not saved. 0 or less: not known, so that no pause counts.
-	CacheTTL time.Duration
-
 	// Do and AppendReply set the following, and ignore what they are given here.
 
 	IDs     []ID     // of the entries that Messages were appended as; those without one come last
@@ -445,7 +438,7 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 			cut, err = a.appendLocked(at, batch)
 		}
 		if err == nil {
-			a.h.cachedFor(a.reply.CacheTTL)
+			a.h.cachedFor(a.reply.Usage.CacheTTL)
 			goesOn = a.endLocked(len(batch) == 0)
 		}
 		return err

@@ -237,7 +237,11 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		h.setSent(at)
 		h.answered(at)
 		tokens, model := int64(u.request()), at.known().model
-		if tokens == 0 || at.version < h.known().learned.version(model) {
+		if at.version < h.known().learned.version(model) {
+			return nil
+		}
+		h.cachedFor(u.CacheTTL)
+		if tokens == 0 {
 			return nil
 		}
 		var ignore bool

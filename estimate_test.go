@@ -164,7 +164,7 @@ func TestRecordUsage_Refuses(t *testing.T) {
 	h := tour(t, nil)
 	at := h.Snapshot()
 	require.NoError(t, h.RecordUsage(at, fullUsage))
-	require.Equal(t, 9, reflect.TypeFor[convo.Usage]().NumField(), "the tests below and fullUsage name all fields")
+	require.Equal(t, 9+1, reflect.TypeFor[convo.Usage]().NumField(), "the tests below and fullUsage name all fields, but for CacheTTL")
 	for name, u := range map[string]convo.Usage{
 		"Usage.Input": {Input: -1}, "Usage.CacheRead": {Input: 5, CacheRead: -1},
 		"Usage.CacheWrite": {Input: 5, CacheWrite: math.MinInt}, "Usage.Output": {Input: 5, Output: -1},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
@@ -104,7 +105,7 @@ func defaultMediaTokens(m Media) int {
 }
 
 // Usage is the usage that a provider reported for one request, in tokens. Input and
-// Output are all that is billed. The other fields are parts of them, which may overlap. A
+// Output are all that is billed. The other figures are parts of them, which may overlap. A
 // part is 0 if the provider does not report it.
 type Usage struct {
 	Input          int // all tokens that the provider read for the answer
@@ -121,12 +122,19 @@ type Usage struct {
 	Output      int // all tokens that the provider wrote, shown or not
 	Reasoning   int // of Output, reasoning
 	OutputAudio int // of Output, sound
+
+	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until the
+	// next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the client
+	// modules and package transport set it to what the provider documents for the marks and
+	// parameters of the request; your own code may. It is not saved. 0 or less: not known, so that
+	// no pause counts.
+	CacheTTL time.Duration
 }
 
 // String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
 func (u Usage) String() string { return wording.Usage(u).String() }
 
-// figures returns the fields of u in the order of their declaration.
+// figures returns the tokens of u in the order of their declaration.
 func (u *Usage) figures() [9]*int {
 	return [...]*int{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheWriteLong, &u.InputAudio, &u.Extra, &u.Output, &u.Reasoning, &u.OutputAudio}
 }

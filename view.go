@@ -34,7 +34,8 @@ type past struct {
 	lastFocus    string        // focus of the compaction that made the last edit; empty: none
 	heldSince    uint64        // version made by the newest Undo; 0: there was none, or an edit was applied since
 	heldAt       int64         // appendedEver at that time
-	cacheTTL     time.Duration // Reply.CacheTTL of the newest answer
+	answeredAt   time.Time     // when an answer or a usage report was last recorded; zero: not since the load
+	cacheTTL     time.Duration // Usage.CacheTTL of that answer
 }
 
 // newVersion gives the view a new version, so that the next snapshot is a
@@ -95,9 +96,9 @@ func (v *view) setSent(at *Snapshot) {
 	}
 }
 
-// cachedFor sets how long the provider keeps the request, as the newest answer says; see
-// Reply.CacheTTL.
-func (v *view) cachedFor(ttl time.Duration) { v.cacheTTL = ttl }
+// cachedFor records that the provider has answered just now, and how long it keeps the request;
+// see Usage.CacheTTL.
+func (v *view) cachedFor(ttl time.Duration) { v.answeredAt, v.cacheTTL = time.Now(), ttl }
 
 // expect makes s the view that the next answer is for, and returns what was.
 func (v *view) expect(s sentView) (was sentView) {

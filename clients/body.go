@@ -29,7 +29,7 @@ func SendBody[E interface{ RawJSON() string }](ctx context.Context, req wire.Req
 		b.release()
 	}
 	all, _ := marshal(params) // appendBody has reported an error
-	reply.ParamTools, reply.CacheTTL = namesIn(all), cacheTTL(req, all)
+	reply.ParamTools, reply.Usage.CacheTTL = namesIn(all), cacheTTL(req, all)
 	return reply, err
 }
 

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/wire"
 )
 
@@ -188,18 +189,7 @@ func ToolNames(params any) []string {
 // cacheTTL returns how long the provider keeps a request in its prompt cache: what a parameter of
 // OpenAI asks for, and otherwise what req says.
 func cacheTTL(req wire.Request, params map[string]json.RawMessage) time.Duration {
-	var asked string
-	ttl, _ := get(params, "prompt_cache_options.ttl")
-	if json.Unmarshal(ttl, &asked) != nil {
-		_ = json.Unmarshal(params["prompt_cache_retention"], &asked)
-	}
-	if asked == "in_memory" || asked == "in-memory" {
-		return time.Hour // at most, as documented
-	}
-	if d, err := time.ParseDuration(asked); err == nil && d > 0 {
-		return d
-	}
-	return req.CacheTTL
+	return cmp.Or(models.CacheTTL(params["prompt_cache_options"], params["prompt_cache_retention"]), req.CacheTTL)
 }
 
 // ModelOf returns the model that the parameters of an application name, or "". The parameters

@@ -44,7 +44,7 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 func Through(ctx context.Context, req wire.Request, format wire.Streamer, show func(wire.Delta), call func(context.Context) error) (convo.Reply, error) {
 	x := &exchange{req: req, format: format, show: show}
 	reply, err := x.through(ctx, call)
-	reply.ParamTools, reply.CacheTTL = x.tools, x.cacheTTL
+	reply.ParamTools, reply.Usage.CacheTTL = x.tools, x.cacheTTL
 	return reply, err
 }
 

@@ -207,6 +207,7 @@ func (w *watcher) end() {
 	defer w.x.leave()
 	defer guard(&err)
 	if u := w.usage(); u.Input > 0 && w.x.s != nil {
+		u.CacheTTL = w.x.cacheTTL
 		_ = w.x.talk.mirror.History().RecordUsage(w.x.s, u) // what makes no sense is logged by the History
 		w.x.keepAnswered()
 	}

@@ -46,6 +46,13 @@
 // name, if the program sends one: by Options.Key, the headers Session_id, Session-Id, X-Session-Id or
 // X-Session-Affinity, or the fields prompt_cache_key, session_id or, for Anthropic, metadata.user_id.
 //
+// # Pauses
+//
+// A request is compacted already above Limits.Soft if it comes after a pause longer than the provider
+// keeps its cache, since it is paid for anew anyway. The time is that which the provider documents, or
+// that of the cache marks or parameters in the newest body; see [convo.Usage]. Options.Idle should be
+// longer.
+//
 // # What it costs
 //
 // A conversation takes about twice the memory of its newest request and a kilobyte for each message,

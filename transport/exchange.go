@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/internal/models"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/wire"
 )
@@ -29,6 +31,7 @@ type exchange struct {
 	thinking span   // of plain: the field that enables thinking; empty: it is not enabled
 	tools    []byte
 	about    Conversation
+	cacheTTL time.Duration // see convo.Usage
 
 	talk  *talk
 	n     int    // values of the list
@@ -101,7 +104,7 @@ func (x *exchange) decompress() error {
 
 // read finds the fields of the body.
 func (x *exchange) read() (system []byte, err error) {
-	var metadata, stored, cacheKey, session []byte
+	var metadata, stored, cacheKey, session, options, retention []byte
 	found := 0
 	err = fields(x.plain, func(name string, v span) {
 		raw := v.of(x.plain)
@@ -130,6 +133,10 @@ func (x *exchange) read() (system []byte, err error) {
 			cacheKey = raw
 		case "session_id":
 			session = raw
+		case "prompt_cache_options":
+			options = raw
+		case "prompt_cache_retention":
+			retention = raw
 		case "previous_response_id", "conversation":
 			if !isNull(raw) {
 				stored = []byte(name)
@@ -146,6 +153,7 @@ func (x *exchange) read() (system []byte, err error) {
 	}
 	x.about.Format, x.about.Program = x.api.name, x.r.UserAgent()
 	x.about.Model = cmp.Or(x.about.Model, modelOf(x.r.URL))
+	x.cacheTTL = cmp.Or(models.CacheTTL(options, retention), x.api.cacheTTL(x.about.Model, x.plain))
 	if x.t.o.Key != nil {
 		x.about.Key = x.t.o.Key(x.r)
 	}

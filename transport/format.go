@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/models"
@@ -59,6 +60,26 @@ func modelOf(u *url.URL) string {
 	}
 	name, _, _ := strings.Cut(rest, ":")
 	return name
+}
+
+// cacheTTL returns how long the provider keeps a request to a model in its prompt cache: as it
+// documents, or as cache marks in the body ask. 0: it does not, or no time is documented.
+func (a api) cacheTTL(model string, body []byte) time.Duration {
+	f := wire.Format(a.format)
+	switch a.name {
+	case wire.FormatAnthropic: // a text has \" in place of the quotes
+		own := wire.Anthropic{Cache: bytes.Contains(body, []byte(`"cache_control"`))}
+		if bytes.Contains(body, []byte(`"1h"`)) {
+			own.CacheLifetime = time.Hour
+		}
+		f = own
+	case wire.FormatOpenAIChat:
+		f = wire.OpenAIChat{Model: model}
+	case wire.FormatOpenAIResponses:
+		f = wire.OpenAIResponses{Model: model}
+	}
+	req, _ := f.Encode(convo.NewSnapshot([]convo.Message{convo.User("q")}))
+	return req.CacheTTL
 }
 
 // checksSeals reports whether a model may refuse signed reasoning that is not where it was made. As

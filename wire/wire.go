@@ -111,7 +111,7 @@ type Request struct {
 	NoThinking bool
 
 	// CacheTTL is how long the provider keeps the messages in its prompt cache, for
-	// [convo.Reply].CacheTTL. For Anthropic and Converse, it is what the longest of the marks on
+	// [convo.Usage].CacheTTL. For Anthropic and Converse, it is what the longest of the marks on
 	// messages asks for. For Gemini and for OpenAI's models, by their name, it is what the
 	// provider documents; a parameter of OpenAI may say otherwise. 0: they are not kept, or no
 	// time is documented.

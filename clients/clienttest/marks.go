@@ -61,8 +61,8 @@ func testCacheTTL(t *testing.T, c Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if reply.CacheTTL != want {
-			t.Errorf("CacheTTL is %v, want %v", reply.CacheTTL, want)
+		if reply.Usage.CacheTTL != want {
+			t.Errorf("CacheTTL is %v, want %v", reply.Usage.CacheTTL, want)
 		}
 	}
 	do(t, convo.User("q"), c.CacheTTL)

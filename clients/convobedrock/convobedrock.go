@@ -152,7 +152,7 @@ func (s *Sender) send(ctx context.Context, f wire.Converse, req wire.Request, sh
 		}
 		return answer
 	})
-	reply.ParamTools, reply.CacheTTL = tools, req.CacheTTL
+	reply.ParamTools, reply.Usage.CacheTTL = tools, req.CacheTTL
 	return reply, err
 }
 

@@ -236,8 +236,8 @@ func TestCacheTTL(t *testing.T) {
 		for _, send := range []convo.Send{convoopenai.Chat(newClient(server.URL), chat, nil), convoopenai.Responses(newClient(server.URL), resp, nil)} {
 			err := clienttest.Do(t, func(ctx context.Context, at *convo.Snapshot) (convo.Reply, error) {
 				reply, err := send(ctx, at)
-				if reply.CacheTTL != want {
-					t.Errorf("CacheTTL is %v with %v, want %v", reply.CacheTTL, fields, want)
+				if reply.Usage.CacheTTL != want {
+					t.Errorf("CacheTTL is %v with %v, want %v", reply.Usage.CacheTTL, fields, want)
 				}
 				return reply, err
 			}, convo.User("q"))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
@@ -169,6 +170,8 @@ type Usage struct {
 	Input, CacheRead, CacheWrite, CacheWriteLong, InputAudio, Extra int
 
 	Output, Reasoning, OutputAudio int
+
+	CacheTTL time.Duration
 }
 
 func (u Usage) String() string {
