@@ -3,6 +3,8 @@ package cost
 import (
 	"fmt"
 	"math"
+
+	"github.com/seed-c1b73e60/convo"
 )
 
 func percentOf(n int) string { return fmt.Sprintf("%d %%", n) }
@@ -43,20 +45,23 @@ func byGrowth(factor float64) Policy {
 	})
 }
 
-// whenCold lowers High for the first request after the cache has expired, when
-// rewriting the request costs nothing extra. share is the percentage of the way
-// from Low to the usual High. A host knows how long ago its last request was.
+// whenCold is convo told how long the provider keeps its cache, as the clients do. Limits.Soft
+// is the given percentage of the way from Low to High: a request above it is compacted after a
+// longer pause. No time passes here, so the History is told of each such pause when it has
+// ended, by a lifetime that is over at once.
 func whenCold(share int) Policy {
 	return ours(variant{
-		name: fmt.Sprintf("convo, High at Low + %d %% of the way while the cache is cold", share),
+		name: fmt.Sprintf("convo, after a pause from Low + %d %% of the way to High", share),
+		set: func(o *convo.Options, _ *oursRun) {
+			high := o.Limits.Window - max(o.Limits.Reserve, 0)
+			o.Limits.Low = high / 2
+			o.Limits.Soft = o.Limits.Low + (high-o.Limits.Low)*share/100
+		},
 		start: func(r *oursRun) error {
-			limits := r.limits
-			if r.m.Cold() {
-				high := limits.Window - max(limits.Reserve, 0)
-				limits.Low = high / 2
-				limits.High = limits.Low + (high-limits.Low)*share/100
+			if r.snap == nil || !r.m.Cold() {
+				return nil
 			}
-			return r.h.SetLimits(limits)
+			return r.h.RecordUsage(r.snap, convo.Usage{CacheTTL: 1})
 		},
 	})
 }

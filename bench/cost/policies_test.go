@@ -277,23 +277,40 @@ func TestTargetsOnTranscripts(t *testing.T) {
 	}
 }
 
-// A host that compacts while the cache is empty pays less for the same number of
-// tokens.
+// A History that is told how long the provider keeps its cache compacts while it is empty, and
+// pays less for the same number of tokens.
 func TestWhenCold(t *testing.T) {
-	c := conversation(t, Chat(1, 400))
-	s := limited(20_000)
-	s.Cache.TTL, s.Clock = 5*time.Minute, pauses
-	study := newStudy(scenario{name: "chat", cs: []*Conversation{c}, setup: s}, alone)
-	cold, err := study.run(whenCold(50))
-	require.NoError(t, err)
-	fixed, err := study.run(Default())
-	require.NoError(t, err)
-	p := Profiles()[0]
-	assert.Zero(t, cold.Over)
-	assert.Less(t, cold.Units(p), fixed.Units(p))
-	assert.Less(t, cold.Units(p), 1.03*study.optimum(cold, p, true).Lower)
-	assert.Greater(t, fixed.Units(p), 1.05*study.optimum(fixed, p, true).Lower)
+	for _, tt := range []struct {
+		name string
+		msgs []convo.Message
+	}{
+		{"chat", Chat(1, 400)},
+		{"agent", AgentRun(1, 400)},
+		{"react", React(1, 60)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := limited(20_000)
+			s.Cache.TTL, s.Clock = 5*time.Minute, pauses
+			study := newStudy(scenario{name: tt.name, cs: []*Conversation{conversation(t, tt.msgs)}, setup: s}, alone)
+			p := Profiles()[0]
+			above := func(policy Policy) (share, units float64) {
+				tally, err := study.run(policy)
+				require.NoError(t, err)
+				assert.Zero(t, tally.Over)
+				units, least := tally.Units(p), study.optimum(tally, p, true).Lower
+				t.Logf("%s: %.0f units, %.1f %% above the optimum", policy.Name, units, 100*(units/least-1))
+				return units / least, units
+			}
+			fixed, whole := above(Default())
+			for _, share := range []int{25, 50, 75} {
+				told, units := above(whenCold(share))
+				assert.Less(t, told, fixed)
+				assert.Less(t, units, whole)
+			}
+		})
+	}
 
+	c := conversation(t, Chat(1, 400))
 	warm, err := Replay(c, Default(), limited(20_000))
 	require.NoError(t, err)
 	unpaused := limited(20_000)
