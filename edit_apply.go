@@ -805,5 +805,8 @@ func (v *view) commit(done *editEffect, focus string) {
 	v.recordEdit(done.newest)
 	v.rewritten, v.heldSince = v.version, 0
 	v.appended, v.editedAt, v.lastFocus = 0, time.Now().UnixNano(), focus
+	for _, id := range done.report.Forgotten {
+		v.forgotten = append(v.forgotten, forgetting{id, v.version})
+	}
 	v.releaseViews(0)
 }

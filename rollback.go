@@ -655,7 +655,7 @@ func (v *view) undo(d *departure, hold bool) bool {
 	v.putBack(d)
 	v.unbind(d)
 	if s := d.was.summary; !v.tookBackSince(d, s.newestKept()) {
-		v.summary = s.back(func(s *placedSummary) bool { return v.tookBackSince(d, s.sum.newestRead()) })
+		v.summary = s.back(func(s *placedSummary) bool { return v.tookBackSince(d, s.sum.newestRead()) || v.forgotSince(d, s) })
 	}
 	v.edits, v.touched = d.was.edits, d.was.touched
 	v.appended = min(v.appended+d.was.appended, maxTotal)
@@ -703,6 +703,12 @@ func (v *view) unbind(d *departure) {
 // recorded in d.
 func (s *state) tookBackSince(d *departure, id ID) bool {
 	return s.takenBackUpTo(id) >= max(d.was.last, 1)
+}
+
+// forgotSince reports whether the content of an entry that s has read was forgotten since the
+// edit recorded in d.
+func (v *view) forgotSince(d *departure, s *placedSummary) bool {
+	return slices.ContainsFunc(v.forgotten, func(f forgetting) bool { return f.version > d.was.version && s.hasRead(f.id) })
 }
 
 // putBack restores the entries recorded in d to their positions, except exchanges of which a

@@ -320,6 +320,16 @@ func TestSummary_GivesWayToTheOneBefore(t *testing.T) {
 			convo.Edit{Rewrite: forgetting(6)},
 		), "three [5 6]"},
 		{"Forget with an empty summary", edits(convo.Edit{Rewrite: forgetting(5), Summary: summary("")}), " []"},
+		{"Undo of a Forget, and of the edit before it", func(t *testing.T, h history) {
+			older := apply(t, h.History, convo.Edit{Rewrite: []convo.Rewrite{shorter}})
+			require.NoError(t, h.Undo(apply(t, h.History, convo.Edit{Rewrite: forgetting(5)})))
+			require.NoError(t, h.Undo(older))
+		}, "one []"},
+		{"Undo of the edit before a Forget of another", func(t *testing.T, h history) {
+			older := apply(t, h.History, convo.Edit{Rewrite: []convo.Rewrite{shorter}})
+			require.NoError(t, h.Undo(apply(t, h.History, convo.Edit{Rewrite: forgetting(3)})))
+			require.NoError(t, h.Undo(older))
+		}, "two [5]"},
 		{"Undo of a Forget with a summary", undoes(convo.Edit{Rewrite: forgetting(5), Summary: summary("three")}), "one []"},
 		{"a chain that forgets, then summarises", chains(
 			convo.Edit{Rewrite: forgetting(5)},

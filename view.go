@@ -36,6 +36,13 @@ type past struct {
 	heldAt       int64         // appendedEver at that time
 	answeredAt   time.Time     // when an answer or a usage report was last recorded; zero: not since the load
 	cacheTTL     time.Duration // Usage.CacheTTL of that answer
+	forgotten    []forgetting  // since the load, ascending by version
+}
+
+// A forgetting says that the content of an entry was forgotten in the edit that made a version.
+type forgetting struct {
+	id      ID
+	version uint64
 }
 
 // newVersion gives the view a new version, so that the next snapshot is a

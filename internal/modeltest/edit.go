@@ -202,6 +202,9 @@ func (m *model) apply(at *snapshot, e edit) (change, failure) {
 	if !did.applied {
 		return did, noGain
 	}
+	for _, id := range did.forgotten {
+		m.forgotten[id] = m.time
+	}
 	next.appended = 0
 	m.view = next
 	uid := m.newUID()

@@ -428,6 +428,7 @@ type model struct {
 	turn      int // the newest turn
 	applied   []appliedEdit
 	takenBack map[convo.ID]bool // entries that rollbacks took back
+	forgotten map[convo.ID]int  // when the content of entries was last forgotten
 	undone    map[int]bool      // uids of edits that rollbacks undid
 
 	keepOriginals bool // keeps all originals, or none
@@ -451,6 +452,7 @@ func newModel(count counter, relaxed, pinFirst bool) *model {
 		pinFirst:  pinFirst,
 		takenBack: map[convo.ID]bool{},
 		undone:    map[int]bool{},
+		forgotten: map[convo.ID]int{},
 		learned:   map[string]*calibration{},
 		reported:  map[string]uint64{},
 	}
@@ -889,7 +891,10 @@ func (m *model) undo() {
 		list[i].msg.idle = m.isIdle(list[i])
 	}
 	v := e.before.clone()
-	m.list, m.placed = list, v.back(func(reads []convo.ID) bool { return m.takenBack[newest(reads)] })
+	isForgotten := func(id convo.ID) bool { at, ok := m.forgotten[id]; return ok && at >= e.time }
+	m.list, m.placed = list, v.back(func(reads []convo.ID) bool {
+		return m.takenBack[newest(reads)] || slices.ContainsFunc(reads, isForgotten)
+	})
 	m.touched, m.edits = v.touched, v.edits
 	m.appended += v.appended
 	m.turn = m.touched

@@ -162,7 +162,7 @@ func (m *model) copy() *model {
 	c := *m
 	c.view = m.view.clone()
 	c.queue = slices.Clone(m.queue)
-	c.takenBack, c.undone = maps.Clone(m.takenBack), maps.Clone(m.undone)
+	c.takenBack, c.undone, c.forgotten = maps.Clone(m.takenBack), maps.Clone(m.undone), maps.Clone(m.forgotten)
 	c.learned, c.reported, c.order = maps.Clone(m.learned), maps.Clone(m.reported), slices.Clone(m.order)
 	return &c
 }
