@@ -486,7 +486,7 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome = OutcomeFailed
 		if a.stale {
 			r.Outcome = OutcomeStale
-			err = &wordedError{"the conversation changed while the strategy ran, so that its edit no longer fits; compact again", err}
+			err = worded("the conversation changed while the strategy ran, so that its edit no longer fits; compact again", err)
 		}
 		if a.planErr != nil && err == a.planErr && a.total > a.limit && (a.reserve != nil || !r.Fits) {
 			err = a.tooLarge(a.total, a.limit, err)

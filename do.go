@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
@@ -185,9 +187,9 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 	isLast := n.tooLong+n.refused == maxAllRetries || *count == maxRetries
 	switch {
 	case a.h.isClosed():
-		return false, closedBeside(withEnd(ctx, err))
+		return false, closedBeside(wording.WithEnd(ctx, err))
 	case panicked, spent, isLast && refusal == nil, refusal != nil && len(a.reply.Messages) > 0: // after content nothing is cleared
-		return false, withEnd(ctx, err)
+		return false, wording.WithEnd(ctx, err)
 	}
 	*count++
 	var r Report
@@ -206,7 +208,7 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 	}
 	a.report(r)
 	if !again {
-		err = withEnd(ctx, err)
+		err = wording.WithEnd(ctx, err)
 	}
 	return again, err
 }

@@ -161,7 +161,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		return r, err
 	}
 	if e.isZero() {
-		err := &wordedError{"the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary", ErrNoGain}
+		err := worded("the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary", ErrNoGain)
 		r.Outcome, r.Cause = OutcomeDeclined, err
 		return r, err
 	}

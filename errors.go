@@ -61,7 +61,7 @@ var (
 	// ErrNoGain says that a compaction was declined because there was nothing
 	// to remove, or too little to be worth it. [History.Apply] returns it for an
 	// edit that changed nothing. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: " + noGain + "; go on with the conversation as it is")
+	ErrNoGain = wording.Advised("nothing worth removing", "go on with the conversation as it is")
 
 	// ErrBreaker is the cause when a summarizer was not called because it has recently
 	// failed: it returned an error, panicked, ended its goroutine, took too long, or
@@ -71,10 +71,6 @@ var (
 	// strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
 )
-
-// noGain is ErrNoGain without its remedy. The text of another error has only this, and its
-// own remedy.
-const noGain = "nothing worth removing"
 
 // Errors that a [PairError] unwraps to.
 var (
@@ -90,10 +86,19 @@ var (
 
 // Other errors that a PairError holds. Its text says what is wrong.
 var (
-	errDuplicateCall       = errors.New("convo: two calls in one message have the same ID")
-	errAnswered      error = answeredError{}
-	errAmbiguous           = errors.New("convo: result without an ID could answer several calls")
+	errDuplicateCall = errors.New("convo: two calls in one message have the same ID")
+	errAnswered      = worded("call already has a result", ErrNoOpenCall)
+	errAmbiguous     = errors.New("convo: result without an ID could answer several calls")
 )
+
+// pairAdvice says what to do about what a PairError holds.
+var pairAdvice = map[error]string{
+	ErrOpenCalls:     "append its result first, or give it up with AnswerOpenCalls",
+	errDuplicateCall: "leave the ID empty to have one made",
+	errAmbiguous:     "make it with Result, or append the results of all open calls at once, in their order",
+	errAnswered:      "leave it out, or take the first result back with Rollback",
+	ErrNoOpenCall:    "make it with Result for a call of the newest assistant message, or leave it out",
+}
 
 // A ValueError says that an option, a limit, an argument or a figure is out of range.
 type ValueError struct {
@@ -153,13 +158,6 @@ func (e *RoleError) Error() string { return "convo: " + wording.RoleError[Role](
 // fault returns what is wrong, without the position and the remedy.
 func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() }
 
-// answeredError is the error for a call that already has a result.
-type answeredError struct{}
-
-func (answeredError) Error() string { return "convo: call already has a result" }
-
-func (answeredError) Is(target error) bool { return target == ErrNoOpenCall }
-
 // A PairError says that a tool call and a result do not match. It matches [ErrOpenCalls] or
 // [ErrNoOpenCall], or two calls of one assistant message have the same ID. Or a result without
 // an ID could answer several open calls: there are fewer results than calls, or their names are
@@ -175,17 +173,8 @@ type PairError struct {
 
 func (e *PairError) Error() string {
 	s := fmt.Sprintf("convo: message %d: %s", e.Index, e.fault())
-	switch e.Err {
-	case ErrOpenCalls:
-		s += "; append its result first, or give it up with AnswerOpenCalls"
-	case errDuplicateCall:
-		s += "; leave the ID empty to have one made"
-	case errAmbiguous:
-		s += "; make it with Result, or append the results of all open calls at once, in their order"
-	case errAnswered:
-		s += "; leave it out, or take the first result back with Rollback"
-	case ErrNoOpenCall:
-		s += "; make it with Result for a call of the newest assistant message, or leave it out"
+	if advice := pairAdvice[e.Err]; advice != "" {
+		s += "; " + advice
 	}
 	return s
 }
@@ -193,16 +182,7 @@ func (e *PairError) Error() string {
 // fault returns what is wrong, without the position and the remedy.
 func (e *PairError) fault() string {
 	if e.Err == errAmbiguous {
-		const most = 8
-		short := slices.Clone(e.Calls[:min(len(e.Calls), most)])
-		for i, id := range short {
-			short[i] = abbreviate(id)
-		}
-		calls := fmt.Sprintf("%q", short)
-		if more := len(e.Calls) - most; more > 0 {
-			calls += fmt.Sprintf(" and %s more", grouped(more))
-		}
-		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, abbreviate(e.Name))
+		return wording.Ambiguous(e.Calls, e.Name)
 	}
 	return fmt.Sprintf("%s (id %q, tool %q)", withoutPrefix(e.Err), abbreviate(e.CallID), abbreviate(e.Name))
 }
@@ -257,20 +237,7 @@ type EditError struct {
 	CallID string // of the call or result at fault
 }
 
-func (e *EditError) Error() string {
-	fault, remedy, more := strings.Cut(e.Rule, "; ")
-	s := "convo: edit: " + fault
-	if e.ID != 0 {
-		s += fmt.Sprintf(" (entry %d)", e.ID)
-	}
-	if e.CallID != "" {
-		s += fmt.Sprintf(" (call %q)", e.CallID)
-	}
-	if more {
-		s += "; " + remedy
-	}
-	return s
-}
+func (e *EditError) Error() string { return "convo: " + wording.Edit(e.Rule, int64(e.ID), e.CallID) }
 
 // A budgetError says that a [Budget] has too few tokens. It matches [ErrBudget].
 type budgetError struct {
@@ -337,22 +304,7 @@ type LimitError struct {
 	Err error // why no edit was applied, such as the error of the strategy; nil: not known
 }
 
-func (e *LimitError) Error() string {
-	s := fmt.Sprintf("convo: cannot fit: %s tokens", grouped(e.Need))
-	if e.Compacted {
-		s += " after compaction"
-	}
-	remedy := "end the strategy with Truncate in a Chain, or raise Limits.Window"
-	if e.Room > 0 {
-		s += fmt.Sprintf(" + %s reserved", grouped(e.Room))
-		remedy = "reserve less, or " + remedy
-	}
-	s += fmt.Sprintf(" exceed limit %s; ", grouped(e.Limit))
-	if e.Err != nil {
-		s += withoutPrefix(e.Err) + "; "
-	}
-	return s + remedy
-}
+func (e *LimitError) Error() string { return "convo: " + wording.Limit(*e).String() }
 
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }
@@ -418,11 +370,8 @@ func (e *SnapshotError) remedy() string {
 	if causes.Is(e.Err, ErrVersion) || strings.Contains(fmt.Sprint(e.Err), "; ") {
 		return ""
 	}
-	return asWritten
+	return wording.AsWritten
 }
-
-// asWritten is the remedy for data that is not as it was written.
-const asWritten = "; pass the data as it was written"
 
 // Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
@@ -439,15 +388,7 @@ type ConflictError struct {
 	ID   string // of the newest record in the store; empty: there is none
 }
 
-func (e *ConflictError) Error() string {
-	switch {
-	case e.Have == 0:
-		return fmt.Sprintf("convo: save %q as record %d: the log was deleted; call Attach to begin a new one", e.Key, e.Want)
-	case e.Want == 1:
-		return fmt.Sprintf("convo: save %q: the key is in use; Open it, or choose another key", e.Key)
-	}
-	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
-}
+func (e *ConflictError) Error() string { return "convo: " + wording.Conflict(e.Key, e.Have, e.Want) }
 
 // A DamageError says that the log of a conversation is damaged. [Salvage] copies what can
 // be read to a whole log, which opens. [Load] also returns the whole states, and
@@ -460,16 +401,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	at := ""
-	if e.Offset >= 0 {
-		at = fmt.Sprintf(" at byte %d", e.Offset)
-	}
-	way := "no state before that is whole"
-	if e.Seq > 0 {
-		way = fmt.Sprintf("record %d is the newest whole one before that", e.Seq)
-	}
-	cause := strings.TrimSuffix(withoutPrefix(e.Err), asWritten)
-	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s; Salvage copies what can be read to another key", e.Key, at, cause, way)
+	return "convo: " + wording.Damage(e.Key, e.Offset, e.Seq, e.Err)
 }
 
 // Unwrap returns e.Err.
@@ -525,38 +457,15 @@ func safely[T any](in string, f func() T) (got T, err error) {
 }
 
 // A wordedError is an error with another text.
-type wordedError struct {
-	text string // without "convo: "
-	err  error
-}
+type wordedError = wording.Error
 
-func (e *wordedError) Error() string { return "convo: " + e.text }
+// worded returns an error that wraps err, which may be nil, and has another text, without
+// "convo: ".
+func worded(text string, err error) error { return &wordedError{Text: text, Err: err} }
 
-func (e *wordedError) Unwrap() error { return e.err }
-
-// An errorList is what errors.Join returns, but isTooLarge can look into it.
-type errorList []error
-
-func (e errorList) Error() string { return errors.Join(e...).Error() }
-
-func (e errorList) Unwrap() []error { return e }
-
-// errorf is fmt.Errorf for a text around other errors, which begins with the
-// only "convo: ". It wraps all errors among args.
-func errorf(format string, args ...any) error {
-	var wrapped []error
-	for i, a := range args {
-		if err, ok := a.(error); ok {
-			wrapped = append(wrapped, err)
-			args[i] = withoutPrefix(err)
-		}
-	}
-	e := &wordedError{text: fmt.Sprintf(strings.ReplaceAll(format, "%w", "%s"), args...), err: wrapped[0]}
-	if len(wrapped) > 1 {
-		e.err = errorList(wrapped)
-	}
-	return e
-}
+// errorf is fmt.Errorf for a text around other errors, which begins with the only "convo: ". It
+// wraps all errors among args.
+func errorf(format string, args ...any) error { return wording.Errorf(format, args...) }
 
 // isTooLarge reports whether err, which a method of this package returns, says that the
 // conversation does not fit. It asks no error of the caller's, whose methods may panic or
@@ -566,65 +475,21 @@ func isTooLarge(err error) bool {
 	case *FloorError, *LimitError:
 		return true
 	case *wordedError:
-		return isTooLarge(e.err)
-	case errorList:
+		return isTooLarge(e.Err)
+	case wording.List:
 		return slices.ContainsFunc(e, isTooLarge)
 	}
 	return false
 }
 
-// withoutPrefix returns the text of an error on one line, for use in the text of
-// another. ErrNoGain has no remedy in it.
-func withoutPrefix(err error) string {
-	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
-	return strings.TrimPrefix(causes.Reworded(s, err, func(e error) string {
-		if e == ErrNoGain {
-			return noGain
-		}
-		return ""
-	}), "convo: ")
-}
+// withoutPrefix returns the text of an error on one line, for use in the text of another.
+func withoutPrefix(err error) string { return wording.Plain(err) }
 
 // roleName returns r as an error quotes it.
 func roleName(r Role) string { return wording.RoleName(string(r)) }
 
-// causeOf returns why ctx ended: an error that wraps both ctx's error and its
-// cause.
-func causeOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if causes.Is(cause, err) {
-		return cause
-	}
-	return errorf("%w (%w)", cause, err)
-}
-
-// withEnd returns an error of caller-supplied code. If ctx has ended, the error also matches
-// ctx's error and its cause.
-func withEnd(ctx context.Context, err error) error {
-	end := ctx.Err()
-	if err == nil || end == nil {
-		return err
-	}
-	cause := context.Cause(ctx)
-	switch isEnd, isCause := causes.Is(err, end), causes.Is(err, cause); {
-	case isEnd && isCause:
-		return err
-	case isEnd:
-		return errorf("%w (%w)", err, cause)
-	case isCause:
-		return errorf("%w (%w)", err, end)
-	}
-	return errorf("%w (%w)", err, causeOf(ctx))
-}
-
-// withBothEnds returns an error of a Store. If it is ctx's error or its cause, it matches
-// both; any other error remains as it is, such as a conflict that was found as ctx ended.
-func withBothEnds(ctx context.Context, err error) error {
-	if end := ctx.Err(); err == nil || end == nil || !causes.Is(err, end) && !causes.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return withEnd(ctx, err)
-}
+// causeOf returns why ctx ended: an error that wraps both ctx's error and its cause.
+func causeOf(ctx context.Context) error { return wording.CauseOf(ctx) }
 
 // endOf returns the error of a compaction whose ctx has ended.
 func endOf(ctx context.Context) error {
@@ -658,20 +523,7 @@ const (
 	rowUnexpected = "unexpected"
 )
 
-var rowAdvice = map[string]string{
-	rowMissing:    "is missing; give it, or take it out of the view before it is deleted, as with Edit.Drop",
-	rowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
-	rowTwice:      "is there twice; give each message a key of its own",
-	rowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",
-}
-
-func (e *RowError) Error() string {
-	s := fmt.Sprintf("convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
-	if e.Err != nil {
-		s += ": " + withoutPrefix(e.Err)
-	}
-	return s
-}
+func (e *RowError) Error() string { return "convo: " + wording.Row(e.Key, e.Fault, e.Err) }
 
 // Unwrap returns Err.
 func (e *RowError) Unwrap() error { return e.Err }

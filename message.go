@@ -16,6 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every append up to
@@ -515,14 +516,10 @@ func (m Media) place() string {
 // so that logs and failing tests stay readable. The verb %+v also prints the IDs of
 // calls. In a structured log, a Message and an Entry show only sizes.
 
-// maxPrinted is the number of bytes of a text that are printed, and maxPrintedParts
-// the number of parts of a message or an edit.
-const (
-	maxPrinted      = 64
-	maxPrintedParts = 16
-)
+// maxPrintedParts is the number of parts of a message or an edit that are printed.
+const maxPrintedParts = 16
 
-func abbreviate(s string) string { return text.Abbreviate(s, maxPrinted) }
+func abbreviate(s string) string { return wording.Abbreviate(s) }
 
 // abbreviateList joins texts, and omits the end of a long list.
 func abbreviateList(texts []string, between string) string {

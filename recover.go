@@ -13,6 +13,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // Recover compacts after a provider has refused a request because it was too long. at is
@@ -282,7 +283,7 @@ func refusalIn(err error) *refusal {
 		return nil
 	}
 	if r.Words == "" {
-		r.Words = printError(words)
+		r.Words = wording.Short(words)
 	}
 	return r
 }
@@ -446,7 +447,7 @@ func (r *recovery) giveUp(c *cure) (report Report) {
 	h.unrelease(c.release, c.released)
 	h.measureBeforeLocked(&report)
 	report.Reason, report.Outcome, report.wasBack = ReasonRefused, OutcomeFailed, true
-	report.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
+	report.Cause = worded("the provider refuses the request as before, and what was cleared is back", c.cause)
 	if len(c.places) > 0 {
 		if err := h.undoLocked(c.report.left, false); err != nil { // there was another edit
 			report.Cause, report.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
@@ -560,7 +561,7 @@ func (r *refusal) find(at *Snapshot, body *overflow.Body) (clearing, error) {
 		return r.leaveOut(at, of(found), of(all))
 	}
 	if slices.ContainsFunc(found, func(i int) bool { return spots[i].e == nil }) {
-		return clearing{}, &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
+		return clearing{}, worded("the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil)
 	}
 	places, err := r.placesOf(at, of(found))
 	return clearing{places: places}, err

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // An Outcome says how a compaction or an edit ended.
@@ -254,7 +254,7 @@ func (r *Report) print(ids bool) string {
 	if done := r.done(ids); len(done) > 0 {
 		b.WriteString(": " + strings.Join(done, ", "))
 	} else if r.Outcome != OutcomeApplied && r.Cause != nil {
-		b.WriteString(": " + printError(r.Cause))
+		b.WriteString(": " + wording.Short(r.Cause))
 	}
 	for _, note := range r.notes(ids) {
 		b.WriteString("; " + note)
@@ -375,7 +375,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
 			if l.Outcome == OutcomeFailed {
-				notes = append(notes, printError(l.Cause))
+				notes = append(notes, wording.Short(l.Cause))
 			}
 		}
 		cause := r.Cause
@@ -384,7 +384,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 			cause = aside.cause
 		}
 		if cause != nil {
-			notes = append(notes, "not all results cleared: "+printError(cause))
+			notes = append(notes, "not all results cleared: "+wording.Short(cause))
 		}
 		if ok {
 			notes = append(notes, aside.text())
@@ -401,13 +401,13 @@ type leftAsideError struct {
 }
 
 func (e *leftAsideError) text() string {
-	return "messages of AfterCompaction left aside: " + printError(e.err)
+	return "messages of AfterCompaction left aside: " + wording.Short(e.err)
 }
 
 func (e *leftAsideError) Error() string {
 	s := "convo: " + e.text()
 	if e.cause != nil {
-		s += "; " + printError(e.cause)
+		s += "; " + wording.Short(e.cause)
 	}
 	return s
 }
@@ -433,17 +433,6 @@ func printIDs(list []ID, ids bool) string {
 		return ""
 	}
 	return " [" + printRanges(rangesOf(list)) + "]"
-}
-
-// printError returns an error's text in one line. The middle of a long text is left
-// out, because the first cause is often at the end.
-func printError(err error) string {
-	const most = 240
-	s := strings.Join(strings.Fields(strings.ReplaceAll(withoutPrefix(err), "convo: ", "")), " ")
-	if len(s) > most {
-		s = s[:text.Floor(s, most/2)] + " … " + s[text.Ceil(s, len(s)-most/2):]
-	}
-	return s
 }
 
 // warn logs a warning with keys and values. No lock may be held. A panic is

@@ -234,7 +234,7 @@ func onlyDeclines(err error, left *int) bool {
 
 // strategyError returns the error of a strategy, prefixed with its name.
 func strategyError(name string, err error) error {
-	return &wordedError{fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err}
+	return worded(fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err)
 }
 
 // triggerOf returns the Trigger of a strategy, or nil if it has none.
