@@ -182,7 +182,7 @@ func (h *History) appendLocked(batch []pendingEntry) (cut *Report, err error) {
 // the batch with calls. failed says that the request of the newest message has failed.
 func (v *view) check(s *setup, batch []pendingEntry, failed bool) error {
 	j, err := v.join(s, batch, failed)
-	v.calls.reopen(j.answered)
+	v.calls.Reopen(j.answered)
 	return err
 }
 
@@ -320,7 +320,7 @@ func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joining, error
 		err = inRange(j.last, j.turn)
 	}
 	if err != nil {
-		v.calls.reopen(j.answered)
+		v.calls.Reopen(j.answered)
 		return joining{}, err
 	}
 	return j, nil
@@ -379,7 +379,7 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	a := &batch[i]
 	role := a.msg.Role
 	a.before = nil
-	if role == RoleUser && j.by.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.openCalls() > 0 {
+	if role == RoleUser && j.by.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.Open() > 0 {
 		j.interrupt(batch, i)
 	}
 	allowed := a.again || a.goesOn || j.by.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
@@ -390,8 +390,8 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	switch {
 	case role == RoleTool:
 		return j.pair(batch, i)
-	case j.open.openCalls() > 0:
-		return i, j.open.openError()
+	case j.open.Open() > 0:
+		return i, openError(j.open)
 	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
 		!allowed:
 		return i, &RoleError{Attempted: role, Previous: j.newest}
@@ -406,7 +406,7 @@ func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	if j.open != j.calls {
 		answered = new([]int) // calls of the batch, which a refusal drops
 	}
-	all, err := j.open.pairByID(batch[i].entry, answered)
+	all, err := batch[i].pairByID(j.open, answered)
 	if err != nil {
 		return i, err
 	}
@@ -416,7 +416,7 @@ func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	if j.run < 0 || i+1 < len(batch) && batch[i+1].msg.Role == RoleTool {
 		return i, nil
 	}
-	rest, at, err := j.open.pairRest(entriesOf(batch, j.run, i+1))
+	rest, at, err := pairRest(j.open, entriesOf(batch, j.run, i+1))
 	*answered = append(*answered, rest...)
 	j.run = -1
 	return at, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
+	"github.com/seed-c1b73e60/convo/internal/pairs"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -76,7 +77,7 @@ var (
 var (
 	// ErrNoOpenCall says that a result answers no open call of the newest exchange. Either none
 	// has its ID, or the call already has a result.
-	ErrNoOpenCall = errors.New("convo: result answers no call of the newest exchange")
+	ErrNoOpenCall = pairs.ErrNoOpenCall
 
 	// ErrOpenCalls says that a message other than a result was appended while
 	// calls were open. Append their results first, or give the calls up with
@@ -87,8 +88,8 @@ var (
 // Other errors that a PairError holds. Its text says what is wrong.
 var (
 	errDuplicateCall = errors.New("convo: two calls in one message have the same ID")
-	errAnswered      = worded("call already has a result", ErrNoOpenCall)
-	errAmbiguous     = errors.New("convo: result without an ID could answer several calls")
+	errAnswered      = pairs.ErrAnswered
+	errAmbiguous     = pairs.ErrAmbiguous
 )
 
 // pairAdvice says what to do about what a PairError holds.

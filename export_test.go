@@ -163,7 +163,7 @@ func PartsOf(h *History) any {
 	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
 	if v.calls != nil {
 		own := *v.calls
-		own.list = slices.Clone(own.list)
+		own.List = slices.Clone(own.List)
 		v.calls = &own
 	}
 	return was

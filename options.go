@@ -453,8 +453,8 @@ func (s *setup) newEphemeral(msgs []Message) (*ephemeral, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.open.openCalls() > 0 {
-		err := j.open.openError()
+	if j.open.Open() > 0 {
+		err := openError(j.open)
 		err.Index = len(batch)
 		return nil, err
 	}
@@ -472,29 +472,29 @@ func (s *setup) newEphemeral(msgs []Message) (*ephemeral, error) {
 // with IDs that follow last, and the indices of the calls. turn is the turn of the calls,
 // reason the text of the results and tokens its count.
 func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens int64) (results []*entry, answered []int) {
-	if c.openCalls() == 0 {
+	if c.Open() == 0 {
 		return nil, nil
 	}
 	now := time.Now().UnixNano()
-	for i := range c.list {
-		k := &c.list[i]
-		if k.answered {
+	for i := range c.List {
+		k := &c.List[i]
+		if k.Answered {
 			continue
 		}
 		e := &entry{
 			id:     last + ID(len(results)+1),
-			head:   c.head,
+			head:   c.Head,
 			at:     now,
 			turn:   turn,
 			tools:  true,
-			tokens: int64(s.ident.over.Message+s.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
+			tokens: int64(s.ident.over.Message+s.ident.over.Result) + k.IDTokens + k.NameTokens + tokens,
 		}
-		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
+		e.inline[0] = ToolResult{CallID: k.ID, Name: k.Name, Parts: []Part{Text(reason)}, IsError: true}
 		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
 		results, answered = append(results, e), append(answered, i)
 	}
 	for _, i := range answered {
-		c.answer(i)
+		c.Answer(i)
 	}
 	return results, answered
 }

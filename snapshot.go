@@ -109,11 +109,11 @@ func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) 
 
 // openCalls returns the calls of c that have no result. c is of the newest exchange.
 func (s *state) openCalls(c *calls) (open []ToolCall) {
-	if c.openCalls() == 0 {
+	if c.Open() == 0 {
 		return nil
 	}
-	for i, call := range s.find(c.head).msg.ToolCalls() {
-		if !c.list[i].answered {
+	for i, call := range s.find(c.Head).msg.ToolCalls() {
+		if !c.List[i].Answered {
 			open = append(open, call)
 		}
 	}
@@ -199,7 +199,7 @@ func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 				entries: group,
 			}
 			if to == len(s.list) {
-				x.Open = callsOf(s.list).openCalls() > 0
+				x.Open = callsOf(s.list).Open() > 0
 			}
 			if !yield(x) {
 				return

@@ -254,7 +254,7 @@ func (s *Snapshot) status() Status {
 		Entries:   s.len(),
 		System:    len(s.sys),
 		Turns:     s.turns,
-		OpenCalls: callsOf(s.list).openCalls(),
+		OpenCalls: callsOf(s.list).Open(),
 		Media:     s.media,
 		MostMedia: most,
 		Tokens:    raw,

@@ -107,13 +107,13 @@ func (v *view) expect(s sentView) (was sentView) {
 
 // viewSent returns the view that a request is made of.
 func viewSent(at *Snapshot) sentView {
-	open := callsOf(at.list).openCalls() > 0
+	open := callsOf(at.list).Open() > 0
 	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
 }
 
 // sentView returns the present view as one that a request is made of.
 func (v *view) sentView() sentView {
-	return sentView{known: true, open: v.calls.openCalls() > 0, prefix: v.whole(), version: v.version, edit: v.lastEdit()}
+	return sentView{known: true, open: v.calls.Open() > 0, prefix: v.whole(), version: v.version, edit: v.lastEdit()}
 }
 
 // release ends the bonds of the entries up to last.
@@ -163,25 +163,25 @@ func (v *view) keptPrefix() (kept float64, end string, again int64) {
 }
 
 // openCount returns how many calls have no result.
-func (v *view) openCount() int { return v.calls.openCalls() }
+func (v *view) openCount() int { return v.calls.Open() }
 
 // openFault returns the error of a message other than a result, or nil if no call is open.
 func (v *view) openFault() error {
 	if v.openCount() == 0 {
 		return nil
 	}
-	return v.calls.openError()
+	return openError(v.calls)
 }
 
 // isNewest reports whether the newest exchange has calls and begins with the entry head.
-func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.head == head }
+func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.Head == head }
 
 // isOpenCall reports whether a call of the entry head has no result.
 func (v *view) isOpenCall(head ID, callID string) bool {
 	if !v.isNewest(head) {
 		return false
 	}
-	_, err := v.calls.find(callID, "")
+	_, err := v.calls.Find(callID, "")
 	return err == nil
 }
 
