@@ -3,7 +3,6 @@ package convo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -369,28 +368,16 @@ func (r Reply) Text() string {
 
 // OpenCalls returns the calls that the messages do not answer. Run them and
 // answer with [Result], or with [ResultError] if the arguments are not valid.
-func (r Reply) OpenCalls() []ToolCall {
-	var all []ToolCall
-	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
-	answered := make(map[int]bool)
+func (r Reply) OpenCalls() (open []ToolCall) {
 	for _, m := range r.Messages {
-		for _, c := range m.ToolCalls() {
-			open[c.ID] = append(open[c.ID], len(all))
-			all = append(all, c)
-		}
+		open = append(open, m.ToolCalls()...)
 		for _, result := range m.ToolResults() {
-			if calls := open[result.CallID]; len(calls) > 0 {
-				open[result.CallID], answered[calls[0]] = calls[1:], true
+			if i := slices.IndexFunc(open, func(c ToolCall) bool { return c.ID == result.CallID }); i >= 0 {
+				open = slices.Delete(open, i, i+1)
 			}
 		}
 	}
-	var left []ToolCall
-	for i, c := range all {
-		if !answered[i] {
-			left = append(left, c)
-		}
-	}
-	return left
+	return open
 }
 
 // AppendReply records the usage of an answer to a request that was made of the snapshot
@@ -567,25 +554,11 @@ type AnswerError struct {
 func (e *AnswerError) Unwrap() error { return e.cause }
 
 func (e *AnswerError) Error() string {
-	fault := "is empty"
-	if e.CutOff != nil {
-		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
-	}
-	remedy := "ask the model again"
-	switch {
-	case e.open:
-		remedy = "append the results of the open calls, and " + remedy
-	case e.appended:
-		remedy = "append a user message to go on, or take the answer back with RewindTo"
-	}
-	if e.Stop == StopLength {
-		remedy = "let the model write more tokens, and " + remedy
-	}
 	why := "stop: " + e.Stop.String()
 	if e.cause != nil {
 		why = withoutPrefix(e.cause)
 	}
-	return fmt.Sprintf("convo: the answer %s (%s); %s", fault, why, remedy)
+	return "convo: " + wording.Answer(orNil(e.CutOff).Name, e.CutOff != nil, e.Stop == StopLength, e.appended, e.open, why)
 }
 
 // fault returns an *AnswerError if a loop cannot go on from an answer that was appended, and

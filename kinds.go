@@ -12,6 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // This file has what differs between kinds of parts: for each type the methods of Part, and
@@ -157,7 +158,7 @@ func (r Reasoning) jsonSize() int {
 }
 
 // Format prints the beginning of the text; %+v adds the ID.
-func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r Reasoning) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
@@ -209,7 +210,7 @@ func (c ToolCall) sum(s fingerprint.Sum) fingerprint.Sum {
 }
 
 func (c ToolCall) rowSum(s fingerprint.Sum) fingerprint.Sum {
-	return s.Uint64(2).String(text.Valid(c.Name)).String(sameJSON(cmp.Or(c.Arguments, "{}")))
+	return s.Uint64(2).String(text.Valid(c.Name)).String(strictjson.Canonical(cmp.Or(c.Arguments, "{}")))
 }
 
 func (c ToolCall) jsonSize() int {
@@ -217,7 +218,7 @@ func (c ToolCall) jsonSize() int {
 }
 
 // Format prints the tool and the beginning of the arguments; %+v adds the ID.
-func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+func (c ToolCall) Format(f fmt.State, verb rune) { wording.Print(f, verb, c.print) }
 
 func (c ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
@@ -293,7 +294,7 @@ func (r ToolResult) jsonSize() int {
 }
 
 // Format prints the tool and the beginning of each part; %+v adds the ID.
-func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r ToolResult) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r ToolResult) print(ids bool) string {
 	kind := "result"
@@ -373,7 +374,7 @@ func (m Media) rowSum(s fingerprint.Sum) fingerprint.Sum {
 func (m Media) jsonSize() int { return 32 + len(m.MIME) + len(m.Data) + len(m.URL) }
 
 // Format prints the MIME type, and the size or the address.
-func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+func (m Media) Format(f fmt.State, verb rune) { wording.Print(f, verb, m.print) }
 
 func (m Media) print(bool) string {
 	if m.Data == "" {
@@ -420,7 +421,7 @@ func (o Opaque) sum(s fingerprint.Sum) fingerprint.Sum {
 }
 
 func (o Opaque) rowSum(s fingerprint.Sum) fingerprint.Sum {
-	return s.Uint64(7).String(o.Format).String(sameJSON(o.JSON))
+	return s.Uint64(7).String(o.Format).String(strictjson.Canonical(o.JSON))
 }
 
 func (o Opaque) jsonSize() int { return 32 + len(o.Format) + len(o.JSON) + len(o.JSON)/8 }

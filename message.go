@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -479,15 +478,6 @@ func textSize(parts []Part) int {
 	return n
 }
 
-// nameOf returns the name of a constant of an enumeration. names are those of
-// the constants 0, 1, 2 and so on.
-func nameOf[N ~uint8](n N, names ...string) string {
-	if int(n) < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("%T(%d)", n, uint8(n))
-}
-
 // A Tool is the definition of a tool that the model may call. The formats of package
 // wire write it as each provider wants it.
 type Tool struct {
@@ -526,19 +516,9 @@ func abbreviateList(texts []string, between string) string {
 	return text.AbbreviateList(texts, between, maxPrintedParts)
 }
 
-// printTo implements Format for a type. text returns the text to print, with or
-// without IDs.
-func printTo(f fmt.State, verb rune, text func(ids bool) string) {
-	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
-		_, _ = io.WriteString(f, text(f.Flag('+')))
-		return
-	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
-}
-
 // Format prints the role, the author and the beginning of each part; %+v adds the IDs of calls
 // and results.
-func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+func (m Message) Format(f fmt.State, verb rune) { wording.Print(f, verb, m.print) }
 
 func (m *Message) print(ids bool) string {
 	var b strings.Builder

@@ -1,10 +1,8 @@
 package convo
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -258,21 +256,4 @@ func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 	}
 	end()
 	return sum
-}
-
-// sameJSON returns one text for all texts of a JSON value, and another text as it is.
-func sameJSON(s string) string {
-	if s == "{}" {
-		return s
-	}
-	d := json.NewDecoder(strings.NewReader(s))
-	d.UseNumber()
-	var v any
-	fault := d.Decode(&v)
-	_, end := d.Token()
-	data, err := json.Marshal(v)
-	if fault != nil || end != io.EOF || err != nil {
-		return text.Valid(s)
-	}
-	return string(data)
 }

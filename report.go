@@ -27,7 +27,7 @@ const (
 
 // String returns the outcome in lower case, such as "not needed".
 func (o Outcome) String() string {
-	return nameOf(o, "not needed", "applied", "declined", "failed", "stale", "ready")
+	return wording.NameOf(o, "not needed", "applied", "declined", "failed", "stale", "ready")
 }
 
 // A Reason says why a compaction was started.
@@ -48,7 +48,7 @@ const (
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "refused", "tool")
+	return wording.NameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "refused", "tool")
 }
 
 // A Report describes a compaction or an edit. Sizes are in tokens. Sizes of requests
@@ -232,7 +232,7 @@ func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 // Format prints the result in one line, or why nothing was done; %+v adds the IDs of the entries:
 //
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
-func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r Report) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r *Report) print(ids bool) string {
 	if r.Reason == ReasonAppend {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // A request is what a view knows of a request that was made of an earlier view: how much of it
@@ -49,9 +50,7 @@ func (s *state) requestHeads() requestHeads {
 	} else {
 		h.model = fingerprint.Sum(0).String(s.known().model)
 	}
-	if s.summary != nil {
-		h.summary = s.summary.content
-	}
+	h.summary = orNil(s.summary).content
 	return h
 }
 
@@ -237,7 +236,7 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 	case now.model != r.model:
 		return 0, endModel
 	case now.tools != r.requestHeads.tools:
-		return portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
+		return sums.Portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
 	case now.sys != r.requestHeads.sys:
 		n := sameStart(r.sys, s.sys, func(a, b *entry) bool { return a.content == b.content })
 		return r.toolsRaw + rawOf(r.sys[:n]), endSystem
@@ -343,7 +342,7 @@ func (s *state) requestOf(h *requestHeads, f *requestFigures) *request {
 	}
 	r := &request{requestHeads: *h, requestFigures: orNil(f)}
 	if n := int64(len(s.list)); r.kept > n { // the entries were taken back
-		raw := portion(r.raw, n, r.kept) // the list may not be counted yet
+		raw := sums.Portion(r.raw, n, r.kept) // the list may not be counted yet
 		r.gone, r.goneRaw, r.rolledBack = min(r.gone+r.kept-n, maxTotal), min(r.goneRaw+r.raw-raw, maxTotal), 1
 		r.kept, r.raw = n, raw
 	}
@@ -438,14 +437,7 @@ type frame struct {
 
 // frame returns the frame of the view.
 func (s *state) frame() frame {
-	f := frame{sys: s.sysFold}
-	if s.tools != nil {
-		f.tools = s.tools.content
-	}
-	if s.eph != nil {
-		f.eph = s.eph.content
-	}
-	return f
+	return frame{sys: s.sysFold, tools: orNil(s.tools).content, eph: orNil(s.eph).content}
 }
 
 // whole returns the prefix that is the whole view.
@@ -570,12 +562,7 @@ func (p *prefix) add(e *entry) {
 
 // releasedSince returns how many entries are bound in before and not in s, which holds them too.
 func (s *state) releasedSince(before *state) (n int) {
-	var were []ID
-	for i, bound := range before.signed {
-		if bound {
-			were = append(were, before.list[i].id)
-		}
-	}
+	were := before.bound()
 	if len(were) == 0 {
 		return 0
 	}
@@ -587,12 +574,12 @@ func (s *state) releasedSince(before *state) (n int) {
 	return n
 }
 
-// bonds returns how many entries are bound.
-func (s *state) bonds() (n int) {
-	for _, bound := range s.signed {
+// bound returns the IDs of the entries that are bound, ascending.
+func (s *state) bound() (ids []ID) {
+	for i, bound := range s.signed {
 		if bound {
-			n++
+			ids = append(ids, s.list[i].id)
 		}
 	}
-	return n
+	return ids
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/bits"
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
@@ -153,7 +153,7 @@ func (s *Snapshot) Model() string { return s.known().model }
 func (s *Snapshot) Pinned() []ID { return s.pinned() }
 
 // Format prints the version, the number of entries and the raw tokens.
-func (s Snapshot) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
+func (s Snapshot) Format(f fmt.State, verb rune) { wording.Print(f, verb, s.print) }
 
 func (s *Snapshot) print(bool) string {
 	return fmt.Sprintf("Snapshot(version %d, %s, %s)", s.version, counted(s.len(), "entry", "entries"), counted(clampInt(s.raw()), "token", "tokens"))
@@ -235,7 +235,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 }
 
 // Format prints the ID and the beginning of the message; %+v adds the IDs of calls and results.
-func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
+func (e Entry) Format(f fmt.State, verb rune) { wording.Print(f, verb, e.print) }
 
 func (e *Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
 
@@ -416,10 +416,8 @@ func (s *state) shownParts(from int) int {
 	for i := from; i < s.len(); i++ {
 		count(&s.at(i).msg)
 	}
-	if s.eph != nil {
-		for i := range s.eph.msgs {
-			count(&s.eph.msgs[i])
-		}
+	for _, m := range orNil(s.eph).msgs {
+		count(&m)
 	}
 	return n
 }
@@ -497,12 +495,12 @@ func (s *Snapshot) Breakdown() Breakdown {
 	to := b.kinds()
 	for i, n := range raw.kinds() {
 		sum += int64(*n)
-		share := portion(rest, sum, whole)
+		share := sums.Portion(rest, sum, whole)
 		*to[i] = clampInt(share - shared)
 		shared = share
 	}
 	b.Tools = clampInt(int64(b.Tools) + overhead)
-	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
+	b.Pinned = clampInt(sums.Portion(rest, s.pinRaw, whole))
 	b.High, b.Low, b.Soft = clampInt(s.setting.high), clampInt(s.setting.low), clampInt(s.setting.soft)
 	if w := s.setting.window; w > 0 {
 		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
@@ -513,17 +511,6 @@ func (s *Snapshot) Breakdown() Breakdown {
 
 // leastTool is fewer tokens than any definition of a tool takes up in a request.
 const leastTool = 16
-
-// portion returns n * part / whole, or 0 if whole is 0. No argument is negative,
-// and part is at most whole.
-func portion(n, part, whole int64) int64 {
-	if whole <= 0 {
-		return 0
-	}
-	high, low := bits.Mul64(uint64(max(n, 0)), uint64(part))
-	quotient, _ := bits.Div64(high, low, uint64(whole))
-	return int64(quotient)
-}
 
 // addEntry adds the raw tokens of an entry that is not a system message.
 func (b *Breakdown) addEntry(e *entry, counter *counter) {

@@ -107,13 +107,15 @@ func (v *view) expect(s sentView) (was sentView) {
 
 // viewSent returns the view that a request is made of.
 func viewSent(at *Snapshot) sentView {
-	open := callsOf(at.list).Open() > 0
-	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
+	return at.sentWith(callsOf(at.list))
 }
 
 // sentView returns the present view as one that a request is made of.
-func (v *view) sentView() sentView {
-	return sentView{known: true, open: v.calls.Open() > 0, prefix: v.whole(), version: v.version, edit: v.lastEdit()}
+func (v *view) sentView() sentView { return v.sentWith(v.calls) }
+
+// sentWith returns the view of a request, whose newest exchange has these calls.
+func (s *state) sentWith(c *calls) sentView {
+	return sentView{known: true, open: c.Open() > 0, prefix: s.whole(), version: s.version, edit: s.lastEdit()}
 }
 
 // release ends the bonds of the entries up to last.

@@ -169,6 +169,26 @@ func Ambiguous(calls []string, tool string) string {
 	return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", list, Abbreviate(tool))
 }
 
+// Answer returns the text of an AnswerError: of an answer that was cut off in the call of a tool,
+// or of an empty one. long says that it was as long as it may be, and why how it ended.
+func Answer(tool string, cutOff, long, appended, open bool, why string) string {
+	fault := "is empty"
+	if cutOff {
+		fault = fmt.Sprintf("was cut off in a call of tool %q", Abbreviate(tool))
+	}
+	remedy := "ask the model again"
+	switch {
+	case open:
+		remedy = "append the results of the open calls, and " + remedy
+	case appended:
+		remedy = "append a user message to go on, or take the answer back with RewindTo"
+	}
+	if long {
+		remedy = "let the model write more tokens, and " + remedy
+	}
+	return fmt.Sprintf("the answer %s (%s); %s", fault, why, remedy)
+}
+
 // AsWritten is the remedy for data that is not as it was written.
 const AsWritten = "; pass the data as it was written"
 

@@ -6,6 +6,7 @@ package wording
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"sort"
@@ -236,4 +237,22 @@ func Largest(names []string, figures []*int) string {
 		texts[k] = names[i] + " " + text.Grouped(*figures[i])
 	}
 	return strings.Join(texts, ", ")
+}
+
+// NameOf returns the name of a constant of an enumeration. names are those of the constants 0,
+// 1, 2 and so on.
+func NameOf[N ~uint8](n N, names ...string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("%T(%d)", n, uint8(n))
+}
+
+// Print implements Format for a type. text returns the text to print, with or without IDs.
+func Print(f fmt.State, verb rune, text func(ids bool) string) {
+	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
+		_, _ = io.WriteString(f, text(f.Flag('+')))
+		return
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
 }
