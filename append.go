@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -416,8 +415,13 @@ func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	if j.run < 0 || i+1 < len(batch) && batch[i+1].msg.Role == RoleTool {
 		return i, nil
 	}
-	rest, at, err := pairRest(j.open, entriesOf(batch, j.run, i+1))
+	var run []*entry
+	for _, a := range batch[j.run : i+1] {
+		run = append(run, a.entry)
+	}
+	rest, at, err := pairRest(j.open, run)
 	*answered = append(*answered, rest...)
+	at += j.run
 	j.run = -1
 	return at, err
 }
@@ -452,14 +456,6 @@ func (j *joining) place(a *pendingEntry) {
 		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
 	}
 	j.newest, j.failed = role, false
-}
-
-// entriesOf returns an iterator over the indices and entries of batch[from:to].
-func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
-	return func(yield func(int, *entry) bool) {
-		for i := from; i < to && yield(i, batch[i].entry); i++ {
-		}
-	}
 }
 
 // AnswerOpenCalls appends an error result with the given reason for every open tool call,

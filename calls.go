@@ -1,8 +1,6 @@
 package convo
 
 import (
-	"iter"
-
 	"github.com/seed-c1b73e60/convo/internal/pairs"
 )
 
@@ -71,7 +69,7 @@ func (e *entry) pairByID(c *calls, answered *[]int) (all bool, err error) {
 // pairRest pairs the results without an ID in a run of tool messages, after pairByID, as
 // Pair of c does. It returns the calls that were answered and, on an error, the index of the
 // faulty message in the run. c may be nil.
-func pairRest(c *calls, run iter.Seq2[int, *entry]) (answered []int, at int, err error) {
+func pairRest(c *calls, run []*entry) (answered []int, at int, err error) {
 	var names []string // of the results
 	var of []*entry    // their entries
 	var message, part []int

@@ -15,49 +15,45 @@ import (
 // answer, and a nil error, that is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
-// Do makes one request: it compacts if needed, calls send with the snapshot to send,
-// records the usage and appends the answer. [History.Run] is a loop around it. In your
-// own, an answer with Reply.CutOff or without messages is not finished; go on while it
-// has calls, which you answer, or Reply.Queued is above 0.
+// Do makes one request: it compacts if needed, calls send with the snapshot to send, records
+// the usage and appends the answer. [History.Run] is a loop around it. In your own, an answer
+// with Reply.CutOff or without messages is not finished; go on while it has calls, which you
+// answer, or Reply.Queued is above 0.
 //
-// Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
-// also be called one by one. It delivers the queue first and after the answer; see
-// [History.Queue]. If send returns an error that says the request was too long, or which part
-// of it was refused, Recover mends that and send is called again, at most twice for each.
-// With Options.Background, Do starts a compaction in the background when the answer has made
-// the next request larger than Limits.Soft.
+// Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can also be
+// called one by one. It delivers the queue first and after the answer. If send returns an error
+// that says the request was too long, or which part of it was refused, Recover mends that and
+// send is called again, at most twice for each. With Options.Background, Do ends with a
+// compaction in the background, if the next request is larger than Limits.Soft.
 //
-// send runs on the caller's goroutine, with no lock held, and may append, read and
-// compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model
-// and the limits in force when it is called; see [Snapshot.Model]. If it panics, the
-// error is a [*PanicError].
+// send runs on the caller's goroutine, with no lock held, and may append, read and compact. Its
+// ctx ends when ctx ends or h is closed. Its snapshot is made for the model and the limits in
+// force when it is called. If it panics, the error is a [*PanicError].
 //
-// Do must not be called from send, a strategy, a summarizer or a function in Options;
-// such code can queue messages with [History.Queue]. With the ctx that the code was
-// given, or one derived from it, the error is ErrReentrant. With any other, the call
-// waits until that ctx ends.
+// Do must not be called from send, a strategy, a summarizer or a function in Options; such code
+// can queue messages with [History.Queue]. With the ctx that the code was given, or one derived
+// from it, the error is ErrReentrant. With any other, the call waits until that ctx ends.
 //
-// An answer holds assistant messages, and the results of tools that the provider or send
-// has run. Any other message in it is a RoleError. An answer without messages is no
-// error: Do appends nothing and delivers the queue.
+// An answer holds assistant messages, and the results of tools that the provider or send has
+// run. Any other message in it is a RoleError. An answer without messages is no error: Do
+// appends nothing and delivers the queue.
 //
-// An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
-// that ends with it: the provider goes on with its own tools. The Reply holds the
-// messages of all these answers, and the sum of their usage. Do calls send for a paused
-// answer at most eight times, and not if it holds open calls, or if another message was
-// appended or taken back since. The Reply then has StopPause, and the next Do goes on, as
-// after an error.
+// An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot that
+// ends with it: the provider goes on with its own tools. The Reply holds the messages of all
+// these answers, and the sum of their usage. Do calls send for a paused answer at most eight
+// times, and not if it holds open calls, or if another message was appended or taken back
+// since. The Reply then has StopPause, and the next Do goes on, as after an error.
 //
-// Before it calls send, Do returns the error of Prepare, or the [*PairError] or
-// [*RoleError] that an answer would get now. An error of send leaves the conversation as
-// it was, apart from compactions; Do returns it unchanged, or as Recover does. Without
-// one, usage is recorded and the answer appended even if ctx has ended since. Usage that
-// cannot be true is logged and ignored.
+// Before it calls send, Do returns the error of Prepare, or the [*PairError] or [*RoleError]
+// that an answer would get now. An error of send leaves the conversation as it was, apart from
+// compactions; Do returns it unchanged, or as Recover does. Without one, usage is recorded and
+// the answer appended even if ctx has ended since. Usage that cannot be true is logged and
+// ignored.
 //
-// The answer is appended only if the view ends with the same entry as the snapshot that
-// was sent. If not, the error matches [ErrStale], and if h was closed, it is ErrClosed.
-// With any error, Do returns the last Reply of send. Nothing of it is in the conversation
-// but the parts of a paused answer with IDs.
+// The answer is appended only if the view ends with the same entry as the snapshot that was
+// sent. If not, the error matches [ErrStale], and if h was closed, it is ErrClosed. With any
+// error, Do returns the last Reply of send, of which only the parts of a paused answer with IDs
+// are in the conversation.
 func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
@@ -342,10 +338,10 @@ type Reply struct {
 	Stop       Stop     // why the answer ended; StopDone also if no reason was given
 	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open. A restart forgets these names: answer their calls before Run
 
-	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until the
-	// next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the client
-	// modules set it to what the provider documents for the marks and parameters of the request;
-	// your own Send may. It is not saved. 0 or less: not known, so that no pause counts.
+	// CacheTTL is how long the provider keeps the request in its prompt cache. It counts, until
+	// the next answer, where Options.CacheTTL is 0, but lets no edit wait. The senders of the
+	// client modules set it to what the provider documents; your own Send may. It is not saved.
+	// 0 or less: not known, so that no pause counts.
 	CacheTTL time.Duration
 
 	// Do and AppendReply set the following, and ignore what they are given here.
@@ -380,25 +376,25 @@ func (r Reply) OpenCalls() (open []ToolCall) {
 	return open
 }
 
-// AppendReply records the usage of an answer to a request that was made of the snapshot
-// at, and appends its messages. Your own loop calls it with what the model returned;
-// [History.Do] and [History.Run] need no such call.
+// AppendReply records the usage of an answer to a request that was made of the snapshot at, and
+// appends its messages. Your own loop calls it with what the model returned; [History.Do] and
+// [History.Run] need no such call.
 //
-// The Reply that it returns has the messages as they were appended, with IDs for calls that
-// had none and the keys of Options.Key. It also has the number of queued messages that were
-// appended after them. If the provider has paused the answer, the next one may follow it.
+// The Reply that it returns has the messages as they were appended, with IDs for calls that had
+// none and the keys of Options.Key, and the number of queued messages that were appended after
+// them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
 // [Snapshot.Unbound]. Append does the same for the snapshot that Prepare returned last. A
-// message that was appended since at was made stands before the answer, and nothing answers
-// it; give it to Queue instead.
+// message that was appended since at was made stands before the answer, and nothing answers it;
+// give it to Queue instead.
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
-// whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs; the usage may have been recorded. The error is one of Append,
-// also for a user or system message in an answer. Or it matches [ErrStale]: at is nil, not
-// from this History or older than a Reload, or a rollback has taken back what it shows. A
-// usage that RecordUsage would refuse is logged.
+// whole was appended, and its calls are open. After any other error nothing was appended, and r
+// is returned without IDs; the usage may have been recorded. The error is one of Append, also
+// for a user or system message in an answer. Or it matches [ErrStale]: at is nil, not from this
+// History or older than a Reload, or a rollback has taken back what it shows. A usage that
+// RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed

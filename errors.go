@@ -24,9 +24,9 @@ var (
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrStale says that a [Snapshot] does not match the [History] that it was given to. It is
-	// nil, the History has not made it, or Reload has brought in other entries. Or a rollback
-	// has undone what it shows, or an entry that an edit names has changed. The text of an error
-	// that matches it says which, and what to do. Take a new snapshot and start from that.
+	// nil or of another History, Reload has brought in other entries, or what it shows was
+	// undone or has changed since. The text says which, and what to do. Start again from a new
+	// snapshot.
 	ErrStale = errors.New("convo: stale snapshot")
 
 	// ErrVersion is returned for saved data in a format that this version cannot read.
@@ -40,9 +40,8 @@ var (
 	// model was not done. No call is open.
 	ErrMaxRequests = errors.New("convo: the model was not done after RunOptions.MaxRequests requests; call Run again to go on, or raise it")
 
-	// ErrNoStore is returned by the methods of a [History] that save or read
-	// what was saved, when it was not opened from a [Store]. Use Open, or call
-	// Attach.
+	// ErrNoStore is returned by methods that save or read what was saved, when the [History]
+	// was not opened from a [Store].
 	ErrNoStore = errors.New("convo: the history has no store; use Open, or call Attach")
 )
 
@@ -52,24 +51,22 @@ var errNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothi
 
 // Errors of a compaction.
 var (
-	// ErrReentrant is returned when code that a [History] called calls back what waits for
-	// that code. A strategy or summarizer may not start or await a compaction or call Do. Nor
-	// may the send of a Do call Do, a tool of Run call Run, or a Store save or reload the
-	// History. The call is recognised by its ctx: that which the code was given, or one
-	// derived from it, even after the compaction has ended.
+	// ErrReentrant is returned when code that a [History] called calls back what waits for that
+	// code. A strategy or summarizer may not start or await a compaction or call Do. Nor may
+	// the send of a Do call Do, a tool of Run call Run, or a Store save or reload the History.
+	// The call is recognised by the ctx that the code was given, or one derived from it, also
+	// after the end.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
-	// ErrNoGain says that a compaction was declined because there was nothing
-	// to remove, or too little to be worth it. [History.Apply] returns it for an
-	// edit that changed nothing. A strategy returns it to decline.
+	// ErrNoGain says that there was nothing to remove, or too little to be worth a compaction.
+	// [History.Apply] returns it for an edit that changed nothing, and a strategy to decline.
 	ErrNoGain = wording.Advised("nothing worth removing", "go on with the conversation as it is")
 
-	// ErrBreaker is the cause when a summarizer was not called because it has recently
-	// failed: it returned an error, panicked, ended its goroutine, took too long, or
-	// wrote a summary that could not be used. The error also wraps that failure. The
-	// summarizer is called again after MinFree/2 new tokens, twice as many after each
-	// further failure in a row. Compact, MakeRoom and Recover call it at any time. A
-	// strategy returns ErrBreaker to decline.
+	// ErrBreaker is the cause when a summarizer was not called because it has recently failed:
+	// it returned an error, panicked, ended its goroutine, took too long, or wrote a summary
+	// that could not be used. The error also wraps that failure. The next call is after
+	// MinFree/2 new tokens, twice as many after each further failure in a row. Compact,
+	// MakeRoom and Recover call it at any time. A strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
 )
 
@@ -79,9 +76,8 @@ var (
 	// has its ID, or the call already has a result.
 	ErrNoOpenCall = pairs.ErrNoOpenCall
 
-	// ErrOpenCalls says that a message other than a result was appended while
-	// calls were open. Append their results first, or give the calls up with
-	// [History.AnswerOpenCalls].
+	// ErrOpenCalls says that a message other than a result was appended while calls were open.
+	// Append their results first, or give the calls up with [History.AnswerOpenCalls].
 	ErrOpenCalls = errors.New("convo: a call has no result yet")
 )
 
@@ -162,8 +158,8 @@ func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() 
 // A PairError says that a tool call and a result do not match. It matches [ErrOpenCalls] or
 // [ErrNoOpenCall], or two calls of one assistant message have the same ID. Or a result without
 // an ID could answer several open calls: there are fewer results than calls, or their names are
-// not in the order of the calls. Then set its CallID, as [Result] does, or append the results of
-// all these calls at once, in order. A call with an empty ID is given one by [History.Append].
+// not in the order of the calls. Then set its CallID, as [Result] does, or append the results
+// of all these calls at once, in order.
 type PairError struct {
 	Err    error
 	CallID string   // of the call or result at fault; for ErrOpenCalls, of the first open call
@@ -252,14 +248,13 @@ func (e *budgetError) Error() string {
 // Is reports whether target is [ErrBudget].
 func (e *budgetError) Is(target error) bool { return target == ErrBudget }
 
-// A FloorError says that the floor, which no compaction removes, exceeds the limit, and
-// that cutting tool results does not help, so no strategy was run. Its text names the
-// shares of at least 2 % of Limit, the largest first, each with a remedy, to be followed
-// in this order.
+// A FloorError says that the floor, which no compaction removes, exceeds the limit, even with
+// its tool results cut, so no strategy was run. Its text names the shares of at least 2 % of
+// Limit, the largest first, each with a remedy, to be followed in this order.
 //
-// All figures are upper bounds in tokens. The shares add up to Floor. An entry that
-// belongs to several counts in Pinned if a compaction could drop it, or cut its results,
-// were it not pinned, and otherwise in the first.
+// All figures are upper bounds in tokens, and the shares add up to Floor. An entry that belongs
+// to several counts in Pinned if a compaction could drop it, or cut its results, were it not
+// pinned, and otherwise in the first.
 type FloorError struct {
 	Floor int  // the size of the floor
 	Room  int  // what MakeRoom was asked to reserve in addition
@@ -278,16 +273,15 @@ type FloorError struct {
 
 	NewestRole Role // of the message that the newest exchange begins with
 
-	// ToolsReported says that Tools is what usage reports have shown. Only the next report can
-	// lower it, so the text names Tools last.
+	// ToolsReported says that Tools is what usage reports have shown, which only the next one
+	// lowers.
 	ToolsReported bool
 
-	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and all of Users
-	// back. The first call takes Newest back.
+	// How many calls of Rewind(1) take Round and all of Users back. The first takes Newest
+	// back.
 	RewindRound, RewindUsers int
 
-	// Queued is how many messages wait in the queue. Rewind would append them in place of what
-	// it takes back, so the text says to call Unqueue first.
+	// How many messages wait in the queue, which Rewind would append: Unqueue them first.
 	Queued int
 }
 

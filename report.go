@@ -65,23 +65,20 @@ type Report struct {
 	// says in the first report of a History that it needs a window. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request is within Limit and may be sent. Limit is the same
-	// as in Status. Fits is false with ErrClosed and ErrReentrant, and after Close.
+	// Fits reports whether the next request is within Limit and may be sent, which it may not
+	// with ErrClosed and ErrReentrant, and after Close. Limit is the same as in Status.
 	Fits  bool
 	Limit int
 
 	// NamedLimit is the limit in the error given to Recover. The limits were lowered to it,
-	// less the room for the answer. Limit is the rest. 0: the limits did not change.
+	// less the room for the answer, which gives Limit. 0: the limits did not change.
 	NamedLimit int
 
-	// The next request. Messages are counted as the model sees them, with the summary and
-	// ephemeral messages. The summary is measured in raw tokens, 0 if there is none.
-	MessagesBefore int // before the edit
-	MessagesAfter  int // after it
-	TokensBefore   int // before the edit
-	TokensAfter    int // after it
-	SummaryBefore  int // before the edit
-	SummaryAfter   int // after it
+	// The next request before and after the edit. Messages are counted as the model sees them,
+	// with the summary and ephemeral messages. The summary has raw tokens, 0 if there is none.
+	MessagesBefore, MessagesAfter int
+	TokensBefore, TokensAfter     int
+	SummaryBefore, SummaryAfter   int
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
 	Dropped    []ID          // dropped, and not summarised
@@ -98,7 +95,7 @@ type Report struct {
 	SummaryDropped bool // the summary was removed and not replaced
 
 	// Pause is the time since the newest answer, if Reason is ReasonSoft and the provider's
-	// cache is empty after it, so that the edit costs nothing more; see Options.CacheTTL.
+	// cache is empty after it; see Options.CacheTTL.
 	Pause time.Duration
 
 	// Results since the edit before whose calls had been answered before, by results that have
@@ -540,13 +537,11 @@ func departureFrom(before *state, gone []departed) *departure {
 	}}
 }
 
-// Originals returns the entries that were dropped or rewritten, or whose results were cut
-// or cleared, in ascending order, each as it was appended. If an original was not kept
-// (see Options.KeepOriginals), the entry is as it was before the compaction, and its
-// results lack Entry.Missing tokens.
-//
-// The entries stay in memory as long as r or a copy of it. The History keeps only the
-// report that Wait returns.
+// Originals returns the entries that were dropped or rewritten, or whose results were cut or
+// cleared, in ascending order, each as it was appended. If an original was not kept (see
+// Options.KeepOriginals), the entry is as it was before the compaction, and its results lack
+// Entry.Missing tokens. The entries stay in memory as long as r or a copy of it. The History
+// keeps only the report that Wait returns.
 func (r Report) Originals() []Entry {
 	if r.left == nil {
 		return nil
@@ -580,8 +575,8 @@ type Status struct {
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
-	// message is from the user or a tool, or is an answer that its provider has paused. A
-	// loop that runs while it is set needs a bound, since a model may call tools without end.
+	// message is from the user or a tool, or is an answer that its provider has paused. A loop
+	// that runs while it is set needs a bound, since a model may call tools without end.
 	AwaitsAnswer bool
 
 	Assumed bool // whether Window is a guess; see Limits.Assumed

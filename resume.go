@@ -391,7 +391,7 @@ func (r *resumer) nameResults() {
 				rest = append(rest, e)
 			}
 		}
-		_, _, _ = pairRest(calls, slices.All(rest))
+		_, _, _ = pairRest(calls, rest)
 		for _, e := range rest {
 			e.tokens = 0 // it is counted when it has its names
 		}

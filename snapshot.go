@@ -13,14 +13,13 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
-// A Snapshot is the view of a conversation at one moment. It never changes and is safe
-// for concurrent use. The zero Snapshot is empty.
+// A Snapshot is the view of a conversation at one moment. It never changes and is safe for
+// concurrent use. The zero Snapshot is empty.
 //
-// A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback,
-// Recover and RecordUsage accept only snapshots of their own History, and return an
-// error that matches [ErrStale] for others. Snapshots from NewSnapshot, Load and JSON, and those made by
-// With, Before and AsText, belong to no History, but Rollback accepts snapshots that Load
-// made from its own log.
+// A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback, Recover and
+// RecordUsage return an error that matches [ErrStale] for those of others. Snapshots from
+// NewSnapshot, Load and JSON, and those made by With, Before and AsText, belong to no History,
+// but Rollback accepts snapshots that Load made from its own log.
 type Snapshot struct {
 	owner    *History
 	loaded   loaded // zero: Load has not made it
@@ -76,25 +75,21 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	return e.export(s.pins, new(partRoom)), true
 }
 
-// Messages returns copies of the messages for the model: the system messages, the summary
-// as a user message, and the other messages. Ephemeral messages stand after the user
-// messages of the newest turn and the notes that directly follow these. If the turn begins
-// with no user message, they stand before all entries but the system entries. A message with
-// an Author begins and ends with tags that name the author.
+// Messages returns copies of the messages for the model: the system messages, the summary as a
+// user message, and the other messages. Ephemeral messages stand after the user messages of the
+// newest turn and the notes that directly follow these. If the turn begins with no user
+// message, they stand before all entries but the system entries. A message with an Author
+// begins and ends with tags that name the author.
 //
 // The tags around a summary and around what an author says contain a key: an @ and seven
-// letters; see Options.TagKey. No text can forge them, even if its writer has seen the
-// key: in a text that contains these letters, *** replaces them, and "&lt;" the "<" of
-// each tag. A text that ends as the key begins is followed by ***, so that no key is
-// spread over several parts or messages. This applies to the text of users, assistants,
-// results and the summary, to names of authors, and to the type and address of media. The
-// letters are recognised in upper and lower case, as letters of other alphabets and signs
-// that look alike, and with white space and invisible characters between them. Other encodings
-// and media are not searched.
-//
-// Everything else is shown byte for byte: all other text, system messages, tool names,
-// IDs and arguments, opaque blocks, the data of media, and reasoning that has an ID, a
-// signature or an encrypted form.
+// letters; see Options.TagKey. No text can forge them, even if its writer has seen the key: in
+// a text that contains these letters, *** replaces them, and "&lt;" the "<" of each tag. A text
+// that ends as the key begins is followed by ***, so that no key is spread over several parts
+// or messages. This applies to the text of users, assistants, results and the summary, to names
+// of authors, and to the type and address of media. The letters are recognised in upper and
+// lower case, as letters of other alphabets and signs that look alike, and with white space and
+// invisible characters between them. Other encodings and media are not searched. Everything
+// else is shown byte for byte, also reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
 	for _, m := range s.MessagesFrom(0, nil) {
@@ -309,11 +304,11 @@ func (s *state) ephemeralPlace() int {
 }
 
 // MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns: the
-// messages from the entry with index from on, and the summary or the ephemeral messages
-// if they are right before it or later. With each message comes the index of its entry;
-// with the summary and the ephemeral messages, that of the entry after them. A format
-// that names authors in a field passes named, which reports whether it does so for a role
-// and an author, always the same: their messages come without tags. Nil names none.
+// messages from the entry with index from on, and the summary or the ephemeral messages if they
+// are right before it or later. With each message comes the index of its entry; with the
+// summary and the ephemeral messages, that of the entry after them. A format that names authors
+// in a field passes named, which reports whether it does so for a role and an author, always
+// the same: their messages come without tags. Nil names none.
 func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)

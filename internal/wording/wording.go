@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
@@ -255,4 +256,30 @@ func Print(f fmt.State, verb rune, text func(ids bool) string) {
 		return
 	}
 	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
+}
+
+// Changed names what was added to a list, changed in it or taken away, after a colon. It names
+// nothing if one of the lists is empty.
+func Changed[T comparable](was, now []T, name func(T) string) string {
+	if len(was) == 0 || len(now) == 0 {
+		return ""
+	}
+	var names []string
+	add := func(list, other []T) {
+		for _, t := range list {
+			if !slices.Contains(other, t) && !slices.Contains(names, name(t)) {
+				names = append(names, name(t))
+			}
+		}
+	}
+	add(was, now)
+	add(now, was)
+	const most = 8
+	if n := len(names) - most; n > 0 {
+		names = append(names[:most], strconv.Itoa(n)+" more")
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
 }
