@@ -72,8 +72,9 @@ type recovery struct {
 	h       *History
 	at      *Snapshot
 	cause   error
-	refusal *refusal // nil: the request was too long
-	reports []Report // to be delivered at the end
+	refusal *refusal         // nil: the request was too long
+	figures overflow.Figures // in the error of a request that was too long
+	reports []Report         // to be delivered at the end
 }
 
 // compact is Recover for a request that was too long.
@@ -99,7 +100,7 @@ func (r *recovery) compact(ctx context.Context) (Report, error) {
 // compactIn is compact for the compaction that has the slot.
 func (r *recovery) compactIn(f *flight) (report Report, err error) {
 	h := r.h
-	n := need{reason: ReasonOverflow, requested: true, named: h.learnError(r.at, r.cause)}
+	n := need{reason: ReasonOverflow, requested: true, named: r.learn()}
 	var now calibrate.Scale
 	h.locked(func() {
 		now = h.scale()
@@ -154,31 +155,27 @@ func (r *recovery) failure(err error) error {
 	return errorf("%w; the provider said: %w", err, r.cause)
 }
 
-// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It
-// returns a panic as fault.
+// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It returns
+// a panic as fault. The request is not too long if the answer that it asks for exceeds a quota,
+// so that no compaction helps. Our estimate of the request shows that, or that a longer request
+// was refused with the same size.
 func (r *recovery) isOverflow() (tooLong bool, fault error) {
-	isOverflow := IsOverflow
-	if r.h.opts.IsOverflow != nil {
-		isOverflow = r.h.opts.IsOverflow
+	h, isOverflow := r.h, IsOverflow
+	if h.opts.IsOverflow != nil {
+		isOverflow = h.opts.IsOverflow
 	}
 	defer catch(&fault, "Options.IsOverflow")
-	return isOverflow(r.cause) && !r.h.exceedsAlone(r.at, r.cause), nil
-}
-
-// exceedsAlone reports whether the request made from at was refused because the answer that
-// it asks for exceeds a quota, so that no compaction helps. Our estimate of the request
-// shows it, or that a longer request was refused with the same size.
-func (h *History) exceedsAlone(at *Snapshot, err error) bool {
-	f := overflow.Read(err)
-	if !f.Quota {
-		return false
+	if !isOverflow(r.cause) {
+		return false, nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ownsLocked(at) != nil {
-		return false
-	}
-	return h.meter.exceedsQuota(f, at.raw(), h.scale().Weigh(at.raw()))
+	r.figures = overflow.Read(r.cause)
+	tooLong = true
+	h.locked(func() {
+		if r.figures.Quota && h.ownsLocked(r.at) == nil {
+			tooLong = !h.meter.exceedsQuota(r.figures, r.at.raw(), h.scale().Weigh(r.at.raw()))
+		}
+	})
+	return tooLong, nil
 }
 
 // IsOverflow reports whether err means that a request was too long for the model, as common
@@ -199,22 +196,11 @@ func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }
 
-// learnError applies the numbers in a provider's error for the request made from at, a
-// snapshot of h, if the size in the error agrees with our estimate. The size of the
-// prompt counts as a usage report, and a limit bounds the marks. It returns the
-// limit in the error, or 0 if it does not bound the marks.
-func (h *History) learnError(at *Snapshot, cause error) (named int) {
-	f := overflow.Read(cause) // runs caller-supplied code
-	named = h.learnFigures(at, f)
-	if named > 0 && f.Quota {
-		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
-			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
-	}
-	return named
-}
-
-// learnFigures is learnError for the numbers of an error.
-func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
+// learn applies the numbers in the error, if its size agrees with our estimate for the
+// snapshot. The size of the prompt counts as a usage report, and a limit bounds the marks. It
+// returns the limit in the error, or 0 if it does not bound the marks.
+func (r *recovery) learn() (named int) {
+	h, at, f := r.h, r.at, r.figures
 	h.change(func() error {
 		if h.ownsLocked(at) != nil || at.known().model != h.known().model {
 			return nil
@@ -234,6 +220,10 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		}
 		return nil
 	})
+	if named > 0 && f.Quota {
+		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
+			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
+	}
 	return named
 }
 

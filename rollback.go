@@ -487,12 +487,7 @@ func (v *view) recordEdit(newest ID) {
 
 // holds reports whether all of these entries are in the view, unchanged.
 func (s *state) holds(entries []*entry) bool {
-	for _, e := range entries {
-		if i, ok := index(s.list, e.id); !ok || s.list[i] != e {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(entries, func(e *entry) bool { return s.find(e.id) != e })
 }
 
 // rewind takes back list[n:], which are the entries newer than last, and puts again at
