@@ -3,7 +3,6 @@ package convo
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -182,7 +181,7 @@ func (h *History) appendLocked(batch []pendingEntry) (cut *Report, err error) {
 // the batch with calls. failed says that the request of the newest message has failed.
 func (v *view) check(s *setup, batch []pendingEntry, failed bool) error {
 	j, err := v.join(s, batch, failed)
-	v.calls.reopen(j.answered)
+	v.calls.Reopen(j.answered)
 	return err
 }
 
@@ -320,7 +319,7 @@ func (v *view) join(s *setup, batch []pendingEntry, failed bool) (joining, error
 		err = inRange(j.last, j.turn)
 	}
 	if err != nil {
-		v.calls.reopen(j.answered)
+		v.calls.Reopen(j.answered)
 		return joining{}, err
 	}
 	return j, nil
@@ -379,7 +378,7 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	a := &batch[i]
 	role := a.msg.Role
 	a.before = nil
-	if role == RoleUser && j.by.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.openCalls() > 0 {
+	if role == RoleUser && j.by.opts.Roles.Interrupt && (i == 0 || a.row) && j.open.Open() > 0 {
 		j.interrupt(batch, i)
 	}
 	allowed := a.again || a.goesOn || j.by.opts.Roles.allows(j.newest, role) || role == RoleUser && (j.failed || a.row && j.newest == RoleUser)
@@ -390,8 +389,8 @@ func (j *joining) admit(batch []pendingEntry, i int) (at int, err error) {
 	switch {
 	case role == RoleTool:
 		return j.pair(batch, i)
-	case j.open.openCalls() > 0:
-		return i, j.open.openError()
+	case j.open.Open() > 0:
+		return i, openError(j.open)
 	case role == RoleSystem && a.again && !a.note && j.hasList, // a system entry that Reload appends again
 		!allowed:
 		return i, &RoleError{Attempted: role, Previous: j.newest}
@@ -406,7 +405,7 @@ func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	if j.open != j.calls {
 		answered = new([]int) // calls of the batch, which a refusal drops
 	}
-	all, err := j.open.pairByID(batch[i].entry, answered)
+	all, err := batch[i].pairByID(j.open, answered)
 	if err != nil {
 		return i, err
 	}
@@ -416,8 +415,13 @@ func (j *joining) pair(batch []pendingEntry, i int) (at int, err error) {
 	if j.run < 0 || i+1 < len(batch) && batch[i+1].msg.Role == RoleTool {
 		return i, nil
 	}
-	rest, at, err := j.open.pairRest(entriesOf(batch, j.run, i+1))
+	var run []*entry
+	for _, a := range batch[j.run : i+1] {
+		run = append(run, a.entry)
+	}
+	rest, at, err := pairRest(j.open, run)
 	*answered = append(*answered, rest...)
+	at += j.run
 	j.run = -1
 	return at, err
 }
@@ -452,14 +456,6 @@ func (j *joining) place(a *pendingEntry) {
 		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
 	}
 	j.newest, j.failed = role, false
-}
-
-// entriesOf returns an iterator over the indices and entries of batch[from:to].
-func entriesOf(batch []pendingEntry, from, to int) iter.Seq2[int, *entry] {
-	return func(yield func(int, *entry) bool) {
-		for i := from; i < to && yield(i, batch[i].entry); i++ {
-		}
-	}
 }
 
 // AnswerOpenCalls appends an error result with the given reason for every open tool call,

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
@@ -451,7 +453,7 @@ func (g *Goal) spare(s *Snapshot, h hotReads) *spare {
 	}
 	p := &spare{heads: h.heads, most: int64(g.Limit)}
 	if mark > 0 && mark < g.Status.Limit {
-		p.most = portion(p.most, int64(mark), int64(g.Status.Limit)) // in raw tokens
+		p.most = sums.Portion(p.most, int64(mark), int64(g.Status.Limit)) // in raw tokens
 	}
 	p.most = min(p.most-int64(g.Limit)/20, s.raw()-int64(max(g.allFree, 1)))
 	kept := s.floorWeight().total() + p.tokens(&s.state)

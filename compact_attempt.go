@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/rereads"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -331,7 +333,7 @@ func (a *attempt) checkFloor() error {
 		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
 	} {
 		raw += share.raw
-		upTo := portion(weight, raw, w.total()+calls)
+		upTo := sums.Portion(weight, raw, w.total()+calls)
 		*share.to = clampInt(upTo - given)
 		given = upTo
 	}
@@ -486,7 +488,7 @@ func (a *attempt) conclude(err error) (Report, error) {
 		r.Outcome = OutcomeFailed
 		if a.stale {
 			r.Outcome = OutcomeStale
-			err = &wordedError{"the conversation changed while the strategy ran, so that its edit no longer fits; compact again", err}
+			err = worded("the conversation changed while the strategy ran, so that its edit no longer fits; compact again", err)
 		}
 		if a.planErr != nil && err == a.planErr && a.total > a.limit && (a.reserve != nil || !r.Fits) {
 			err = a.tooLarge(a.total, a.limit, err)
@@ -599,7 +601,7 @@ func SameCall(c ToolCall) string {
 	if !c.Valid() || strings.TrimSpace(c.Arguments) == "" {
 		return ""
 	}
-	return c.Name + " " + sameJSON(c.Arguments)
+	return c.Name + " " + strictjson.Canonical(c.Arguments)
 }
 
 // hasCleared reports whether a result in s is cleared.

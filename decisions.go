@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // Decisions are what a [History] has decided about messages that the application keeps
@@ -96,7 +97,7 @@ func decodeDecisions(data []byte) (*stateJSON, error) {
 }
 
 // Format prints what d needs, and its size.
-func (d Decisions) Format(f fmt.State, verb rune) { printTo(f, verb, d.print) }
+func (d Decisions) Format(f fmt.State, verb rune) { wording.Print(f, verb, d.print) }
 
 func (d *Decisions) print(bool) string {
 	keys, from := d.Needs()

@@ -3,8 +3,9 @@ package convo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
@@ -13,49 +14,45 @@ import (
 // answer, and a nil error, that is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 
-// Do makes one request: it compacts if needed, calls send with the snapshot to send,
-// records the usage and appends the answer. [History.Run] is a loop around it. In your
-// own, an answer with Reply.CutOff or without messages is not finished; go on while it
-// has calls, which you answer, or Reply.Queued is above 0.
+// Do makes one request: it compacts if needed, calls send with the snapshot to send, records
+// the usage and appends the answer. [History.Run] is a loop around it. In your own, an answer
+// with Reply.CutOff or without messages is not finished; go on while it has calls, which you
+// answer, or Reply.Queued is above 0.
 //
-// Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can
-// also be called one by one. It delivers the queue first and after the answer; see
-// [History.Queue]. If send returns an error that says the request was too long, or which part
-// of it was refused, Recover mends that and send is called again, at most twice for each.
-// With Options.Background, Do starts a compaction in the background when the answer has made
-// the next request larger than Limits.Soft.
+// Do combines [History.Prepare], [History.Recover] and [History.AppendReply], which can also be
+// called one by one. It delivers the queue first and after the answer. If send returns an error
+// that says the request was too long, or which part of it was refused, Recover mends that and
+// send is called again, at most twice for each. With Options.Background, Do ends with a
+// compaction in the background, if the next request is larger than Limits.Soft.
 //
-// send runs on the caller's goroutine, with no lock held, and may append, read and
-// compact. Its ctx ends when ctx ends or h is closed. Its snapshot is made for the model
-// and the limits in force when it is called; see [Snapshot.Model]. If it panics, the
-// error is a [*PanicError].
+// send runs on the caller's goroutine, with no lock held, and may append, read and compact. Its
+// ctx ends when ctx ends or h is closed. Its snapshot is made for the model and the limits in
+// force when it is called. If it panics, the error is a [*PanicError].
 //
-// Do must not be called from send, a strategy, a summarizer or a function in Options;
-// such code can queue messages with [History.Queue]. With the ctx that the code was
-// given, or one derived from it, the error is ErrReentrant. With any other, the call
-// waits until that ctx ends.
+// Do must not be called from send, a strategy, a summarizer or a function in Options; such code
+// can queue messages with [History.Queue]. With the ctx that the code was given, or one derived
+// from it, the error is ErrReentrant. With any other, the call waits until that ctx ends.
 //
-// An answer holds assistant messages, and the results of tools that the provider or send
-// has run. Any other message in it is a RoleError. An answer without messages is no
-// error: Do appends nothing and delivers the queue.
+// An answer holds assistant messages, and the results of tools that the provider or send has
+// run. Any other message in it is a RoleError. An answer without messages is no error: Do
+// appends nothing and delivers the queue.
 //
-// An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot
-// that ends with it: the provider goes on with its own tools. The Reply holds the
-// messages of all these answers, and the sum of their usage. Do calls send for a paused
-// answer at most eight times, and not if it holds open calls, or if another message was
-// appended or taken back since. The Reply then has StopPause, and the next Do goes on, as
-// after an error.
+// An answer whose Stop is StopPause is appended, and Do calls send again with a snapshot that
+// ends with it: the provider goes on with its own tools. The Reply holds the messages of all
+// these answers, and the sum of their usage. Do calls send for a paused answer at most eight
+// times, and not if it holds open calls, or if another message was appended or taken back
+// since. The Reply then has StopPause, and the next Do goes on, as after an error.
 //
-// Before it calls send, Do returns the error of Prepare, or the [*PairError] or
-// [*RoleError] that an answer would get now. An error of send leaves the conversation as
-// it was, apart from compactions; Do returns it unchanged, or as Recover does. Without
-// one, usage is recorded and the answer appended even if ctx has ended since. Usage that
-// cannot be true is logged and ignored.
+// Before it calls send, Do returns the error of Prepare, or the [*PairError] or [*RoleError]
+// that an answer would get now. An error of send leaves the conversation as it was, apart from
+// compactions; Do returns it unchanged, or as Recover does. Without one, usage is recorded and
+// the answer appended even if ctx has ended since. Usage that cannot be true is logged and
+// ignored.
 //
-// The answer is appended only if the view ends with the same entry as the snapshot that
-// was sent. If not, the error matches [ErrStale], and if h was closed, it is ErrClosed.
-// With any error, Do returns the last Reply of send. Nothing of it is in the conversation
-// but the parts of a paused answer with IDs.
+// The answer is appended only if the view ends with the same entry as the snapshot that was
+// sent. If not, the error matches [ErrStale], and if h was closed, it is ErrClosed. With any
+// error, Do returns the last Reply of send, of which only the parts of a paused answer with IDs
+// are in the conversation.
 func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 	if send == nil {
 		return Reply{}, &ValueError{Name: "the send given to Do", Want: "a function that calls a model"}
@@ -184,9 +181,9 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 	isLast := n.tooLong+n.refused == maxAllRetries || *count == maxRetries
 	switch {
 	case a.h.isClosed():
-		return false, closedBeside(withEnd(ctx, err))
+		return false, closedBeside(wording.WithEnd(ctx, err))
 	case panicked, spent, isLast && refusal == nil, refusal != nil && len(a.reply.Messages) > 0: // after content nothing is cleared
-		return false, withEnd(ctx, err)
+		return false, wording.WithEnd(ctx, err)
 	}
 	*count++
 	var r Report
@@ -205,7 +202,7 @@ func (a *answer) recover(ctx context.Context, at *Snapshot, err error, n *retrie
 	}
 	a.report(r)
 	if !again {
-		err = withEnd(ctx, err)
+		err = wording.WithEnd(ctx, err)
 	}
 	return again, err
 }
@@ -360,49 +357,37 @@ func (r Reply) Text() string {
 
 // OpenCalls returns the calls that the messages do not answer. Run them and
 // answer with [Result], or with [ResultError] if the arguments are not valid.
-func (r Reply) OpenCalls() []ToolCall {
-	var all []ToolCall
-	open := make(map[string][]int) // the open calls by ID, as indices of all, in order
-	answered := make(map[int]bool)
+func (r Reply) OpenCalls() (open []ToolCall) {
 	for _, m := range r.Messages {
-		for _, c := range m.ToolCalls() {
-			open[c.ID] = append(open[c.ID], len(all))
-			all = append(all, c)
-		}
+		open = append(open, m.ToolCalls()...)
 		for _, result := range m.ToolResults() {
-			if calls := open[result.CallID]; len(calls) > 0 {
-				open[result.CallID], answered[calls[0]] = calls[1:], true
+			if i := slices.IndexFunc(open, func(c ToolCall) bool { return c.ID == result.CallID }); i >= 0 {
+				open = slices.Delete(open, i, i+1)
 			}
 		}
 	}
-	var left []ToolCall
-	for i, c := range all {
-		if !answered[i] {
-			left = append(left, c)
-		}
-	}
-	return left
+	return open
 }
 
-// AppendReply records the usage of an answer to a request that was made of the snapshot
-// at, and appends its messages. Your own loop calls it with what the model returned;
-// [History.Do] and [History.Run] need no such call.
+// AppendReply records the usage of an answer to a request that was made of the snapshot at, and
+// appends its messages. Your own loop calls it with what the model returned; [History.Do] and
+// [History.Run] need no such call.
 //
-// The Reply that it returns has the messages as they were appended, with IDs for calls that
-// had none and the keys of Options.Key. It also has the number of queued messages that were
-// appended after them. If the provider has paused the answer, the next one may follow it.
+// The Reply that it returns has the messages as they were appended, with IDs for calls that had
+// none and the keys of Options.Key, and the number of queued messages that were appended after
+// them. If the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
 // [Snapshot.Unbound]. Append does the same for the snapshot that Prepare returned last. A
-// message that was appended since at was made stands before the answer, and nothing answers
-// it; give it to Queue instead.
+// message that was appended since at was made stands before the answer, and nothing answers it;
+// give it to Queue instead.
 //
 // If the answer is empty or was cut off in a call, the error is an [*AnswerError]: what came
-// whole was appended, and its calls are open. After any other error nothing was appended, and
-// r is returned without IDs; the usage may have been recorded. The error is one of Append,
-// also for a user or system message in an answer. Or it matches [ErrStale]: at is nil, not
-// from this History or older than a Reload, or a rollback has taken back what it shows. A
-// usage that RecordUsage would refuse is logged.
+// whole was appended, and its calls are open. After any other error nothing was appended, and r
+// is returned without IDs; the usage may have been recorded. The error is one of Append, also
+// for a user or system message in an answer. Or it matches [ErrStale]: at is nil, not from this
+// History or older than a Reload, or a rollback has taken back what it shows. A usage that
+// RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
 	if h.ident == nil {
 		return r, ErrClosed
@@ -558,25 +543,11 @@ type AnswerError struct {
 func (e *AnswerError) Unwrap() error { return e.cause }
 
 func (e *AnswerError) Error() string {
-	fault := "is empty"
-	if e.CutOff != nil {
-		fault = fmt.Sprintf("was cut off in a call of tool %q", abbreviate(e.CutOff.Name))
-	}
-	remedy := "ask the model again"
-	switch {
-	case e.open:
-		remedy = "append the results of the open calls, and " + remedy
-	case e.appended:
-		remedy = "append a user message to go on, or take the answer back with RewindTo"
-	}
-	if e.Stop == StopLength {
-		remedy = "let the model write more tokens, and " + remedy
-	}
 	why := "stop: " + e.Stop.String()
 	if e.cause != nil {
 		why = withoutPrefix(e.cause)
 	}
-	return fmt.Sprintf("convo: the answer %s (%s); %s", fault, why, remedy)
+	return "convo: " + wording.Answer(orNil(e.CutOff).Name, e.CutOff != nil, e.Stop == StopLength, e.appended, e.open, why)
 }
 
 // fault returns an *AnswerError if a loop cannot go on from an answer that was appended, and

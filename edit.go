@@ -21,8 +21,8 @@ type Edit struct {
 	// ignored, unless Forget is set: then it is cleared in the report and after Undo.
 	Clear []Clear
 
-	// Rewrite gives entries other parts, each entry at most once, and none that Clear names. An
-	// entry that is also dropped is ignored, unless Forget is set: then it is rewritten in the
+	// Rewrite gives entries other parts, each entry at most once, and none that Clear names.
+	// One that is also dropped is ignored, unless Forget is set: then it is rewritten in the
 	// report and after Undo.
 	Rewrite []Rewrite
 
@@ -56,23 +56,21 @@ func (e Edit) isZero() bool {
 // hasSummary reports whether the edit puts a summary in place.
 func (e Edit) hasSummary() bool { return e.Summary != nil && e.Summary.Text != "" }
 
-// Apply applies an edit that was planned for the snapshot at, as a whole or not at all,
-// with two exceptions. Exchanges that were pinned since stay, and Report.Spared names
-// them. Results for which Options.Spill failed are not cleared, and Report.Cause says
-// why. The error is nil if anything changed. If nothing did, it matches [ErrNoGain], or
-// is that of Options.Spill.
+// Apply applies an edit that was planned for the snapshot at, as a whole or not at all, with
+// two exceptions. Exchanges that were pinned since stay, and Report.Spared names them. Results
+// for which Options.Spill failed are not cleared, and Report.Cause says why. The error is nil
+// if anything changed. If nothing did, it matches [ErrNoGain], or is that of Options.Spill.
 //
-// Apply returns an [*EditError] for an edit that names an entry that the snapshot does not
-// hold, part of an exchange or something in the floor. For a summary whose Stop is not
-// StopDone it returns a [*RefusedError]; repetition is not checked. The edit may rewrite the
-// floor, except pinned exchanges; see [Rewrite].
+// An edit that names an entry that the snapshot does not hold, part of an exchange or something
+// in the floor is an [*EditError]. A summary whose Stop is not StopDone is a [*RefusedError];
+// repetition is not checked. The edit may rewrite the floor, except pinned exchanges.
 //
 // The error matches [ErrStale] if an entry that the edit names has since left the view or
-// become part of the floor, or an entry to rewrite was changed. An edit with a summary is
-// also stale if another summary was put in place since. So it is if an entry that it stands
-// for or has read was rewritten, or a result in that entry was forgotten or cleared with a
-// text. If an entry that it has read has left the view, it is stale too. Append, SetSystem,
-// SetEphemeral, SetLimits and RecordUsage never make an edit stale.
+// become part of the floor, or an entry to rewrite was changed. An edit with a summary is also
+// stale if another summary was put in place since. So it is if an entry that it stands for or
+// has read was rewritten, or a result in that entry was forgotten or cleared with a text. If an
+// entry that it has read has left the view, it is stale too. Append, SetSystem, SetEphemeral,
+// SetLimits and RecordUsage never make an edit stale.
 func (h *History) Apply(at *Snapshot, e Edit) (Report, error) {
 	start := time.Now()
 	r, err := h.apply(at, e)
@@ -161,7 +159,7 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 		return r, err
 	}
 	if e.isZero() {
-		err := &wordedError{"the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary", ErrNoGain}
+		err := worded("the edit is empty; name entries to drop, results to clear, entries to rewrite, or a summary", ErrNoGain)
 		r.Outcome, r.Cause = OutcomeDeclined, err
 		return r, err
 	}
@@ -175,42 +173,41 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 	return r, err
 }
 
-// A Rewrite replaces the parts of an entry, for example to redact a secret, to remove an
-// image, or to shorten an old answer. The role, the author, the tool calls and the calls
-// that results answer stay. The view may grow.
+// A Rewrite replaces the parts of an entry, for example to redact a secret, to remove an image,
+// or to shorten an old answer. The role, the author, the tool calls and the calls that results
+// answer stay. The view may grow.
 //
 //	e, _ := snap.Find(id)
 //	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
 //	parts = append(parts, convo.Text("[an image was here]"))
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
-// A strategy may rewrite entries outside the floor, and [History.Apply] any entry except
-// those of pinned exchanges and system entries, which SetSystem replaces. Models and
-// summarizers see the new parts from the next request on. [Report.Originals] returns the
-// entry as it was, and [History.Undo] restores it.
+// A strategy may rewrite entries outside the floor, and [History.Apply] any entry except those
+// of pinned exchanges and system entries. Models and summarizers see the new parts from the
+// next request on. [Report.Originals] returns the entry as it was, and [History.Undo] restores
+// it.
 //
-// Everything from the entry on misses the provider's prompt cache (see
-// Report.PrefixKept), and signed reasoning in it and after it is no longer bound (see
-// [Snapshot.Unbound]), so rewrite many entries in one edit.
+// Everything from the entry on misses the provider's prompt cache, and signed reasoning in it
+// and after it is no longer bound (see [Snapshot.Unbound]), so rewrite many entries in one
+// edit.
 type Rewrite struct {
 	ID ID
 
 	// Parts are the new parts of the entry. They must be valid for Append, and not empty even
 	// with RolePolicy.KeepEmpty. Apply copies them. Options.MaxResult does not apply.
 	//
-	// The tool calls of an assistant message must be the same, in the same order. If Parts has
-	// none, they are added at the end. Sealed reasoning may be left out, but not added or
-	// changed.
+	// The tool calls of an assistant message must be the same, in the same order; without any,
+	// they are added at the end. Sealed reasoning may be left out, but not added or changed.
 	//
 	// The results of a tool message must answer the same calls in the same order, with the same
-	// IsError. An empty CallID or Name is filled in. For an entry with one result, Parts may
-	// also be the content of that result.
+	// IsError. An empty CallID or Name is filled in. For one result, Parts may also be its
+	// content.
 	Parts []Part
 
-	// Forget discards the old content of the entry. It is not kept in memory, in Options.Spill
-	// or in the report, and Undo does not restore it. Earlier snapshots and reports still hold
-	// it, including the report that Wait returns, and so does anything passed to Options.Spill
-	// earlier. A Rollback to an earlier snapshot may restore it.
+	// Forget discards the old content: it is not kept in memory, in Options.Spill or in the
+	// report, and Undo does not restore it. Earlier snapshots, which a Rollback may restore,
+	// and reports still hold it, also the report that Wait returns, and so does what
+	// Options.Spill was given earlier.
 	Forget bool
 }
 

@@ -664,7 +664,8 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 		return nil, nil, &staleError{ID: e.id, Reason: changedSince}
 	case n.cut:
 		done.Shortened = append(done.Shortened, e.id)
-		return w.put(e, r, departed{e, r.to, o})
+		w.record(e, departed{e, r.to, o})
+		return r.to, r.original, nil
 	case (n.drop || n.rewrites == nil || w.byStrategy) && w.floor.has(i):
 		return nil, nil, &staleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
 	case n.drop && (r == nil || r.from == nil || r.from == e):
@@ -687,19 +688,15 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 			r.to, r.was.now = &own, &own // what was made after it needs its reasoning, as what stands before it is sent
 		}
 		done.Rewritten = append(done.Rewritten, e.id)
-		return w.put(e, r, r.was)
+		w.record(e, r.was)
+		return r.to, r.original, nil
 	default:
 		done.Cleared = append(done.Cleared, e.id)
 		w.touch(e)
-		return w.put(e, r, r.was)
+		w.record(e, r.was)
+		return r.to, r.original, nil
 	}
 	return e, o, nil
-}
-
-// put puts the entry and the original of r in the place of e.
-func (w *editWalk) put(e *entry, r *replacement, was departed) (*entry, *original, error) {
-	w.record(e, was)
-	return r.to, r.original, nil
 }
 
 // maxLeft is how many rows that have left a History knows. Resume cannot tell an older one

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
+	"github.com/seed-c1b73e60/convo/internal/pairs"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -23,9 +24,9 @@ var (
 	ErrNotFound = errors.New("convo: not found")
 
 	// ErrStale says that a [Snapshot] does not match the [History] that it was given to. It is
-	// nil, the History has not made it, or Reload has brought in other entries. Or a rollback
-	// has undone what it shows, or an entry that an edit names has changed. The text of an error
-	// that matches it says which, and what to do. Take a new snapshot and start from that.
+	// nil or of another History, Reload has brought in other entries, or what it shows was
+	// undone or has changed since. The text says which, and what to do. Start again from a new
+	// snapshot.
 	ErrStale = errors.New("convo: stale snapshot")
 
 	// ErrVersion is returned for saved data in a format that this version cannot read.
@@ -39,9 +40,8 @@ var (
 	// model was not done. No call is open.
 	ErrMaxRequests = errors.New("convo: the model was not done after RunOptions.MaxRequests requests; call Run again to go on, or raise it")
 
-	// ErrNoStore is returned by the methods of a [History] that save or read
-	// what was saved, when it was not opened from a [Store]. Use Open, or call
-	// Attach.
+	// ErrNoStore is returned by methods that save or read what was saved, when the [History]
+	// was not opened from a [Store].
 	ErrNoStore = errors.New("convo: the history has no store; use Open, or call Attach")
 )
 
@@ -51,49 +51,51 @@ var errNoWindow = errors.New("convo: without Limits.Window or Limits.High, nothi
 
 // Errors of a compaction.
 var (
-	// ErrReentrant is returned when code that a [History] called calls back what waits for
-	// that code. A strategy or summarizer may not start or await a compaction or call Do. Nor
-	// may the send of a Do call Do, a tool of Run call Run, or a Store save or reload the
-	// History. The call is recognised by its ctx: that which the code was given, or one
-	// derived from it, even after the compaction has ended.
+	// ErrReentrant is returned when code that a [History] called calls back what waits for that
+	// code. A strategy or summarizer may not start or await a compaction or call Do. Nor may
+	// the send of a Do call Do, a tool of Run call Run, or a Store save or reload the History.
+	// The call is recognised by the ctx that the code was given, or one derived from it, also
+	// after the end.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
-	// ErrNoGain says that a compaction was declined because there was nothing
-	// to remove, or too little to be worth it. [History.Apply] returns it for an
-	// edit that changed nothing. A strategy returns it to decline.
-	ErrNoGain = errors.New("convo: " + noGain + "; go on with the conversation as it is")
+	// ErrNoGain says that there was nothing to remove, or too little to be worth a compaction.
+	// [History.Apply] returns it for an edit that changed nothing, and a strategy to decline.
+	ErrNoGain = wording.Advised("nothing worth removing", "go on with the conversation as it is")
 
-	// ErrBreaker is the cause when a summarizer was not called because it has recently
-	// failed: it returned an error, panicked, ended its goroutine, took too long, or
-	// wrote a summary that could not be used. The error also wraps that failure. The
-	// summarizer is called again after MinFree/2 new tokens, twice as many after each
-	// further failure in a row. Compact, MakeRoom and Recover call it at any time. A
-	// strategy returns ErrBreaker to decline.
+	// ErrBreaker is the cause when a summarizer was not called because it has recently failed:
+	// it returned an error, panicked, ended its goroutine, took too long, or wrote a summary
+	// that could not be used. The error also wraps that failure. The next call is after
+	// MinFree/2 new tokens, twice as many after each further failure in a row. Compact,
+	// MakeRoom and Recover call it at any time. A strategy returns ErrBreaker to decline.
 	ErrBreaker = errors.New("convo: summarizer is backing off after failures; History.Compact calls it anyway")
 )
-
-// noGain is ErrNoGain without its remedy. The text of another error has only this, and its
-// own remedy.
-const noGain = "nothing worth removing"
 
 // Errors that a [PairError] unwraps to.
 var (
 	// ErrNoOpenCall says that a result answers no open call of the newest exchange. Either none
 	// has its ID, or the call already has a result.
-	ErrNoOpenCall = errors.New("convo: result answers no call of the newest exchange")
+	ErrNoOpenCall = pairs.ErrNoOpenCall
 
-	// ErrOpenCalls says that a message other than a result was appended while
-	// calls were open. Append their results first, or give the calls up with
-	// [History.AnswerOpenCalls].
+	// ErrOpenCalls says that a message other than a result was appended while calls were open.
+	// Append their results first, or give the calls up with [History.AnswerOpenCalls].
 	ErrOpenCalls = errors.New("convo: a call has no result yet")
 )
 
 // Other errors that a PairError holds. Its text says what is wrong.
 var (
-	errDuplicateCall       = errors.New("convo: two calls in one message have the same ID")
-	errAnswered      error = answeredError{}
-	errAmbiguous           = errors.New("convo: result without an ID could answer several calls")
+	errDuplicateCall = errors.New("convo: two calls in one message have the same ID")
+	errAnswered      = pairs.ErrAnswered
+	errAmbiguous     = pairs.ErrAmbiguous
 )
+
+// pairAdvice says what to do about what a PairError holds.
+var pairAdvice = map[error]string{
+	ErrOpenCalls:     "append its result first, or give it up with AnswerOpenCalls",
+	errDuplicateCall: "leave the ID empty to have one made",
+	errAmbiguous:     "make it with Result, or append the results of all open calls at once, in their order",
+	errAnswered:      "leave it out, or take the first result back with Rollback",
+	ErrNoOpenCall:    "make it with Result for a call of the newest assistant message, or leave it out",
+}
 
 // A ValueError says that an option, a limit, an argument or a figure is out of range.
 type ValueError struct {
@@ -153,18 +155,11 @@ func (e *RoleError) Error() string { return "convo: " + wording.RoleError[Role](
 // fault returns what is wrong, without the position and the remedy.
 func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() }
 
-// answeredError is the error for a call that already has a result.
-type answeredError struct{}
-
-func (answeredError) Error() string { return "convo: call already has a result" }
-
-func (answeredError) Is(target error) bool { return target == ErrNoOpenCall }
-
 // A PairError says that a tool call and a result do not match. It matches [ErrOpenCalls] or
 // [ErrNoOpenCall], or two calls of one assistant message have the same ID. Or a result without
 // an ID could answer several open calls: there are fewer results than calls, or their names are
-// not in the order of the calls. Then set its CallID, as [Result] does, or append the results of
-// all these calls at once, in order. A call with an empty ID is given one by [History.Append].
+// not in the order of the calls. Then set its CallID, as [Result] does, or append the results
+// of all these calls at once, in order.
 type PairError struct {
 	Err    error
 	CallID string   // of the call or result at fault; for ErrOpenCalls, of the first open call
@@ -175,17 +170,8 @@ type PairError struct {
 
 func (e *PairError) Error() string {
 	s := fmt.Sprintf("convo: message %d: %s", e.Index, e.fault())
-	switch e.Err {
-	case ErrOpenCalls:
-		s += "; append its result first, or give it up with AnswerOpenCalls"
-	case errDuplicateCall:
-		s += "; leave the ID empty to have one made"
-	case errAmbiguous:
-		s += "; make it with Result, or append the results of all open calls at once, in their order"
-	case errAnswered:
-		s += "; leave it out, or take the first result back with Rollback"
-	case ErrNoOpenCall:
-		s += "; make it with Result for a call of the newest assistant message, or leave it out"
+	if advice := pairAdvice[e.Err]; advice != "" {
+		s += "; " + advice
 	}
 	return s
 }
@@ -193,16 +179,7 @@ func (e *PairError) Error() string {
 // fault returns what is wrong, without the position and the remedy.
 func (e *PairError) fault() string {
 	if e.Err == errAmbiguous {
-		const most = 8
-		short := slices.Clone(e.Calls[:min(len(e.Calls), most)])
-		for i, id := range short {
-			short[i] = abbreviate(id)
-		}
-		calls := fmt.Sprintf("%q", short)
-		if more := len(e.Calls) - most; more > 0 {
-			calls += fmt.Sprintf(" and %s more", grouped(more))
-		}
-		return fmt.Sprintf("result without an ID could answer the calls %s (tool %q)", calls, abbreviate(e.Name))
+		return wording.Ambiguous(e.Calls, e.Name)
 	}
 	return fmt.Sprintf("%s (id %q, tool %q)", withoutPrefix(e.Err), abbreviate(e.CallID), abbreviate(e.Name))
 }
@@ -257,20 +234,7 @@ type EditError struct {
 	CallID string // of the call or result at fault
 }
 
-func (e *EditError) Error() string {
-	fault, remedy, more := strings.Cut(e.Rule, "; ")
-	s := "convo: edit: " + fault
-	if e.ID != 0 {
-		s += fmt.Sprintf(" (entry %d)", e.ID)
-	}
-	if e.CallID != "" {
-		s += fmt.Sprintf(" (call %q)", e.CallID)
-	}
-	if more {
-		s += "; " + remedy
-	}
-	return s
-}
+func (e *EditError) Error() string { return "convo: " + wording.Edit(e.Rule, int64(e.ID), e.CallID) }
 
 // A budgetError says that a [Budget] has too few tokens. It matches [ErrBudget].
 type budgetError struct {
@@ -284,14 +248,13 @@ func (e *budgetError) Error() string {
 // Is reports whether target is [ErrBudget].
 func (e *budgetError) Is(target error) bool { return target == ErrBudget }
 
-// A FloorError says that the floor, which no compaction removes, exceeds the limit, and
-// that cutting tool results does not help, so no strategy was run. Its text names the
-// shares of at least 2 % of Limit, the largest first, each with a remedy, to be followed
-// in this order.
+// A FloorError says that the floor, which no compaction removes, exceeds the limit, even with
+// its tool results cut, so no strategy was run. Its text names the shares of at least 2 % of
+// Limit, the largest first, each with a remedy, to be followed in this order.
 //
-// All figures are upper bounds in tokens. The shares add up to Floor. An entry that
-// belongs to several counts in Pinned if a compaction could drop it, or cut its results,
-// were it not pinned, and otherwise in the first.
+// All figures are upper bounds in tokens, and the shares add up to Floor. An entry that belongs
+// to several counts in Pinned if a compaction could drop it, or cut its results, were it not
+// pinned, and otherwise in the first.
 type FloorError struct {
 	Floor int  // the size of the floor
 	Room  int  // what MakeRoom was asked to reserve in addition
@@ -310,16 +273,15 @@ type FloorError struct {
 
 	NewestRole Role // of the message that the newest exchange begins with
 
-	// ToolsReported says that Tools is what usage reports have shown. Only the next report can
-	// lower it, so the text names Tools last.
+	// ToolsReported says that Tools is what usage reports have shown, which only the next one
+	// lowers.
 	ToolsReported bool
 
-	// RewindRound and RewindUsers are how many calls of Rewind(1) take Round and all of Users
-	// back. The first call takes Newest back.
+	// How many calls of Rewind(1) take Round and all of Users back. The first takes Newest
+	// back.
 	RewindRound, RewindUsers int
 
-	// Queued is how many messages wait in the queue. Rewind would append them in place of what
-	// it takes back, so the text says to call Unqueue first.
+	// How many messages wait in the queue, which Rewind would append: Unqueue them first.
 	Queued int
 }
 
@@ -337,22 +299,7 @@ type LimitError struct {
 	Err error // why no edit was applied, such as the error of the strategy; nil: not known
 }
 
-func (e *LimitError) Error() string {
-	s := fmt.Sprintf("convo: cannot fit: %s tokens", grouped(e.Need))
-	if e.Compacted {
-		s += " after compaction"
-	}
-	remedy := "end the strategy with Truncate in a Chain, or raise Limits.Window"
-	if e.Room > 0 {
-		s += fmt.Sprintf(" + %s reserved", grouped(e.Room))
-		remedy = "reserve less, or " + remedy
-	}
-	s += fmt.Sprintf(" exceed limit %s; ", grouped(e.Limit))
-	if e.Err != nil {
-		s += withoutPrefix(e.Err) + "; "
-	}
-	return s + remedy
-}
+func (e *LimitError) Error() string { return "convo: " + wording.Limit(*e).String() }
 
 // Unwrap returns e.Err.
 func (e *LimitError) Unwrap() error { return e.Err }
@@ -418,11 +365,8 @@ func (e *SnapshotError) remedy() string {
 	if causes.Is(e.Err, ErrVersion) || strings.Contains(fmt.Sprint(e.Err), "; ") {
 		return ""
 	}
-	return asWritten
+	return wording.AsWritten
 }
-
-// asWritten is the remedy for data that is not as it was written.
-const asWritten = "; pass the data as it was written"
 
 // Unwrap returns e.Err.
 func (e *SnapshotError) Unwrap() error { return e.Err }
@@ -439,15 +383,7 @@ type ConflictError struct {
 	ID   string // of the newest record in the store; empty: there is none
 }
 
-func (e *ConflictError) Error() string {
-	switch {
-	case e.Have == 0:
-		return fmt.Sprintf("convo: save %q as record %d: the log was deleted; call Attach to begin a new one", e.Key, e.Want)
-	case e.Want == 1:
-		return fmt.Sprintf("convo: save %q: the key is in use; Open it, or choose another key", e.Key)
-	}
-	return fmt.Sprintf("convo: save %q as record %d: another has saved record %d; call Reload, then Save", e.Key, e.Want, e.Have)
-}
+func (e *ConflictError) Error() string { return "convo: " + wording.Conflict(e.Key, e.Have, e.Want) }
 
 // A DamageError says that the log of a conversation is damaged. [Salvage] copies what can
 // be read to a whole log, which opens. [Load] also returns the whole states, and
@@ -460,16 +396,7 @@ type DamageError struct {
 }
 
 func (e *DamageError) Error() string {
-	at := ""
-	if e.Offset >= 0 {
-		at = fmt.Sprintf(" at byte %d", e.Offset)
-	}
-	way := "no state before that is whole"
-	if e.Seq > 0 {
-		way = fmt.Sprintf("record %d is the newest whole one before that", e.Seq)
-	}
-	cause := strings.TrimSuffix(withoutPrefix(e.Err), asWritten)
-	return fmt.Sprintf("convo: the log of %q is damaged%s: %s; %s; Salvage copies what can be read to another key", e.Key, at, cause, way)
+	return "convo: " + wording.Damage(e.Key, e.Offset, e.Seq, e.Err)
 }
 
 // Unwrap returns e.Err.
@@ -525,38 +452,15 @@ func safely[T any](in string, f func() T) (got T, err error) {
 }
 
 // A wordedError is an error with another text.
-type wordedError struct {
-	text string // without "convo: "
-	err  error
-}
+type wordedError = wording.Error
 
-func (e *wordedError) Error() string { return "convo: " + e.text }
+// worded returns an error that wraps err, which may be nil, and has another text, without
+// "convo: ".
+func worded(text string, err error) error { return &wordedError{Text: text, Err: err} }
 
-func (e *wordedError) Unwrap() error { return e.err }
-
-// An errorList is what errors.Join returns, but isTooLarge can look into it.
-type errorList []error
-
-func (e errorList) Error() string { return errors.Join(e...).Error() }
-
-func (e errorList) Unwrap() []error { return e }
-
-// errorf is fmt.Errorf for a text around other errors, which begins with the
-// only "convo: ". It wraps all errors among args.
-func errorf(format string, args ...any) error {
-	var wrapped []error
-	for i, a := range args {
-		if err, ok := a.(error); ok {
-			wrapped = append(wrapped, err)
-			args[i] = withoutPrefix(err)
-		}
-	}
-	e := &wordedError{text: fmt.Sprintf(strings.ReplaceAll(format, "%w", "%s"), args...), err: wrapped[0]}
-	if len(wrapped) > 1 {
-		e.err = errorList(wrapped)
-	}
-	return e
-}
+// errorf is fmt.Errorf for a text around other errors, which begins with the only "convo: ". It
+// wraps all errors among args.
+func errorf(format string, args ...any) error { return wording.Errorf(format, args...) }
 
 // isTooLarge reports whether err, which a method of this package returns, says that the
 // conversation does not fit. It asks no error of the caller's, whose methods may panic or
@@ -566,65 +470,21 @@ func isTooLarge(err error) bool {
 	case *FloorError, *LimitError:
 		return true
 	case *wordedError:
-		return isTooLarge(e.err)
-	case errorList:
+		return isTooLarge(e.Err)
+	case wording.List:
 		return slices.ContainsFunc(e, isTooLarge)
 	}
 	return false
 }
 
-// withoutPrefix returns the text of an error on one line, for use in the text of
-// another. ErrNoGain has no remedy in it.
-func withoutPrefix(err error) string {
-	s := strings.ReplaceAll(fmt.Sprint(err), "\nconvo: ", "; ")
-	return strings.TrimPrefix(causes.Reworded(s, err, func(e error) string {
-		if e == ErrNoGain {
-			return noGain
-		}
-		return ""
-	}), "convo: ")
-}
+// withoutPrefix returns the text of an error on one line, for use in the text of another.
+func withoutPrefix(err error) string { return wording.Plain(err) }
 
 // roleName returns r as an error quotes it.
 func roleName(r Role) string { return wording.RoleName(string(r)) }
 
-// causeOf returns why ctx ended: an error that wraps both ctx's error and its
-// cause.
-func causeOf(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if causes.Is(cause, err) {
-		return cause
-	}
-	return errorf("%w (%w)", cause, err)
-}
-
-// withEnd returns an error of caller-supplied code. If ctx has ended, the error also matches
-// ctx's error and its cause.
-func withEnd(ctx context.Context, err error) error {
-	end := ctx.Err()
-	if err == nil || end == nil {
-		return err
-	}
-	cause := context.Cause(ctx)
-	switch isEnd, isCause := causes.Is(err, end), causes.Is(err, cause); {
-	case isEnd && isCause:
-		return err
-	case isEnd:
-		return errorf("%w (%w)", err, cause)
-	case isCause:
-		return errorf("%w (%w)", err, end)
-	}
-	return errorf("%w (%w)", err, causeOf(ctx))
-}
-
-// withBothEnds returns an error of a Store. If it is ctx's error or its cause, it matches
-// both; any other error remains as it is, such as a conflict that was found as ctx ended.
-func withBothEnds(ctx context.Context, err error) error {
-	if end := ctx.Err(); err == nil || end == nil || !causes.Is(err, end) && !causes.Is(err, context.Cause(ctx)) {
-		return err
-	}
-	return withEnd(ctx, err)
-}
+// causeOf returns why ctx ended: an error that wraps both ctx's error and its cause.
+func causeOf(ctx context.Context) error { return wording.CauseOf(ctx) }
 
 // endOf returns the error of a compaction whose ctx has ended.
 func endOf(ctx context.Context) error {
@@ -658,20 +518,7 @@ const (
 	rowUnexpected = "unexpected"
 )
 
-var rowAdvice = map[string]string{
-	rowMissing:    "is missing; give it, or take it out of the view before it is deleted, as with Edit.Drop",
-	rowChanged:    "is not what it was when the view was made; Decisions.Accept takes it as it is",
-	rowTwice:      "is there twice; give each message a key of its own",
-	rowUnexpected: "cannot stand here; give the rows that Needs names, in the order in which they were appended, without those that were taken back; a message that was queued comes after the results or the answer that it waited for",
-}
-
-func (e *RowError) Error() string {
-	s := fmt.Sprintf("convo: row %q %s", abbreviate(e.Key), rowAdvice[e.Fault])
-	if e.Err != nil {
-		s += ": " + withoutPrefix(e.Err)
-	}
-	return s
-}
+func (e *RowError) Error() string { return "convo: " + wording.Row(e.Key, e.Fault, e.Err) }
 
 // Unwrap returns Err.
 func (e *RowError) Unwrap() error { return e.Err }

@@ -163,7 +163,7 @@ func PartsOf(h *History) any {
 	v.list, v.reversals = slices.Clone(v.list), slices.Clone(v.reversals)
 	if v.calls != nil {
 		own := *v.calls
-		own.list = slices.Clone(own.list)
+		own.List = slices.Clone(own.List)
 		v.calls = &own
 	}
 	return was
@@ -182,7 +182,7 @@ func DropsAny(s *Snapshot, g Goal, maxTail int64) (says, drops bool) {
 // with those up to one entry. It returns how many entries were bound.
 func Release(h *History) (released int) {
 	h.change(func() error {
-		released = h.bonds()
+		released = len(h.bound())
 		if !h.isClosed() && h.released < h.last {
 			h.release(h.last)
 		}

@@ -44,12 +44,12 @@ import (
 //
 // # Costs
 //
-// Append takes amortised constant time; the first one after a rollback or an edit copies
-// the pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest exchange,
-// and Prepare with nothing to do take constant time; any other pin takes time linear in
-// the number of pins. Rollback and Rewind take time linear in what they take back, or in
-// the view if a snapshot shares it. An edit, Undo and a compaction take time linear in
-// the view. Entries that left are freed, unless a kept snapshot or report shares memory.
+// Append takes amortised constant time; the first one after a rollback or an edit copies the
+// pointers of the view. Snapshot, Len, Status, Tokens, pinning the newest exchange, and Prepare
+// with nothing to do take constant time; any other pin takes time linear in the number of pins.
+// Rollback and Rewind take time linear in what they take back, or in the view if a snapshot
+// shares it, and edits, Undo and compactions in the view. Entries that left are freed, unless a
+// kept snapshot or report shares memory.
 type History struct {
 	setup
 	slots
@@ -71,13 +71,12 @@ type parts struct {
 	refusals  refusals
 }
 
-// New returns an empty [History]. If options are out of range, the error joins a
-// [*ValueError] for each of them.
+// New returns an empty [History]. If options are out of range, the error joins a [*ValueError]
+// for each of them.
 //
-// Set Limits.Window. Without it, and without Limits.High or a strategy that is a
-// [Trigger], the conversation is compacted only when a provider refuses a request as too
-// long. The first report of Prepare then says so in its
-// Cause, and Options.Logger gets a line.
+// Set Limits.Window. Without it, and without Limits.High or a strategy that is a [Trigger], the
+// conversation is compacted only when a provider refuses a request as too long. The Cause of
+// the first report of Prepare then says so, and Options.Logger gets a line.
 func New(opts *Options) (*History, error) {
 	h, err := newHistory(opts, nil)
 	if err != nil {
@@ -231,15 +230,14 @@ func (h *History) String() string {
 	return fmt.Sprintf("History(%s, %s, %s)", counted(s.Entries, "entry", "entries"), counted(s.Turns, "turn", "turns"), counted(s.Tokens, "token", "tokens"))
 }
 
-// Close closes h. Afterwards h can be read, summarised by Handoff, saved, reloaded and
-// pruned, and Unqueue still empties the queue; any other change returns [ErrClosed]. Its
-// charge to a [Budget] is given back.
+// Close closes h. Afterwards h can be read, summarised by Handoff, saved, reloaded and pruned,
+// and Unqueue still empties the queue; any other change returns [ErrClosed]. Its charge to a
+// [Budget] is given back.
 //
-// Close cancels a running compaction, and the ctx of a request that Do has sent. It does
-// not wait, so it may be called from anywhere. Callers that wait for that compaction
-// return, even if a strategy or a summarizer does not. [History.Wait] waits for the
-// report of a compaction in the background. Close may be called more than once, and
-// always returns nil.
+// Close cancels a running compaction, and the ctx of a request that Do has sent. It does not
+// wait, so it may be called from anywhere. Callers that wait for that compaction return, even
+// if a strategy or a summarizer does not. [History.Wait] waits for the report of a compaction
+// in the background. Close may be called more than once, and always returns nil.
 func (h *History) Close() error {
 	h.prove(noVersion)
 	var s *sending

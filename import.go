@@ -84,7 +84,7 @@ func (l *loader) place() (isLeft bool, err error) {
 // isBetween reports whether the next entry of the snapshot stands between calls and their
 // results: the one after it, except system messages, is a tool message.
 func (l *loader) isBetween() bool {
-	return l.calls.openCalls() > 0 && l.from.hasResultBehind(l.at.index)
+	return l.calls.Open() > 0 && l.from.hasResultBehind(l.at.index)
 }
 
 // hasResultBehind reports whether the next entry after the i-th, except system

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // This file has what differs between kinds of parts: for each type the methods of Part, and
@@ -116,7 +117,6 @@ func (t Text) sum(s fingerprint.Sum) fingerprint.Sum { return s.Uint64(1).String
 func (t Text) rowSum(s fingerprint.Sum) fingerprint.Sum {
 	return s.Uint64(1).String(text.Valid(string(t)))
 }
-func (t Text) jsonSize() int             { return len(t) + len(t)/16 }
 func (t Text) print(bool) string         { return abbreviate(string(t)) }
 func (t Text) printSize() string         { return "text " + grouped(len(t)) }
 func (t Text) render(b *strings.Builder) { b.WriteString(tags.Escape(string(t)) + "\n") }
@@ -152,12 +152,8 @@ func (r Reasoning) tokens(c *counter) int64 {
 func (r Reasoning) sum(s fingerprint.Sum) fingerprint.Sum    { return s }
 func (r Reasoning) rowSum(s fingerprint.Sum) fingerprint.Sum { return s }
 
-func (r Reasoning) jsonSize() int {
-	return 64 + len(r.ID) + len(r.Text) + len(r.Text)/16 + len(r.Signature) + len(r.Encrypted)
-}
-
 // Format prints the beginning of the text; %+v adds the ID.
-func (r Reasoning) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r Reasoning) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r Reasoning) print(ids bool) string {
 	return fmt.Sprintf("reasoning%s(%s)", printID(r.ID, ids), abbreviate(r.Text))
@@ -209,15 +205,11 @@ func (c ToolCall) sum(s fingerprint.Sum) fingerprint.Sum {
 }
 
 func (c ToolCall) rowSum(s fingerprint.Sum) fingerprint.Sum {
-	return s.Uint64(2).String(text.Valid(c.Name)).String(sameJSON(cmp.Or(c.Arguments, "{}")))
-}
-
-func (c ToolCall) jsonSize() int {
-	return 64 + len(c.ID) + len(c.Name) + len(c.Arguments) + len(c.Arguments)/8
+	return s.Uint64(2).String(text.Valid(c.Name)).String(strictjson.Canonical(cmp.Or(c.Arguments, "{}")))
 }
 
 // Format prints the tool and the beginning of the arguments; %+v adds the ID.
-func (c ToolCall) Format(f fmt.State, verb rune) { printTo(f, verb, c.print) }
+func (c ToolCall) Format(f fmt.State, verb rune) { wording.Print(f, verb, c.print) }
 
 func (c ToolCall) print(ids bool) string {
 	return fmt.Sprintf("call %s%s(%s)", abbreviate(c.Name), printID(c.ID, ids), abbreviate(c.Arguments))
@@ -286,14 +278,8 @@ func (r ToolResult) sumKind() uint64 {
 	return 3
 }
 
-// jsonSize counts only the texts of the parts, since an unchecked result may hold itself.
-func (r ToolResult) jsonSize() int {
-	texts := textSize(r.Parts)
-	return 64 + len(r.CallID) + len(r.Name) + texts + texts/16 + 32*len(r.Parts)
-}
-
 // Format prints the tool and the beginning of each part; %+v adds the ID.
-func (r ToolResult) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r ToolResult) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r ToolResult) print(ids bool) string {
 	kind := "result"
@@ -370,10 +356,8 @@ func (m Media) rowSum(s fingerprint.Sum) fingerprint.Sum {
 	return s.Uint64(6).String(cmp.Or(m.Data, m.URL))
 }
 
-func (m Media) jsonSize() int { return 32 + len(m.MIME) + len(m.Data) + len(m.URL) }
-
 // Format prints the MIME type, and the size or the address.
-func (m Media) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+func (m Media) Format(f fmt.State, verb rune) { wording.Print(f, verb, m.print) }
 
 func (m Media) print(bool) string {
 	if m.Data == "" {
@@ -420,10 +404,8 @@ func (o Opaque) sum(s fingerprint.Sum) fingerprint.Sum {
 }
 
 func (o Opaque) rowSum(s fingerprint.Sum) fingerprint.Sum {
-	return s.Uint64(7).String(o.Format).String(sameJSON(o.JSON))
+	return s.Uint64(7).String(o.Format).String(strictjson.Canonical(o.JSON))
 }
-
-func (o Opaque) jsonSize() int { return 32 + len(o.Format) + len(o.JSON) + len(o.JSON)/8 }
 
 // String returns the format and the size.
 func (o Opaque) String() string {

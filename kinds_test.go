@@ -71,7 +71,6 @@ func TestKinds(t *testing.T) {
 			assert.Equal(t, p, known(p))
 			assert.Same(t, k, p.kind())
 			assert.Positive(t, p.tokens(id.counter))
-			assert.Positive(t, p.jsonSize())
 			name := fmt.Sprintf("%T", p)
 			assert.NotContains(t, printParts([]Part{p}, false), name)
 			assert.NotContains(t, p.printSize(), name)

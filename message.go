@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/imagesize"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // An ID identifies an entry of a [History]. IDs start at 1, grow with every append up to
@@ -44,10 +44,9 @@ var roles = []Role{RoleUser, RoleAssistant, RoleTool, RoleSystem}
 type Message struct {
 	Role Role
 
-	// Author names the speaker where the role alone does not: the writer of a user message in
-	// a group chat, or the agent that wrote an assistant message. The model sees the name in a
-	// tag that no text can forge; see [Snapshot.Messages]. The Author of a tool message is not
-	// shown.
+	// Author names the speaker where the role alone does not: the writer of a user message in a
+	// group chat, or the agent that wrote an assistant message. The model sees the name in a
+	// tag that no text can forge; see [Snapshot.Messages]. That of a tool message is not shown.
 	Author string
 
 	Origin Origin // what produced an assistant message; zero: not known
@@ -60,8 +59,8 @@ type Message struct {
 	// Meta and Key are for the application. They are saved with the message, but never sent to
 	// a model and never counted. Key is the application's own name of the message, such as the
 	// key of its row in a table, of at most 256 bytes; see [History.Decisions]. Options.Key
-	// names messages that have none. The Meta of a user message that no person wrote may say
-	// so; see [HostMeta].
+	// names messages that have none. The Meta of a user message may say that no person wrote
+	// it; see [HostMeta].
 	Meta, Key string
 }
 
@@ -86,7 +85,6 @@ type Part interface {
 	tokens(*counter) int64                   // raw tokens
 	sum(fingerprint.Sum) fingerprint.Sum     // adds what the model sees of it; see Message.content
 	rowSum(fingerprint.Sum) fingerprint.Sum  // the same for Message.Sum
-	jsonSize() int                           // about, in bytes
 	print(ids bool) string                   // the beginning of its content
 	printSize() string                       // its kind and size
 	mask(key string) Part                    // see maskParts; nil: the part is not changed
@@ -137,8 +135,8 @@ type ToolCall struct {
 	// text.
 	Arguments string
 
-	// Minted reports that ID was made by this module and not by a provider. A format whose
-	// calls need no IDs, such as Gemini's, leaves it out.
+	// Minted reports that this module made the ID and not a provider. A format whose calls need
+	// no IDs, such as Gemini's, leaves it out.
 	Minted bool
 }
 
@@ -215,15 +213,14 @@ func (m *Message) texts(yield func(Role, string) bool) {
 }
 
 // HostMeta is the Meta of a user message that no person wrote, such as a reminder, the output
-// of a hook, a description of the environment or the news that a task has ended. The mark may be
-// followed by a space and a text of the application.
+// of a hook, a description of the environment or the news that a task has ended. A space and a
+// text of the application may follow it.
 //
-// A compaction treats it like a tool result: it leaves before what the user said.
-// A summarizer's transcript marks it if its Meta says so.
-// A message with an Author is what that person said. A message with neither counts as the
-// host's if its text is wrapped whole in tags, such as <system-reminder>, unless a tag is that
-// of a prompt, such as <task>. So does one of at least 100 bytes that three newer ones repeat
-// but for numbers, paths and identifiers.
+// A compaction treats such a message like a tool result: it leaves before what the user said. A
+// summarizer's transcript marks it if its Meta says so. A message with an Author is what that
+// person said. Without either, it counts as the host's if its text is wrapped whole in tags,
+// such as <system-reminder>, unless a tag is that of a prompt, such as <task>. So does one of
+// at least 100 bytes that three newer ones repeat but for numbers, paths and identifiers.
 const HostMeta = "host"
 
 // isHosts reports whether m is a user message that no person wrote, as far as the message
@@ -478,15 +475,6 @@ func textSize(parts []Part) int {
 	return n
 }
 
-// nameOf returns the name of a constant of an enumeration. names are those of
-// the constants 0, 1, 2 and so on.
-func nameOf[N ~uint8](n N, names ...string) string {
-	if int(n) < len(names) {
-		return names[n]
-	}
-	return fmt.Sprintf("%T(%d)", n, uint8(n))
-}
-
 // A Tool is the definition of a tool that the model may call. The formats of package
 // wire write it as each provider wants it.
 type Tool struct {
@@ -515,33 +503,19 @@ func (m Media) place() string {
 // so that logs and failing tests stay readable. The verb %+v also prints the IDs of
 // calls. In a structured log, a Message and an Entry show only sizes.
 
-// maxPrinted is the number of bytes of a text that are printed, and maxPrintedParts
-// the number of parts of a message or an edit.
-const (
-	maxPrinted      = 64
-	maxPrintedParts = 16
-)
+// maxPrintedParts is the number of parts of a message or an edit that are printed.
+const maxPrintedParts = 16
 
-func abbreviate(s string) string { return text.Abbreviate(s, maxPrinted) }
+func abbreviate(s string) string { return wording.Abbreviate(s) }
 
 // abbreviateList joins texts, and omits the end of a long list.
 func abbreviateList(texts []string, between string) string {
 	return text.AbbreviateList(texts, between, maxPrintedParts)
 }
 
-// printTo implements Format for a type. text returns the text to print, with or
-// without IDs.
-func printTo(f fmt.State, verb rune, text func(ids bool) string) {
-	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
-		_, _ = io.WriteString(f, text(f.Flag('+')))
-		return
-	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
-}
-
 // Format prints the role, the author and the beginning of each part; %+v adds the IDs of calls
 // and results.
-func (m Message) Format(f fmt.State, verb rune) { printTo(f, verb, m.print) }
+func (m Message) Format(f fmt.State, verb rune) { wording.Print(f, verb, m.print) }
 
 func (m *Message) print(ids bool) string {
 	var b strings.Builder

@@ -1,10 +1,8 @@
 package convo
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -45,8 +43,22 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 // jsonSize returns the approximate size of the JSON of m in bytes.
 func (m *Message) jsonSize() int {
 	n := 64 + len(m.Author) + len(m.Origin.Format) + len(m.Origin.Model) + len(m.Origin.Container) + len(m.Meta) + len(m.Key)
-	for _, p := range m.Parts {
-		n += 32 + known(p).jsonSize()
+	for p := range m.allParts {
+		n += 64
+		switch p := p.(type) {
+		case Text:
+			n += len(p) + len(p)/16
+		case Reasoning:
+			n += len(p.ID) + len(p.Text) + len(p.Text)/16 + len(p.Signature) + len(p.Encrypted)
+		case ToolCall:
+			n += len(p.ID) + len(p.Name) + len(p.Arguments) + len(p.Arguments)/8
+		case ToolResult:
+			n += len(p.CallID) + len(p.Name)
+		case Media:
+			n += len(p.MIME) + len(p.Data) + len(p.URL)
+		case Opaque:
+			n += len(p.Format) + len(p.JSON) + len(p.JSON)/8
+		}
 	}
 	return n
 }
@@ -258,21 +270,4 @@ func sumOf(sum fingerprint.Sum, parts []Part) fingerprint.Sum {
 	}
 	end()
 	return sum
-}
-
-// sameJSON returns one text for all texts of a JSON value, and another text as it is.
-func sameJSON(s string) string {
-	if s == "{}" {
-		return s
-	}
-	d := json.NewDecoder(strings.NewReader(s))
-	d.UseNumber()
-	var v any
-	fault := d.Decode(&v)
-	_, end := d.Token()
-	data, err := json.Marshal(v)
-	if fault != nil || end != io.EOF || err != nil {
-		return text.Valid(s)
-	}
-	return string(data)
 }

@@ -16,30 +16,30 @@ import (
 
 // Options configures a [History], which copies it. Nil and the zero value work.
 //
-// No lock is held while a function in it runs, so it may call the History, except for
-// methods that may be waiting for it. No function may call Do or Run. Tokenizer,
-// Overheads.Media, Pin and Repair must also not call Save, Reload, Attach or Prune.
-// Tokenizer, Overheads.Media, Pin, AfterCompaction, Redact, Due of a [Trigger] and Same of
-// [ClearToolResults] must not call Prepare, Compact, MakeRoom, Recover or
-// Wait. They get no ctx, so such a call is not recognised: it waits until its own ctx
-// ends. A panic becomes a [*PanicError], unless the field says otherwise.
+// No lock is held while a function in it runs, so it may call the History, except for methods
+// that may be waiting for it. No function may call Do or Run. Tokenizer, Overheads.Media, Pin
+// and Repair must also not call Save, Reload, Attach or Prune. Tokenizer, Overheads.Media, Pin,
+// AfterCompaction, Redact, Due of a [Trigger] and Same of [ClearToolResults] must not call
+// Prepare, Compact, MakeRoom, Recover or Wait. They get no ctx, so such a call is not
+// recognised: it waits until its own ctx ends. A panic becomes a [*PanicError], unless the
+// field says otherwise.
 type Options struct {
 	Limits    Limits     // how large a request may be; zero: there is no limit, see [New]
 	Roles     RolePolicy // which role may follow which; zero: strict
 	Tokenizer Tokenizer  // counts the tokens of a text; nil: Heuristic
 	Overheads Overheads  // what messages weigh in addition to their text
 
-	// Priors says what to assume about models before usage is reported. A key is the beginning
-	// of a name given to SetModel. The longest that matches is used, and "" matches every
-	// name. Without a match, the zero Prior is used.
+	// Priors says what to assume about models before usage is reported, by the beginning of the
+	// name given to SetModel. The longest key that matches is used; "" matches every name.
+	// Without a match, the zero Prior is used.
 	Priors map[string]Prior
 
 	// Strategy decides what a compaction removes. Nil: Chain(ClearMedia{}, ClearToolResults{},
 	// Summarize{With: Extract{}}, Truncate{}).
 	Strategy CompactionStrategy
 
-	// IsOverflow reports whether a provider's error means that the request was too long.
-	// Recover calls it. Nil: the function IsOverflow.
+	// IsOverflow reports whether the error given to Recover means that the request was too
+	// long. Nil: the function IsOverflow.
 	IsOverflow func(error) bool
 
 	Budget *Budget // a pool of tokens shared with others, charged until Close; nil: none
@@ -51,30 +51,30 @@ type Options struct {
 	MaxResult int
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: messages as they
-	// were before they were rewritten, or their results cut or cleared. Report.Originals
-	// returns them. A summarizer reads those of results, from the log if they are not in
-	// memory, but rewritten messages as they are now. An original is kept until its entry
-	// leaves the view; without enough room, the oldest go first. 0: eight times Limits.Window,
-	// or 1,000,000 without a Window; negative: none. Besides, if a [Chain] reads results that were
-	// cleared unread, as many tokens of these as Limits.Window are kept, or 125,000 without one.
+	// were before they were rewritten, or their results cut or cleared, for Report.Originals
+	// and for summarizers. These read rewritten messages as they are now, and results from the
+	// log if they are not in memory. An original is kept until its entry leaves the view;
+	// without enough room, the oldest go first. 0: eight times Limits.Window, or 1,000,000
+	// without a Window; negative: none. Besides, if a [Chain] reads results that were cleared
+	// unread, as many tokens of these as Limits.Window are kept, or 125,000 without one.
 	KeepOriginals int
 
 	// Spill stores the original of a tool result that is about to be cut or cleared, and
 	// returns a reference, which the marker mentions. It is called once for each original; for
 	// the rest of a cut result, the reference in its marker is reused. Do not make a reference
-	// of the call's ID alone: models use IDs again. Spill runs on the goroutine that appends
-	// or compacts, and must not block. Its ctx is that of the compaction, or for Append and
-	// Apply one that never ends.
+	// of the call's ID alone: models use IDs again. Spill runs on the goroutine that appends or
+	// compacts, and must not block. Its ctx is that of the compaction, or for Append and Apply
+	// one that never ends.
 	//
 	// Append calls Spill after checking that the messages can be appended, with the ID and the
 	// name of the call that the result answers. If Spill fails, or another goroutine changes
 	// that while it runs, nothing is appended, and the same messages can be appended again.
 	//
 	// In an edit, an error only keeps the result from being cleared, and after three errors the
-	// edit does not call Spill again. After an edit for which every call failed, Prepare
-	// and CompactInBackground clear no results until MinFree/2 new tokens have
-	// been appended, and twice as many after each further such edit in a row. Compact, MakeRoom
-	// and Recover call Spill anyway.
+	// edit does not call Spill again. After an edit for which every call failed, Prepare and
+	// CompactInBackground clear no results until MinFree/2 new tokens have been appended, and
+	// twice as many after each further such edit in a row. Compact, MakeRoom and Recover call
+	// Spill anyway.
 	Spill func(ctx context.Context, r ToolResult) (ref string, err error)
 
 	// Pin reports whether to pin the exchange of a message that is being appended. It runs on
@@ -83,10 +83,8 @@ type Options struct {
 
 	// Key returns a Message.Key for a message without one that is being appended or queued,
 	// such as an answer: the key of the row that the application makes of it. It is called like
-	// Pin. Nil or "": the message stays without one.
-	//
-	// Do, Run, Steps and AppendReply return the messages with their keys. Append copies what
-	// it is given, so set Message.Key before Append where the message becomes a row.
+	// Pin. Nil or "": the message stays without one. Do, Run, Steps and AppendReply return the
+	// messages with their keys; Append copies what it is given, so set Message.Key before it.
 	Key func(Message) string
 
 	// Time returns when a message that is being appended was made. It is called like Key, and
@@ -97,14 +95,14 @@ type Options struct {
 
 	// TagKey determines the key in the tags around summaries and messages with an Author; see
 	// Snapshot.Messages. Set it if the program rebuilds the History for each request: with
-	// random keys, each request has other bytes, and provider caches miss. It should contain a
-	// secret and the name of the conversation: an author who has it can imitate the tags. A
-	// snapshot keeps its key, unless NewSnapshot made it. Empty: a random key.
+	// random keys, provider caches miss. It should contain a secret and the name of the
+	// conversation: an author who has it can imitate the tags. A snapshot keeps its key, unless
+	// NewSnapshot made it. Empty: a random key.
 	TagKey string
 
 	// AsSent says that a conversation imported by NewSnapshot or Restore is exactly what was
-	// sent: each answer was made after what precedes it. Its signed reasoning is then bound,
-	// see Snapshot.Unbound. Otherwise reasoning that comes without a fingerprint is not bound.
+	// sent: each answer was made after what precedes it. Otherwise signed reasoning that comes
+	// without a fingerprint is not bound; see Snapshot.Unbound.
 	AsSent bool
 
 	// IsSummary reports whether a message that Restore imports from NewSnapshot is a summary
@@ -141,11 +139,10 @@ type Options struct {
 	PruneAbove int64
 
 	// BeforeCompaction is called before a strategy is asked for an edit, with the view and the
-	// goal. It may set the Focus of the goal; other changes are ignored. If it returns an
-	// error, the strategy is not asked, and the error is the Cause of the report, whose
-	// outcome is OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should return
-	// soon, at the latest when ctx ends. An attempt that is made once more calls it again.
-	// Nil: no call.
+	// goal, of which it may set the Focus; other changes are ignored. If it returns an error,
+	// the strategy is not asked, and the error is the Cause of the report, whose outcome is
+	// OutcomeDeclined for ErrNoGain and OutcomeFailed otherwise. It should return soon, at the
+	// latest when ctx ends. An attempt that is made once more calls it again. Nil: no call.
 	BeforeCompaction func(ctx context.Context, s *Snapshot, g *Goal) error
 
 	// AfterCompaction returns messages that must be in the next request after a compaction,
@@ -154,25 +151,27 @@ type Options struct {
 	// next call replaces them; none removes them.
 	//
 	// It is called for each edit that a compaction applied, before Prepare returns and before
-	// OnCompaction. The report still counts the messages of the call before. It is not called
-	// for Apply and SplicePrefix, nor after Open or Restore. It should return soon. If the
-	// messages are invalid, if the function panics, or if the request with them would be larger
-	// than Limits.High, those of the call before stay, and Report.Cause says why. A compaction
-	// that could not reach the limit otherwise removes them. Nil: no call.
+	// OnCompaction, but not for Apply and SplicePrefix, nor after Open or Restore. The report
+	// still counts the messages of the call before. It should return soon. If the messages are
+	// invalid, if the function panics, or if the request with them would be larger than
+	// Limits.High, those of the call before stay, and Report.Cause says why. A compaction that
+	// could not reach the limit otherwise removes them. Nil: no call.
 	AfterCompaction func(Report) []Message
 
-	// SummaryHint is a line that the model sees after each summary, such as recall.Hint. It is counted,
-	// but no summarizer sees it, Snapshot.Summary lacks it, and nothing saves it. Empty: none.
+	// SummaryHint is a line that the model sees after each summary, such as recall.Hint. It is
+	// counted, but no summarizer sees it, Snapshot.Summary lacks it, and nothing saves it.
+	// Empty: none.
 	SummaryHint string
 
-	// RecallTool names a tool that returns a message by its ID, such as recall.ToolName. New markers
-	// then say "kept at recall(id=12)", where they are shorter than the result. Empty: none.
+	// RecallTool names a tool that returns a message by its ID, such as recall.ToolName. New
+	// markers then say "kept at recall(id=12)", where they are shorter than the result. Empty:
+	// none.
 	RecallTool string
 
 	// Redact changes a message before a summarizer, Extract or [History.Handoff] sees it, such
 	// as to remove a secret. It gets a copy of each message to be summarised or given for
-	// context; the role stays. The conversation itself does not change, and
-	// SummaryRequest.Sent is nil. Your own strategy calls Goal.Redact. Nil: no change.
+	// context; the role stays. The conversation itself does not change, and SummaryRequest.Sent
+	// is nil. Your own strategy calls Goal.Redact. Nil: no change.
 	Redact func(Message) Message
 
 	// OnCompaction is called after each compaction or edit that was applied or declined, or
@@ -181,11 +180,11 @@ type Options struct {
 	// append, and calls may overlap. It must not call Wait or Do. A panic in it is ignored.
 	OnCompaction func(Report)
 
-	// Logger gets a line for each report that OnCompaction would get: Info for an edit that
-	// was applied, Warn for a compaction that failed and for results that Append cut, Debug
-	// for any other. An applied edit is a Warn if a link of a Chain failed, a result could not
-	// be cleared or messages of AfterCompaction were left aside; cause says why. A panic of
-	// the logger is ignored. Nil: nothing is logged.
+	// Logger gets a line for each report that OnCompaction would get: Info for an edit that was
+	// applied, Warn for a compaction that failed and for results that Append cut, Debug for any
+	// other. An applied edit is a Warn if a link of a Chain failed, a result could not be
+	// cleared or messages of AfterCompaction were left aside; cause says why. A panic of the
+	// logger is ignored. Nil: nothing is logged.
 	//
 	// The message is "convo: compaction " and the outcome. Its fields, always these, have the
 	// fields of Report: outcome, reason, strategy, cause, fits, limit, tokens_before,
@@ -453,8 +452,8 @@ func (s *setup) newEphemeral(msgs []Message) (*ephemeral, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.open.openCalls() > 0 {
-		err := j.open.openError()
+	if j.open.Open() > 0 {
+		err := openError(j.open)
 		err.Index = len(batch)
 		return nil, err
 	}
@@ -472,29 +471,29 @@ func (s *setup) newEphemeral(msgs []Message) (*ephemeral, error) {
 // with IDs that follow last, and the indices of the calls. turn is the turn of the calls,
 // reason the text of the results and tokens its count.
 func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens int64) (results []*entry, answered []int) {
-	if c.openCalls() == 0 {
+	if c.Open() == 0 {
 		return nil, nil
 	}
 	now := time.Now().UnixNano()
-	for i := range c.list {
-		k := &c.list[i]
-		if k.answered {
+	for i := range c.List {
+		k := &c.List[i]
+		if k.Answered {
 			continue
 		}
 		e := &entry{
 			id:     last + ID(len(results)+1),
-			head:   c.head,
+			head:   c.Head,
 			at:     now,
 			turn:   turn,
 			tools:  true,
-			tokens: int64(s.ident.over.Message+s.ident.over.Result) + k.idTokens + k.nameTokens + tokens,
+			tokens: int64(s.ident.over.Message+s.ident.over.Result) + k.IDTokens + k.NameTokens + tokens,
 		}
-		e.inline[0] = ToolResult{CallID: k.id, Name: k.name, Parts: []Part{Text(reason)}, IsError: true}
+		e.inline[0] = ToolResult{CallID: k.ID, Name: k.Name, Parts: []Part{Text(reason)}, IsError: true}
 		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
 		results, answered = append(results, e), append(answered, i)
 	}
 	for _, i := range answered {
-		c.answer(i)
+		c.Answer(i)
 	}
 	return results, answered
 }

@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/rand/v2"
 	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo/internal/overflow"
+	"github.com/seed-c1b73e60/convo/internal/pairs"
 )
 
 // meterOf returns a meter for limits without their defaults.
@@ -689,7 +688,7 @@ func TestTalk_MayDeliver(t *testing.T) {
 		{"after a user message, with another policy", viewWith(RoleUser), &relaxed, nil, true},
 		{"after a user message whose request has failed", viewWith(RoleUser), &strict, func(tk *talk, v *view) { tk.note(v.list[0], true) }, true},
 		{"empty queue", viewWith(), &strict, func(_ *talk, v *view) { v.swapQueue(nil) }, false},
-		{"an open call", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.calls = &calls{head: 2, list: []call{{id: "c"}}, open: 1} }, false},
+		{"an open call", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.calls = pairs.Of[ID]([]pairs.Call{{ID: "c"}}) }, false},
 		{"a paused answer", viewWith(RoleUser, RoleAssistant), &strict, func(_ *talk, v *view) { v.list[1].marks.set(paused, true) }, false},
 		{"a Do waits for this answer", viewWith(RoleUser), &relaxed, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, false},
 		{"a Do waits for an earlier answer", viewWith(RoleUser, RoleAssistant), &strict, func(tk *talk, _ *view) { tk.wait(&sending{last: 1}) }, true},
@@ -984,48 +983,6 @@ func TestMerged(t *testing.T) {
 		{list("a", 1, 3, 5), list("b", 2, 3, 6), []item{{1, "a"}, {2, "b"}, {3, "b"}, {5, "a"}, {6, "b"}}},
 	} {
 		assert.Equal(t, c.want, merged(c.a, c.b, func(i item) ID { return i.id }))
-	}
-}
-
-// Many calls are found as few are, whatever was answered and opened again.
-func TestCalls_Keyed(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	m := Message{Role: RoleAssistant}
-	for i := range manyCalls + 8 {
-		m.Parts = append(m.Parts, ToolCall{ID: string(rune('a' + i)), Name: string(rune('A' + i%3))})
-	}
-	e := &entry{id: 1, msg: m, calls: newCalls(&m, newCounter(nil, Overheads{}))}
-	many, few := e.begin(), e.begin()
-	require.NotNil(t, many.keyed)
-	few.keyed = nil
-	var answered []int
-	for range 10_000 {
-		id, name := "", ""
-		switch r.IntN(3) {
-		case 0:
-			id = string(rune('a' + r.IntN(manyCalls+9)))
-		case 1:
-			name = string(rune('A' + r.IntN(4)))
-		}
-		i, err := many.find(id, name)
-		j, want := few.find(id, name)
-		require.Equal(t, want, err)
-		require.Equal(t, j, i)
-		for n := range 5 {
-			require.Equal(t, few.hasOpen("A", n), many.hasOpen("A", n))
-		}
-		if err == nil {
-			many.answer(i)
-			few.answer(i)
-			answered = append(answered, i)
-		}
-		if err != nil || r.IntN(8) == 0 {
-			n := len(answered) - r.IntN(len(answered)+1)
-			many.reopen(answered[n:])
-			few.reopen(answered[n:])
-			answered = slices.Clip(answered[:n])
-		}
-		require.Equal(t, few.open, many.open)
 	}
 }
 

@@ -2,26 +2,24 @@ package convo
 
 import "slices"
 
-// Queue accepts user messages that arrive while the model or its tools are working, and
-// appends them as soon as a user message is allowed: when no call is open and the
-// [RolePolicy] allows one. Queued messages are appended in order, after the batch that
-// made it possible, and stay together as one run of user messages. They never interrupt
-// calls.
+// Queue accepts user messages that arrive while the model or its tools are working, and appends
+// them as soon as a user message is allowed: when no call is open and the [RolePolicy] allows
+// one. They are appended in order, after the batch that made it possible, and stay together as
+// one run of user messages. They never interrupt calls.
 //
-// If the conversation is empty, ends with an assistant message without open calls, and
-// not with an answer that is paused, or with a message whose request has failed, the
-// messages are appended at once. Otherwise an answer is due, and they are delivered by
-// the next Append, AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that
-// makes it possible. While Do waits for an answer, they are not delivered before it.
+// If the conversation is empty, ends with an assistant message without open calls, and not with
+// an answer that is paused, or with a message whose request has failed, the messages are
+// appended at once. Otherwise an answer is due, and they are delivered by the next Append,
+// AppendReply, AnswerOpenCalls, Do, Rollback, Rewind or Restore that makes it possible. While
+// Do waits for an answer, they are not delivered before it.
 //
-// Queued messages are not entries. They have no IDs, do not appear in snapshots or
-// counts, and are not affected by rollbacks. Status.Queued is their number,
-// Snapshot.Queued returns them, and Unqueue removes them. They are part of the JSON of a
-// snapshot and are saved with the conversation; [History.Reload] merges them with the
-// queue of another writer.
+// Queued messages are not entries. They have no IDs, do not appear in snapshots or counts, and
+// are not affected by rollbacks. [Snapshot.Queued] returns them, and Unqueue removes them. They
+// are part of the JSON of a snapshot and are saved with the conversation; [History.Reload]
+// merges them with the queue of another writer.
 //
-// Messages are copied, checked and counted as by [History.Append]. If one is invalid or
-// no user message, Queue queues none and returns a [*MessageError].
+// Messages are copied, checked and counted as by [History.Append]. If one is invalid or no user
+// message, Queue queues none and returns a [*MessageError].
 func (h *History) Queue(msgs ...Message) error {
 	more, err := h.newQueued(msgs)
 	if err != nil {

@@ -13,38 +13,37 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/overflow"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
-// Recover compacts after a provider has refused a request because it was too long. at is
-// the snapshot that was sent, and cause the provider's error, which must not be nil.
-// Recover compacts to Limits.Low or to half the size of at, whichever is less, under the
-// rules of [History.Compact]. It returns retry true if the view is now smaller than at,
-// so that the next [History.Snapshot] can be sent. [History.Do] calls it at most twice
-// for a request.
+// Recover compacts after a provider has refused a request because it was too long. at is the
+// snapshot that was sent, and cause the provider's error. Recover compacts to Limits.Low or to
+// half the size of at, whichever is less, under the rules of [History.Compact]. It returns
+// retry true if the view is now smaller than at, so that the next [History.Snapshot] can be
+// sent. [History.Do] calls it at most twice for a request.
 //
 // If the provider has refused a part of the request, such as an image, Recover compacts
 // nothing. A line that says what was there takes the place of media, a block or the arguments
-// of a call, also in the floor, but not in pinned exchanges. Signed or encrypted reasoning
-// is left out from now on. Text is never cleared. What is cleared is what the error names, in
-// the words and paths of common providers; [PartError] is for formats that are not of package
-// wire. Without a path it is the only such part of the request, or the only image whose header
-// shows no size. The report has ReasonRefused; Undo restores all but reasoning.
-// Options.OnCompaction gets it once a request was accepted or failed for another reason. If
-// the same is refused again, Recover puts it back and returns the first error.
+// of a call, also in the floor, but not in pinned exchanges. Signed or encrypted reasoning is
+// left out from now on. Text is never cleared. What is cleared is what the error names, in the
+// words and paths of common providers; [PartError] is for formats that are not of package wire.
+// Without a path it is the only such part of the request, or the only image whose header shows
+// no size. The report has ReasonRefused; Undo restores all but reasoning. Options.OnCompaction
+// gets it once a request was accepted or failed for another reason. If the same is refused
+// again, Recover puts it back and returns the first error.
 //
-// Many errors contain numbers. Recover uses them if the size in the error is between half
-// and twice the estimate for at, even if it then fails. The size of the prompt counts as
-// a usage report. A limit below the refused size lowers the limits: High, and the other
-// marks in proportion. Report.NamedLimit is then set. The lowered limits are saved. They
-// last until SetLimits, until SetModel gives another model or other limits, or until Open
-// is given other limits. A limit below half of the set limit, or of the estimate if none
-// is set, is ignored: a gateway may have fallen back to a small model.
+// If the error names a size between half and twice the estimate for at, Recover uses its
+// numbers, even if it then fails. The size of the prompt counts as a usage report. A limit
+// below the refused size lowers High, and the other marks in proportion, and is
+// Report.NamedLimit. That is saved. It lasts until SetLimits, until SetModel gives another
+// model or other limits, or until Open is given other limits. A limit below half of the set
+// limit, or of the estimate if none is set, is ignored: a gateway may have fallen back to a
+// small model.
 //
-// The error is nil if and only if retry is true. If Options.IsOverflow returns false for
-// cause, the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise the
-// error wraps cause and the reason why Recover failed: [ErrNoGain] if nothing could be
-// removed, and an error that matches [ErrStale] if at is a snapshot of another History. If cause is nil,
-// the error is a [*ValueError].
+// The error is nil if and only if retry is true. If Options.IsOverflow returns false for cause,
+// the error is cause itself and the outcome is OutcomeNotNeeded. Otherwise it wraps cause and
+// the reason why Recover failed: [ErrNoGain] if nothing could be removed, and an error that
+// matches [ErrStale] if at is a snapshot of another History. A nil cause is a [*ValueError].
 func (h *History) Recover(ctx context.Context, at *Snapshot, cause error) (retry bool, report Report, err error) {
 	r := &recovery{h: h, at: at, cause: cause}
 	_, entered := h.compacting.enter(ctx)
@@ -73,8 +72,9 @@ type recovery struct {
 	h       *History
 	at      *Snapshot
 	cause   error
-	refusal *refusal // nil: the request was too long
-	reports []Report // to be delivered at the end
+	refusal *refusal         // nil: the request was too long
+	figures overflow.Figures // in the error of a request that was too long
+	reports []Report         // to be delivered at the end
 }
 
 // compact is Recover for a request that was too long.
@@ -100,7 +100,7 @@ func (r *recovery) compact(ctx context.Context) (Report, error) {
 // compactIn is compact for the compaction that has the slot.
 func (r *recovery) compactIn(f *flight) (report Report, err error) {
 	h := r.h
-	n := need{reason: ReasonOverflow, requested: true, named: h.learnError(r.at, r.cause)}
+	n := need{reason: ReasonOverflow, requested: true, named: r.learn()}
 	var now calibrate.Scale
 	h.locked(func() {
 		now = h.scale()
@@ -155,68 +155,52 @@ func (r *recovery) failure(err error) error {
 	return errorf("%w; the provider said: %w", err, r.cause)
 }
 
-// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It
-// returns a panic as fault.
+// isOverflow calls Options.IsOverflow, or IsOverflow if it is not set, for the error. It returns
+// a panic as fault. The request is not too long if the answer that it asks for exceeds a quota,
+// so that no compaction helps. Our estimate of the request shows that, or that a longer request
+// was refused with the same size.
 func (r *recovery) isOverflow() (tooLong bool, fault error) {
-	isOverflow := IsOverflow
-	if r.h.opts.IsOverflow != nil {
-		isOverflow = r.h.opts.IsOverflow
+	h, isOverflow := r.h, IsOverflow
+	if h.opts.IsOverflow != nil {
+		isOverflow = h.opts.IsOverflow
 	}
 	defer catch(&fault, "Options.IsOverflow")
-	return isOverflow(r.cause) && !r.h.exceedsAlone(r.at, r.cause), nil
+	if !isOverflow(r.cause) {
+		return false, nil
+	}
+	r.figures = overflow.Read(r.cause)
+	tooLong = true
+	h.locked(func() {
+		if r.figures.Quota && h.ownsLocked(r.at) == nil {
+			tooLong = !h.meter.exceedsQuota(r.figures, r.at.raw(), h.scale().Weigh(r.at.raw()))
+		}
+	})
+	return tooLong, nil
 }
 
-// exceedsAlone reports whether the request made from at was refused because the answer that
-// it asks for exceeds a quota, so that no compaction helps. Our estimate of the request
-// shows it, or that a longer request was refused with the same size.
-func (h *History) exceedsAlone(at *Snapshot, err error) bool {
-	f := overflow.Read(err)
-	if !f.Quota {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ownsLocked(at) != nil {
-		return false
-	}
-	return h.meter.exceedsQuota(f, at.raw(), h.scale().Weigh(at.raw()))
-}
-
-// IsOverflow reports whether err means that a request was too long for the model. It
-// recognizes the errors of common providers, gateways and model servers, and is the
-// default of Options.IsOverflow.
+// IsOverflow reports whether err means that a request was too long for the model, as common
+// providers, gateways and model servers say it. It is the default of Options.IsOverflow.
 //
-// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the beginning
-// and at the end of their texts. It also calls methods that the errors of official clients
-// have: RawJSON, ErrorCode and ErrorMessage, which return a string, HTTPStatusCode, which
-// returns an int, and IsContextTooLarge, which returns a bool. Of a pointer to a struct with
-// a field StatusCode, it reads that field, Message and Code.
+// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the beginning and
+// at the end of their texts. It also calls methods that errors of official clients have:
+// RawJSON, ErrorCode and ErrorMessage, which return a string, HTTPStatusCode, an int, and
+// IsContextTooLarge, a bool. Of a pointer to a struct with a field StatusCode, it reads that
+// field, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
 // has both sizes. Other errors about rates, quotas, files or a model that loads are none.
 // Neither are errors about a field that is too long, about a length in characters, bytes or
-// pixels, or about an answer that would fill the window alone. The status 413 is an overflow: it is about
-// bytes, but a compaction removes these as well. Joined errors are an overflow if any is.
+// pixels, or about an answer that would fill the window alone. The status 413 is an overflow,
+// since a compaction removes bytes as well. Joined errors are an overflow if any is.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }
 
-// learnError applies the numbers in a provider's error for the request made from at, a
-// snapshot of h, if the size in the error agrees with our estimate. The size of the
-// prompt counts as a usage report, and a limit bounds the marks. It returns the
-// limit in the error, or 0 if it does not bound the marks.
-func (h *History) learnError(at *Snapshot, cause error) (named int) {
-	f := overflow.Read(cause) // runs caller-supplied code
-	named = h.learnFigures(at, f)
-	if named > 0 && f.Quota {
-		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
-			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
-	}
-	return named
-}
-
-// learnFigures is learnError for the numbers of an error.
-func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
+// learn applies the numbers in the error, if its size agrees with our estimate for the
+// snapshot. The size of the prompt counts as a usage report, and a limit bounds the marks. It
+// returns the limit in the error, or 0 if it does not bound the marks.
+func (r *recovery) learn() (named int) {
+	h, at, f := r.h, r.at, r.figures
 	h.change(func() error {
 		if h.ownsLocked(at) != nil || at.known().model != h.known().model {
 			return nil
@@ -236,6 +220,10 @@ func (h *History) learnFigures(at *Snapshot, f overflow.Figures) (named int) {
 		}
 		return nil
 	})
+	if named > 0 && f.Quota {
+		h.warn("convo: a request alone exceeds what the account may use in a minute, so the limit was lowered: raise the quota, and call SetLimits",
+			"quota", f.Limit, "requested", f.Total, "limit", h.Status().Limit)
+	}
 	return named
 }
 
@@ -282,7 +270,7 @@ func refusalIn(err error) *refusal {
 		return nil
 	}
 	if r.Words == "" {
-		r.Words = printError(words)
+		r.Words = wording.Short(words)
 	}
 	return r
 }
@@ -382,18 +370,8 @@ func (c *cure) isBack(again *refusal, finds bool, at *Snapshot, body *overflow.B
 			}
 		}
 	}
-	located := false
-	for _, path := range again.Paths {
-		if within := body.At(path); within != nil {
-			located = true
-			for s := range overflow.Strings(within[0]) {
-				if lines.Has(s) {
-					return true
-				}
-			}
-		}
-	}
-	return !located && !finds
+	located, has := again.Names(body, lines)
+	return has || !located && !finds
 }
 
 // isAt reports whether two places are the same.
@@ -446,7 +424,7 @@ func (r *recovery) giveUp(c *cure) (report Report) {
 	h.unrelease(c.release, c.released)
 	h.measureBeforeLocked(&report)
 	report.Reason, report.Outcome, report.wasBack = ReasonRefused, OutcomeFailed, true
-	report.Cause = &wordedError{"the provider refuses the request as before, and what was cleared is back", c.cause}
+	report.Cause = worded("the provider refuses the request as before, and what was cleared is back", c.cause)
 	if len(c.places) > 0 {
 		if err := h.undoLocked(c.report.left, false); err != nil { // there was another edit
 			report.Cause, report.wasBack = errorf("the provider refuses the request as before, and there was another edit since, so that what was cleared stays; %w", c.cause), false
@@ -502,10 +480,8 @@ func (s *state) spots() (all []spot) {
 	for _, e := range s.list {
 		add(e, &e.msg)
 	}
-	if s.eph != nil {
-		for i := range s.eph.msgs {
-			add(nil, &s.eph.msgs[i])
-		}
+	for _, m := range orNil(s.eph).msgs {
+		add(nil, &m)
 	}
 	return all
 }
@@ -519,60 +495,59 @@ func (s spot) place() RefusedPart {
 }
 
 // item returns what package overflow is told of s.
-func (s spot) item() overflow.Item {
+func (s spot) item() (x overflow.Item) {
 	switch p := s.p.(type) {
 	case Media:
-		x := overflow.Item{Kind: overflow.Document, Texts: []string{cmp.Or(p.Data, p.URL)}, Linked: p.Data == "", Side: p.side()}
+		x = overflow.Item{Kind: overflow.Document, Texts: []string{cmp.Or(p.Data, p.URL)}, Linked: p.Data == "", Side: p.side()}
 		if p.MIME == "" || strings.HasPrefix(p.MIME, "image/") {
 			x.Kind = overflow.Image
 		}
-		return x
 	case ToolCall:
-		return overflow.Item{Kind: overflow.Arguments, Texts: []string{p.Arguments}}
+		x = overflow.Item{Kind: overflow.Arguments, Texts: []string{p.Arguments}}
 	case Reasoning:
 		if p.Signature+p.Encrypted != "" {
-			return overflow.Item{Kind: overflow.Seal, Texts: []string{p.Signature, p.Encrypted, p.ID}}
+			x = overflow.Item{Kind: overflow.Seal, Texts: []string{p.Signature, p.Encrypted, p.ID}}
 		}
 	case Opaque:
-		return overflow.Item{Kind: overflow.Block, Fields: overflow.FieldsOf(p.JSON)}
+		x = overflow.Item{Kind: overflow.Block, Fields: overflow.FieldsOf(p.JSON)}
 	}
-	return overflow.Item{}
+	if s.e != nil {
+		x.Entry = int64(s.e.id)
+	}
+	return x
 }
 
 // find finds what a provider has refused in the request that was made of at.
-func (r *refusal) find(at *Snapshot, body *overflow.Body) (clearing, error) {
-	if r.named != nil {
-		return r.take(at)
-	}
+func (r *refusal) find(at *Snapshot, body *overflow.Body) (c clearing, err error) {
 	spots := at.spots()
 	items := make([]overflow.Item, len(spots))
 	for i, s := range spots {
 		items[i] = s.item()
 	}
-	of := func(indices []int) (list []spot) {
-		for _, i := range indices {
-			list = append(list, spots[i])
+	var found []int
+	if r.named != nil {
+		found, c.release, err = r.take(at, spots)
+	} else {
+		var release int64
+		var isEphemeral bool
+		found, release, isEphemeral = r.Choose(items, body, int64(at.released))
+		c.release = ID(release)
+		if isEphemeral {
+			err = worded("the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil)
 		}
-		return list
 	}
-	all, found := r.Find(items, body)
-	if r.Kind == overflow.Seal || r.Kind == overflow.Encrypted {
-		return r.leaveOut(at, of(found), of(all))
+	if err == nil {
+		c.places, err = r.placesOf(at, spots, overflow.WithPartners(items, found))
 	}
-	if slices.ContainsFunc(found, func(i int) bool { return spots[i].e == nil }) {
-		return clearing{}, &wordedError{"the provider has refused a part of an ephemeral message, which SetEphemeral replaces", nil}
-	}
-	places, err := r.placesOf(at, of(found))
-	return clearing{places: places}, err
+	return c, err
 }
 
-// take takes what the caller names.
-func (r *refusal) take(at *Snapshot) (c clearing, err error) {
-	var found []spot
-	spots := at.spots()
+// take returns the indices of what the caller names, and up to which entry signed reasoning is
+// left out.
+func (r *refusal) take(at *Snapshot, spots []spot) (found []int, release ID, err error) {
 	for _, p := range r.named {
 		isKnown := false
-		for _, s := range spots {
+		for i, s := range spots {
 			if s.e == nil || s.e.id != p.ID || s.part != p.Part || p.Inside >= 0 && s.inside != p.Inside {
 				continue
 			}
@@ -580,71 +555,31 @@ func (r *refusal) take(at *Snapshot) (c clearing, err error) {
 			switch s.p.(type) {
 			case Text:
 				if p.Inside >= 0 || s.inside < 0 { // it does not name a whole result
-					return c, &EditError{Rule: "clears a text, which no refusal does", ID: p.ID}
+					return nil, 0, &EditError{Rule: "clears a text, which no refusal does", ID: p.ID}
 				}
 			case Reasoning:
 				if p.ID > at.released {
-					c.release = max(c.release, p.ID)
+					release = max(release, p.ID)
 				}
 			default:
-				found = append(found, s)
+				found = append(found, i)
 			}
 		}
 		if !isKnown {
-			return c, &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have; Inside is -1 for a part of the message itself", p.Part, p.Inside), ID: p.ID}
+			return nil, 0, &EditError{Rule: fmt.Sprintf("clears part %d, %d, which the entry does not have; Inside is -1 for a part of the message itself", p.Part, p.Inside), ID: p.ID}
 		}
 	}
-	c.places, err = r.placesOf(at, found)
-	return c, err
+	return found, release, nil
 }
 
-// leaveOut returns up to which entry signed reasoning is left out. That is the entry that the
-// error names, or the newest one if it names none, or if another server has encrypted them.
-func (r *refusal) leaveOut(at *Snapshot, found, all []spot) (c clearing, err error) {
-	all = slices.DeleteFunc(all, func(s spot) bool { return s.e == nil })
-	named := newestOf(found)
-	if r.Kind == overflow.Encrypted || named == 0 {
-		named = newestOf(all)
-	}
-	if slices.ContainsFunc(all, func(s spot) bool { return isA[Reasoning](s.p) && s.e.id > at.released && s.e.id <= named }) {
-		c.release = named
-	}
-	all = slices.DeleteFunc(all, func(s spot) bool { return isA[Reasoning](s.p) })
-	c.places, err = r.placesOf(at, all) // reasoning that is kept as a block
-	return c, err
-}
-
-// newestOf returns the newest entry that one of these parts is in, or 0.
-func newestOf(list []spot) (id ID) {
-	for _, s := range list {
-		if s.e != nil {
-			id = max(id, s.e.id)
-		}
-	}
-	return id
-}
-
-// placesOf returns the places of the parts found and of their partners, in ascending order.
-func (r *refusal) placesOf(at *Snapshot, found []spot) (places []RefusedPart, err error) {
-	spots := at.spots()
-	for i := 0; i < len(found); i++ {
-		o, ok := found[i].p.(Opaque)
-		if !ok {
-			continue
-		}
-		fields := overflow.FieldsOf(o.JSON)
-		for _, partner := range spots {
-			if o, ok := partner.p.(Opaque); ok && partner.e != nil && fields.IsPartner(overflow.FieldsOf(o.JSON)) && !slices.Contains(found, partner) {
-				found = append(found, partner)
-			}
-		}
-	}
+// placesOf returns the places of the parts found, in ascending order.
+func (r *refusal) placesOf(at *Snapshot, spots []spot, found []int) (places []RefusedPart, err error) {
 	floor := at.floor()
-	for _, s := range found {
-		if i, _ := index(at.list, s.e.id); floor.pinned(i) {
-			return nil, &EditError{Rule: "clears what the provider has refused in " + pinnedRule + "; Unpin it first", ID: s.e.id}
+	for _, i := range found {
+		p := spots[i].place()
+		if k, _ := index(at.list, p.ID); floor.pinned(k) {
+			return nil, &EditError{Rule: "clears what the provider has refused in " + pinnedRule + "; Unpin it first", ID: p.ID}
 		}
-		p := s.place()
 		p.Words = r.Words
 		places = append(places, p)
 	}

@@ -491,16 +491,16 @@ func (m *merger) isHeld(e *entry) bool {
 // stored view. A repair may have changed the ID of the exchange.
 func (m *merger) isOpen(results *entry) bool {
 	c := m.theirs.calls
-	if c.openCalls() == 0 {
+	if c.Open() == 0 {
 		return false
 	}
 	for _, p := range results.msg.Parts {
-		if _, err := c.find(p.(ToolResult).CallID, ""); err != nil {
+		if _, err := c.Find(p.(ToolResult).CallID, ""); err != nil {
 			return false
 		}
 	}
-	own, theirs := m.view.find(results.head), m.theirs.find(c.head)
-	return results.head == c.head || own != nil && own.at == theirs.at
+	own, theirs := m.view.find(results.head), m.theirs.find(c.Head)
+	return results.head == c.Head || own != nil && own.at == theirs.at
 }
 
 // refuse adds the messages of an exchange to those that Reload returns. Messages that are

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // An Outcome says how a compaction or an edit ended.
@@ -27,7 +27,7 @@ const (
 
 // String returns the outcome in lower case, such as "not needed".
 func (o Outcome) String() string {
-	return nameOf(o, "not needed", "applied", "declined", "failed", "stale", "ready")
+	return wording.NameOf(o, "not needed", "applied", "declined", "failed", "stale", "ready")
 }
 
 // A Reason says why a compaction was started.
@@ -48,7 +48,7 @@ const (
 
 // String returns the reason in lower case, such as "manual".
 func (r Reason) String() string {
-	return nameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "refused", "tool")
+	return wording.NameOf(r, "manual", "high", "soft", "trigger", "room", "overflow", "append", "refused", "tool")
 }
 
 // A Report describes a compaction or an edit. Sizes are in tokens. Sizes of requests
@@ -65,23 +65,20 @@ type Report struct {
 	// says in the first report of a History that it needs a window. Nil otherwise.
 	Cause error
 
-	// Fits reports whether the next request is within Limit and may be sent. Limit is the same
-	// as in Status. Fits is false with ErrClosed and ErrReentrant, and after Close.
+	// Fits reports whether the next request is within Limit and may be sent, which it may not
+	// with ErrClosed and ErrReentrant, and after Close. Limit is the same as in Status.
 	Fits  bool
 	Limit int
 
 	// NamedLimit is the limit in the error given to Recover. The limits were lowered to it,
-	// less the room for the answer. Limit is the rest. 0: the limits did not change.
+	// less the room for the answer, which gives Limit. 0: the limits did not change.
 	NamedLimit int
 
-	// The next request. Messages are counted as the model sees them, with the summary and
-	// ephemeral messages. The summary is measured in raw tokens, 0 if there is none.
-	MessagesBefore int // before the edit
-	MessagesAfter  int // after it
-	TokensBefore   int // before the edit
-	TokensAfter    int // after it
-	SummaryBefore  int // before the edit
-	SummaryAfter   int // after it
+	// The next request before and after the edit. Messages are counted as the model sees them,
+	// with the summary and ephemeral messages. The summary has raw tokens, 0 if there is none.
+	MessagesBefore, MessagesAfter int
+	TokensBefore, TokensAfter     int
+	SummaryBefore, SummaryAfter   int
 
 	// IDs of entries, in ascending order. Originals returns all but Spared as they were.
 	Dropped    []ID          // dropped, and not summarised
@@ -98,7 +95,7 @@ type Report struct {
 	SummaryDropped bool // the summary was removed and not replaced
 
 	// Pause is the time since the newest answer, if Reason is ReasonSoft and the provider's
-	// cache is empty after it, so that the edit costs nothing more; see Options.CacheTTL.
+	// cache is empty after it; see Options.CacheTTL.
 	Pause time.Duration
 
 	// Results since the edit before whose calls had been answered before, by results that have
@@ -237,7 +234,7 @@ func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 // Format prints the result in one line, or why nothing was done; %+v adds the IDs of the entries:
 //
 //	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
-func (r Report) Format(f fmt.State, verb rune) { printTo(f, verb, r.print) }
+func (r Report) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r *Report) print(ids bool) string {
 	if r.Reason == ReasonAppend {
@@ -259,7 +256,7 @@ func (r *Report) print(ids bool) string {
 	if done := r.done(ids); len(done) > 0 {
 		b.WriteString(": " + strings.Join(done, ", "))
 	} else if r.Outcome != OutcomeApplied && r.Cause != nil {
-		b.WriteString(": " + printError(r.Cause))
+		b.WriteString(": " + wording.Short(r.Cause))
 	}
 	for _, note := range r.notes(ids) {
 		b.WriteString("; " + note)
@@ -380,7 +377,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 	if r.Outcome == OutcomeApplied {
 		for _, l := range r.Links {
 			if l.Outcome == OutcomeFailed {
-				notes = append(notes, printError(l.Cause))
+				notes = append(notes, wording.Short(l.Cause))
 			}
 		}
 		cause := r.Cause
@@ -389,7 +386,7 @@ func (r *Report) notes(ids bool) (notes []string) {
 			cause = aside.cause
 		}
 		if cause != nil {
-			notes = append(notes, "not all results cleared: "+printError(cause))
+			notes = append(notes, "not all results cleared: "+wording.Short(cause))
 		}
 		if ok {
 			notes = append(notes, aside.text())
@@ -406,13 +403,13 @@ type leftAsideError struct {
 }
 
 func (e *leftAsideError) text() string {
-	return "messages of AfterCompaction left aside: " + printError(e.err)
+	return "messages of AfterCompaction left aside: " + wording.Short(e.err)
 }
 
 func (e *leftAsideError) Error() string {
 	s := "convo: " + e.text()
 	if e.cause != nil {
-		s += "; " + printError(e.cause)
+		s += "; " + wording.Short(e.cause)
 	}
 	return s
 }
@@ -438,17 +435,6 @@ func printIDs(list []ID, ids bool) string {
 		return ""
 	}
 	return " [" + printRanges(rangesOf(list)) + "]"
-}
-
-// printError returns an error's text in one line. The middle of a long text is left
-// out, because the first cause is often at the end.
-func printError(err error) string {
-	const most = 240
-	s := strings.Join(strings.Fields(strings.ReplaceAll(withoutPrefix(err), "convo: ", "")), " ")
-	if len(s) > most {
-		s = s[:text.Floor(s, most/2)] + " … " + s[text.Ceil(s, len(s)-most/2):]
-	}
-	return s
 }
 
 // warn logs a warning with keys and values. No lock may be held. A panic is
@@ -556,13 +542,11 @@ func departureFrom(before *state, gone []departed) *departure {
 	}}
 }
 
-// Originals returns the entries that were dropped or rewritten, or whose results were cut
-// or cleared, in ascending order, each as it was appended. If an original was not kept
-// (see Options.KeepOriginals), the entry is as it was before the compaction, and its
-// results lack Entry.Missing tokens.
-//
-// The entries stay in memory as long as r or a copy of it. The History keeps only the
-// report that Wait returns.
+// Originals returns the entries that were dropped or rewritten, or whose results were cut or
+// cleared, in ascending order, each as it was appended. If an original was not kept (see
+// Options.KeepOriginals), the entry is as it was before the compaction, and its results lack
+// Entry.Missing tokens. The entries stay in memory as long as r or a copy of it. The History
+// keeps only the report that Wait returns.
 func (r Report) Originals() []Entry {
 	if r.left == nil {
 		return nil
@@ -596,8 +580,8 @@ type Status struct {
 	Window, Limit, High, Low, Soft, MinFree int
 
 	// AwaitsAnswer reports whether it is the model's turn: no call is open, and the newest
-	// message is from the user or a tool, or is an answer that its provider has paused. A
-	// loop that runs while it is set needs a bound, since a model may call tools without end.
+	// message is from the user or a tool, or is an answer that its provider has paused. A loop
+	// that runs while it is set needs a bound, since a model may call tools without end.
 	AwaitsAnswer bool
 
 	Assumed bool // whether Window is a guess; see Limits.Assumed

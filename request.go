@@ -2,10 +2,10 @@ package convo
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/sums"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A request is what a view knows of a request that was made of an earlier view: how much of it
@@ -49,9 +49,7 @@ func (s *state) requestHeads() requestHeads {
 	} else {
 		h.model = fingerprint.Sum(0).String(s.known().model)
 	}
-	if s.summary != nil {
-		h.summary = s.summary.content
-	}
+	h.summary = orNil(s.summary).content
 	return h
 }
 
@@ -237,7 +235,7 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 	case now.model != r.model:
 		return 0, endModel
 	case now.tools != r.requestHeads.tools:
-		return portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
+		return sums.Portion(r.toolsRaw, sameTools(r.tools, s.tools), toolBytes(orNil(r.tools).tools)), endTools + changedTools(r.tools, s.tools)
 	case now.sys != r.requestHeads.sys:
 		n := sameStart(r.sys, s.sys, func(a, b *entry) bool { return a.content == b.content })
 		return r.toolsRaw + rawOf(r.sys[:n]), endSystem
@@ -272,6 +270,11 @@ func sameTools(was, now *toolset) int64 {
 	return toolBytes(a[:n])
 }
 
+// changedTools names the tools that were added, changed or taken away, after a colon.
+func changedTools(was, now *toolset) string {
+	return wording.Changed(orNil(was).tools, orNil(now).tools, func(t Tool) string { return t.Name })
+}
+
 // sameStart returns how many elements at the start of two lists are the same.
 func sameStart[A, B any](a []A, b []B, same func(A, B) bool) int {
 	n := 0
@@ -286,31 +289,6 @@ func toolBytes(list []Tool) (n int64) {
 		n += int64(len(t.Name) + len(t.Description) + len(t.Schema) + len(t.Opaque.JSON))
 	}
 	return n
-}
-
-// changedTools names the tools that were added, changed or taken away, after a colon.
-func changedTools(was, now *toolset) string {
-	if was == nil || now == nil || len(was.tools) == 0 || len(now.tools) == 0 {
-		return ""
-	}
-	var names []string
-	add := func(list, other []Tool) {
-		for _, t := range list {
-			if !slices.Contains(other, t) && !slices.Contains(names, t.Name) {
-				names = append(names, t.Name)
-			}
-		}
-	}
-	add(was.tools, now.tools)
-	add(now.tools, was.tools)
-	const most = 8
-	if n := len(names) - most; n > 0 {
-		names = append(names[:most], strconv.Itoa(n)+" more")
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(names, ", ")
 }
 
 // isNew reports whether an end of the prefix is to be logged, and notes that it is. Edits and
@@ -343,7 +321,7 @@ func (s *state) requestOf(h *requestHeads, f *requestFigures) *request {
 	}
 	r := &request{requestHeads: *h, requestFigures: orNil(f)}
 	if n := int64(len(s.list)); r.kept > n { // the entries were taken back
-		raw := portion(r.raw, n, r.kept) // the list may not be counted yet
+		raw := sums.Portion(r.raw, n, r.kept) // the list may not be counted yet
 		r.gone, r.goneRaw, r.rolledBack = min(r.gone+r.kept-n, maxTotal), min(r.goneRaw+r.raw-raw, maxTotal), 1
 		r.kept, r.raw = n, raw
 	}
@@ -366,26 +344,25 @@ func (f *requestFigures) numbers() [11]*int64 {
 // reasoning has a fingerprint of the view that its request was made of. It is bound while
 // the fingerprint of what stands before it is the same.
 
-// Unbound returns the IDs, ascending, of the assistant entries whose signed reasoning no
-// longer belongs where it stands. An entry is bound while what precedes it is what its
-// request was made of, and no provider has refused its reasoning; see [History.Recover]. A
-// format of package wire leaves signed reasoning out of a request if its entry is not bound
-// and the model checks this, or is not known.
+// Unbound returns the IDs, ascending, of the assistant entries whose signed reasoning no longer
+// belongs where it stands. An entry is bound while what precedes it is what its request was
+// made of, and no provider has refused its reasoning; see [History.Recover]. A format of
+// package wire leaves signed reasoning out of a request if its entry is not bound and the model
+// checks this, or is not known.
 //
-// An entry is bound to what was sent for it: to the snapshot given to
-// [History.AppendReply], or sent by [History.Do]. An entry added by [History.Append] is
-// bound to the snapshot last returned by Prepare or Recover or given to RecordUsage, if
-// no answer was appended since; otherwise to the view before it. An entry whose request
-// had an open tool call, and one that was rewritten or was imported without
-// Options.AsSent, are not bound.
+// An entry is bound to what was sent for it: to the snapshot given to [History.AppendReply], or
+// sent by [History.Do]. An entry added by [History.Append] is bound to the snapshot last
+// returned by Prepare or Recover or given to RecordUsage, if no answer was appended since;
+// otherwise to the view before it. An entry whose request had an open tool call, and one that
+// was rewritten or was imported without Options.AsSent, are not bound.
 //
 // A cut, a cleared result, a rewritten message, a summary, SetSystem and messages set by
 // SetEphemeral before the entry, or other tools, end the bond. A Rollback or an Undo that
-// restores what was there restores it. Reasoning that an Undo restores is not bound if an
+// restores what was there restores it, but reasoning that an Undo restores is not bound if an
 // answer that is bound was made without it. A rewritten answer ends the bonds after it even if
 // only its reasoning was left out, unless no signed reasoning is left before it, as with
-// ClearThinking. A summary whose Native covers what the entry was made after does not end
-// it, since the provider made it; see [Snapshot.AsText] for a request without Native.
+// ClearThinking. A summary whose Native covers what the entry was made after does not end it,
+// since the provider made it; see [Snapshot.AsText] for a request without Native.
 func (s *Snapshot) Unbound() (ids []ID) {
 	for i, bound := range s.signed {
 		if !bound {
@@ -438,14 +415,7 @@ type frame struct {
 
 // frame returns the frame of the view.
 func (s *state) frame() frame {
-	f := frame{sys: s.sysFold}
-	if s.tools != nil {
-		f.tools = s.tools.content
-	}
-	if s.eph != nil {
-		f.eph = s.eph.content
-	}
-	return f
+	return frame{sys: s.sysFold, tools: orNil(s.tools).content, eph: orNil(s.eph).content}
 }
 
 // whole returns the prefix that is the whole view.
@@ -570,12 +540,7 @@ func (p *prefix) add(e *entry) {
 
 // releasedSince returns how many entries are bound in before and not in s, which holds them too.
 func (s *state) releasedSince(before *state) (n int) {
-	var were []ID
-	for i, bound := range before.signed {
-		if bound {
-			were = append(were, before.list[i].id)
-		}
-	}
+	were := before.bound()
 	if len(were) == 0 {
 		return 0
 	}
@@ -587,12 +552,12 @@ func (s *state) releasedSince(before *state) (n int) {
 	return n
 }
 
-// bonds returns how many entries are bound.
-func (s *state) bonds() (n int) {
-	for _, bound := range s.signed {
+// bound returns the IDs of the entries that are bound, ascending.
+func (s *state) bound() (ids []ID) {
+	for i, bound := range s.signed {
 		if bound {
-			n++
+			ids = append(ids, s.list[i].id)
 		}
 	}
-	return n
+	return ids
 }

@@ -240,7 +240,7 @@ func (l *loader) entry() error {
 		return l.results(e)
 	case e.note && !l.at.moved && l.isBetween():
 		return l.hold()
-	case l.calls.openCalls() > 0:
+	case l.calls.Open() > 0:
 		if err := l.answerOpen(); err != nil {
 			return err
 		}
@@ -338,10 +338,10 @@ func (l *loader) results(e *entry) error {
 	matched := e.msg.Parts[:0]
 	for _, p := range e.msg.Parts {
 		r := p.(ToolResult)
-		k, err := l.calls.find(r.CallID, r.Name)
+		k, err := l.calls.Find(r.CallID, r.Name)
 		if names := l.renamed[r.CallID]; err != nil && len(names) > 0 {
 			r.CallID, l.renamed[r.CallID] = names[0], names[1:]
-			k, err = l.calls.find(r.CallID, r.Name)
+			k, err = l.calls.Find(r.CallID, r.Name)
 		}
 		if err != nil {
 			err := &PairError{Err: err, CallID: r.CallID, Name: r.Name, Index: l.at.index}
@@ -350,8 +350,8 @@ func (l *loader) results(e *entry) error {
 			}
 			continue
 		}
-		l.calls.answer(k)
-		r.CallID, r.Name = cmp.Or(r.CallID, l.calls.list[k].id), cmp.Or(r.Name, l.calls.list[k].name)
+		l.calls.Answer(k)
+		r.CallID, r.Name = cmp.Or(r.CallID, l.calls.List[k].ID), cmp.Or(r.Name, l.calls.List[k].Name)
 		if was := p.(ToolResult); r.CallID != was.CallID || r.Name != was.Name {
 			p = r
 		}
@@ -373,8 +373,8 @@ func (l *loader) answerOpen() error {
 	for i, e := range results {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
-		k := &l.calls.list[answered[i]]
-		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
+		k := &l.calls.List[answered[i]]
+		err := &PairError{Err: ErrOpenCalls, CallID: k.ID, Name: k.Name, Index: l.at.index}
 		if err := l.mendAs(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
@@ -447,7 +447,7 @@ func (l *loader) follow(e *entry) {
 	}
 	switch {
 	case e.msg.Role == RoleTool:
-		e.head, e.turn = l.calls.head, newest.turn
+		e.head, e.turn = l.calls.Head, newest.turn
 	case l.byHand:
 		if e.msg.Role == RoleUser && l.prev != RoleUser {
 			l.turn++

@@ -156,12 +156,12 @@ func (r *resumer) mayBegin() bool {
 // row is, the message waited in the queue, and was appended after the results.
 func (r *resumer) order(m Message) error {
 	switch {
-	case m.Role == RoleUser && r.calls.openCalls() > 0:
+	case m.Role == RoleUser && r.calls.Open() > 0:
 		r.early = append(r.early, m)
 		return nil
 	case m.Role == RoleTool && r.isOfEarlier():
 		return nil
-	case m.Role == RoleTool && r.calls.takes(&m):
+	case m.Role == RoleTool && takes(r.calls, &m):
 		for _, e := range r.early {
 			r.queued[e.Key] = true
 		}
@@ -174,7 +174,7 @@ func (r *resumer) order(m Message) error {
 		m.nameCalls()
 		r.calls, r.answer = newCalls(&m, newCounter(nil, Overheads{})), true
 	}
-	if err := r.put(m); err != nil || r.calls.openCalls() > 0 {
+	if err := r.put(m); err != nil || r.calls.Open() > 0 {
 		return err
 	}
 	return r.putEarly()
@@ -211,19 +211,18 @@ func (r *resumer) isOfEarlier() bool {
 	return !r.answer && role == RoleUser && len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= id)
 }
 
-// takes reports whether all results of m answer calls that are open, and marks these as
-// answered.
-func (c *calls) takes(m *Message) bool {
+// takes reports whether all results of m answer open calls of c, and marks these as answered.
+func takes(c *calls, m *Message) bool {
 	for _, p := range m.Parts {
 		result, ok := p.(ToolResult)
 		if !ok {
 			return false
 		}
-		i, err := c.find(result.CallID, result.Name)
+		i, err := c.Find(result.CallID, result.Name)
 		if err != nil {
 			return false
 		}
-		c.answer(i)
+		c.Answer(i)
 	}
 	return true
 }
@@ -386,13 +385,13 @@ func (r *resumer) nameResults() {
 				continue
 			}
 			tokens := e.tokens
-			all, err := calls.pairByID(e, &answered)
+			all, err := e.pairByID(calls, &answered)
 			e.tokens = tokens
 			if err == nil && !all {
 				rest = append(rest, e)
 			}
 		}
-		_, _, _ = calls.pairRest(slices.All(rest))
+		_, _, _ = pairRest(calls, rest)
 		for _, e := range rest {
 			e.tokens = 0 // it is counted when it has its names
 		}

@@ -3,25 +3,24 @@ package convo
 import "slices"
 
 // A RolePolicy decides which role may follow which when a message is appended. The zero
-// RolePolicy is strict; [Relaxed] returns another.
+// RolePolicy is strict; [Relaxed] returns another. It applies to messages that are appended,
+// and to lists that Restore imports. What a History has accepted stays accepted, wherever it is
+// loaded.
 //
-// It applies to messages that are appended, and to lists that Restore imports. What a
-// History has accepted stays accepted, wherever it is loaded.
+// These rules hold under every policy. System messages that come before all others are system
+// entries; later ones are notes, which may follow any message unless NoNotes is set. A tool
+// message answers open calls of the newest exchange, and no call twice. While a call is open,
+// only tool messages may follow. A user message may follow a user message, or a result, whose
+// request has failed. It has if Do, Run, Steps, Prepare, Recover or AppendReply returned an
+// error since, or Do an empty answer, and no Do waits for another. So it has after Open, Resume
+// and Restore. A [*FloorError] or [*LimitError] is no such error: Rewind(1) takes back what is
+// too long. The summary, ephemeral messages and notes do not count here: the message before
+// them decides what may follow.
 //
-// These rules hold under every policy. System messages that come before all others are
-// system entries; later ones are notes, which may follow any message unless NoNotes is
-// set. A tool message answers open calls of the newest exchange, and no call twice. While
-// a call is open, only tool messages may follow. A user message may follow a user
-// message, or a result, whose request has failed. It has if Do, Run, Steps, Prepare,
-// Recover or AppendReply returned an error since, or Do an empty answer, and no Do waits
-// for another. So it has after Open, Resume and Restore. A [*FloorError] or [*LimitError] is no
-// such error: Rewind(1) takes back what is too long. The summary, ephemeral messages and
-// notes do not count here: the message before them decides what may follow.
-//
-// A note is an entry like any other: it stays where it was appended, and is saved and
-// compacted no earlier than a user message. It gives the model a changed rule, a new date
-// or another mode without a change to what precedes it, so that what a provider has
-// cached and signed stays valid. [History.SetSystem] leaves notes alone.
+// A note is an entry like any other: it stays where it was appended, and is saved and compacted
+// no earlier than a user message. It gives the model a changed rule, a new date or another
+// mode, and what a provider has cached and signed stays valid. [History.SetSystem] leaves notes
+// alone.
 type RolePolicy struct {
 	// UserAfter and AssistantAfter list the roles that a user message and an assistant message
 	// may follow; RoleNone allows it as the first message. Nil means RoleNone, RoleSystem,

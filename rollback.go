@@ -74,23 +74,22 @@ func (s *state) tookBack(last ID) {
 	s.takenBack = all
 }
 
-// Rollback takes back every entry that is newer than the snapshot, except system entries.
-// Calls that were open in the snapshot are open again.
+// Rollback takes back every entry that is newer than the snapshot, except system entries. Calls
+// that were open in the snapshot are open again.
 //
-// Later edits and the current summary stay if these edits changed only entries of the
-// snapshot, and changed nothing in its floor except pinned exchanges (see
-// Exchange.Floor). Otherwise the entries and the summary become exactly those of the
-// snapshot. System entries, ephemeral messages, limits, calibration, the queue, the title
-// and the data of SetMeta, and the pins of entries that remain do not change.
+// Later edits and the current summary stay if these edits changed only entries of the snapshot,
+// and nothing in its floor but pinned exchanges (see Exchange.Floor). Otherwise the entries and
+// the summary become exactly those of the snapshot. System entries, ephemeral messages, limits,
+// calibration, the queue, the title and the data of SetMeta, and the pins of entries that
+// remain do not change.
 //
-// The snapshot may also come from [Load] of the log of this History, if it is no newer
-// than the last saved state of h. Then the entries and the summary become exactly those
-// of the snapshot. A snapshot from a copy of the log that another History has continued
-// is refused if the two can be distinguished.
+// The snapshot may also come from [Load] of the log of this History, if it is no newer than the
+// last saved state of h. Then the entries and the summary become exactly its own. A snapshot
+// from a copy of the log that another History has continued is refused if the two can be
+// distinguished.
 //
-// Rollback returns an error that matches [ErrStale], and changes nothing, if the snapshot is from another
-// History, or if it shows an entry that another rollback has taken back, or an edit that
-// was undone.
+// If the snapshot is from another History, or shows an entry that another rollback has taken
+// back, or an edit that was undone, the error matches [ErrStale], and nothing changes.
 func (h *History) Rollback(at *Snapshot) error {
 	if at != nil && at.loaded != (loaded{}) {
 		return h.rollbackToLoaded(at)
@@ -147,12 +146,12 @@ func (h *History) rollbackToLoaded(at *Snapshot) error {
 var errOtherCopy = &staleError{Reason: "it was loaded from a copy of the log of this History, which went on without it; make a History of it with Restore"}
 
 // Rewind takes back the newest turns as a whole, pinned or not, and returns how many it took
-// back. It stops before a turn in which an edit has dropped or cleared anything, so it does
-// not go past the summary. If the newest turn is itself such a turn, or there is no turn
-// yet, Rewind takes back that many of its newest exchanges instead. So Rewind(1) always
-// takes back the newest message, and a tool result with its call. While Do waits for an
-// answer, messages that it delivered from the queue stay, with new IDs. A summary leaves if
-// all that it stands for was taken back. If turns is negative, the error is a [*ValueError]. [History.RewindTo] goes back to a certain entry.
+// back. It stops before a turn in which an edit has dropped or cleared anything, so it does not
+// go past the summary. If the newest turn is itself such a turn, or there is no turn yet,
+// Rewind takes back that many of its newest exchanges instead. So Rewind(1) always takes back
+// the newest message, and a tool result with its call. While Do waits for an answer, messages
+// that it delivered from the queue stay, with new IDs. A summary leaves if all that it stands
+// for was taken back. A negative number is a [*ValueError].
 func (h *History) Rewind(turns int) (taken int, err error) {
 	if turns < 0 {
 		return 0, &ValueError{Name: "Rewind", Value: turns, Want: "0 or more turns"}
@@ -169,23 +168,22 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 	return taken, err
 }
 
-// RewindTo takes back every entry that is newer than id, pinned or not, except system
-// entries, to ask for another answer to the message with that ID. [History.RewindBefore]
-// takes that message back as well.
+// RewindTo takes back every entry that is newer than id, pinned or not, except system entries,
+// to ask for another answer to the message with that ID.
 //
-// The entry itself may have left the view by a compaction. Calls whose results are taken
-// back are open again. The summary and other edits stay. The queue is delivered if that is
-// possible now, and messages that a waiting Do delivered from the queue stay, with new IDs.
+// The entry itself may have left the view by a compaction. Calls whose results are taken back
+// are open again. The summary and other edits stay. The queue is delivered if that is possible
+// now, and messages that a waiting Do delivered from the queue stay, with new IDs.
 //
-// If the entry was taken back before, as by another user of the conversation, the error
-// matches [ErrStale]. If the summary stands for entries newer than id, it would describe
-// what was taken back: the error is a [*ValueError], and names the record to [Load] for a
-// Rollback first, if it is known. For an ID that no entry has had, the error matches
-// [ErrNotFound]. Then nothing has changed. RewindTo(0) takes back everything.
+// If the entry was taken back before, as by another user of the conversation, the error matches
+// [ErrStale]. If the summary stands for entries newer than id, it would describe what was taken
+// back: the error is a [*ValueError], and names the record to [Load] for a Rollback first, if
+// it is known. For an ID that no entry has had, the error matches [ErrNotFound]. Then nothing
+// has changed. RewindTo(0) takes back everything.
 func (h *History) RewindTo(id ID) error { return h.rewindTo(id, id) }
 
-// RewindBefore takes back the entry with the ID and every newer one, as [History.RewindTo]
-// takes back the newer ones, such as a question that the user has edited:
+// RewindBefore is [History.RewindTo] for the entries from the one with the ID on, such as a
+// question that the user has edited:
 //
 //	err := h.RewindBefore(question) // then append what it was changed to
 func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
@@ -193,8 +191,7 @@ func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
 // rewindTo takes back every entry that is newer than last, for a caller that has named id.
 func (h *History) rewindTo(id, last ID) error {
 	return h.ifOpen(func() error {
-		b := h.recorder.book()
-		if err := h.mayRewind(id, last, &b, b.exceeds(h.opts.PruneAbove)); err != nil {
+		if err := h.mayRewindLocked(id, last); err != nil {
 			return err
 		}
 		queued := h.usersFrom(h.talk.waits().delivered())
@@ -208,32 +205,33 @@ func (h *History) rewindTo(id, last ID) error {
 	})
 }
 
-// mayRewind returns an error if a caller that has named id can't take back what is newer than
-// last. b knows a way back to before the summary, unless prunes is set.
-func (s *state) mayRewind(id, last ID, b *logbook, prunes bool) error {
+// mayRewindLocked returns an error if a caller that has named id can't take back what is newer
+// than last. The error names a way back to before the summary, if the log has one.
+func (h *History) mayRewindLocked(id, last ID) error {
 	switch {
-	case id < 0 || last < 0 || id > s.last:
+	case id < 0 || last < 0 || id > h.last:
 		return notInView(id)
-	case s.isTakenBack(id):
+	case h.isTakenBack(id):
 		return &staleError{ID: id, Reason: "was taken back; read the conversation again"}
 	}
-	if newest := s.summary.newestKept(); newest > last {
+	if newest := h.summary.newestKept(); newest > last {
+		b := h.recorder.book()
 		return &ValueError{Name: "the ID to rewind to", Value: id, Want: fmt.Sprintf(
-			"that of an entry after %d, the newest that the summary stands for; %s", newest, b.wayBack(id, last, prunes))}
+			"that of an entry after %d, the newest that the summary stands for; %s", newest, b.wayBack(id, last, b.exceeds(h.opts.PruneAbove)))}
 	}
 	return nil
 }
 
-// ReplaceRows takes back the entry with the ID and every newer one, and appends rows in
-// their place as [History.AppendRows] does, in one step: no other goroutine sees one without
-// the other. It returns the ID of the last one. A row keeps the pin of an entry that was
-// taken back and had its key. Signed reasoning that was taken back stays bound to what it was
-// made of; see [Snapshot.Unbound]. Other signed reasoning is not bound, except that of the answer
-// to what Prepare has returned last. ReplaceRows(0) replaces all entries, and the summary with
-// them; then there is no exception.
+// ReplaceRows takes back the entry with the ID and every newer one, and appends rows in their
+// place as [History.AppendRows] does, in one step that no other goroutine sees half of. It
+// returns the ID of the last one. A row keeps the pin of an entry that was taken back and had
+// its key. Signed reasoning that was taken back stays bound to what it was made of; see
+// [Snapshot.Unbound]. Other signed reasoning is not bound, except that of the answer to what
+// Prepare has returned last. ReplaceRows(0) replaces all entries, and the summary with them;
+// then there is no exception.
 //
-// Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While
-// a Do waits for an answer, the error matches [ErrStale].
+// Errors are those of [History.RewindBefore] and AppendRows; then nothing has changed. While a
+// Do waits for an answer, the error matches [ErrStale].
 func (h *History) ReplaceRows(id ID, rows ...Message) (ID, error) {
 	if h.ident == nil {
 		return 0, ErrClosed
@@ -318,8 +316,7 @@ func (v *view) inherit(rows []pendingEntry, n int, all bool) {
 // look at the rows.
 func (h *History) keptLocked(id ID, rows []pendingEntry, check bool) (n int, err error) {
 	if id != 0 {
-		b := h.recorder.book()
-		if err := h.mayRewind(id, id-1, &b, b.exceeds(h.opts.PruneAbove)); err != nil {
+		if err := h.mayRewindLocked(id, id-1); err != nil {
 			return 0, err
 		}
 		n = firstAfter(h.list, id-1)
@@ -490,12 +487,7 @@ func (v *view) recordEdit(newest ID) {
 
 // holds reports whether all of these entries are in the view, unchanged.
 func (s *state) holds(entries []*entry) bool {
-	for _, e := range entries {
-		if i, ok := index(s.list, e.id); !ok || s.list[i] != e {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(entries, func(e *entry) bool { return s.find(e.id) != e })
 }
 
 // rewind takes back list[n:], which are the entries newer than last, and puts again at
@@ -618,18 +610,17 @@ func (s *Summary) sameAs(t *Summary) bool {
 	return s.Text == t.Text && s.Updates == t.Updates && s.Time.Equal(t.Time) && slices.Equal(s.Covers, t.Covers) && slices.Equal(s.Read, t.Read) && s.Native.sameAs(&t.Native)
 }
 
-// Undo reverts the newest applied edit, whose report is r. The edit may come from a
-// compaction or from Apply. Entries that it dropped or changed are restored, as is the
-// previous summary. Messages appended since then stay after them. To revert the edit
-// before, call Undo with its report.
+// Undo reverts the newest applied edit, whose report is r, of a compaction or of Apply. Entries
+// that it dropped or changed are restored, as is the previous summary. Messages appended since
+// then stay after them. To revert the edit before, call Undo with its report.
 //
-// Undo changes no limits, system entries, ephemeral messages, calibration, or pins of
-// entries that stay. Afterwards no compaction starts on its own until Limits.MinFree
-// tokens were appended, or the request does not fit.
+// Undo changes no limits, system entries, ephemeral messages, calibration, or pins of entries
+// that stay. Afterwards no compaction starts on its own until Limits.MinFree tokens were
+// appended, or the request does not fit.
 //
-// Undo returns an error that matches [ErrStale], and changes nothing, if r is not the report of the newest edit
-// in the view. The report of an Append, of an edit that a Rollback has undone, or of another
-// History is not, even if h was forked from it.
+// If r is not the report of the newest edit in the view, the error matches [ErrStale], and
+// nothing changes. The report of an Append, of an edit that a Rollback has undone, or of
+// another History is not, even if h was forked from it.
 func (h *History) Undo(r Report) error {
 	return h.ifOpen(func() error { return h.undoLocked(r.left, true) })
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
+	"github.com/seed-c1b73e60/convo/internal/prompt"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -50,8 +51,8 @@ type RunOptions struct {
 // defaultMaxRequests is the default of RunOptions.MaxRequests.
 const defaultMaxRequests = 50
 
-// Run makes requests with [History.Do], and runs the calls of each answer, until no call
-// is open and no message waits for an answer:
+// Run makes requests with [History.Do], and runs the calls of each answer, until no call is
+// open and no message waits for an answer:
 //
 //	reply, err := h.Run(ctx, send, convo.RunOptions{Tools: []convo.Handler{{
 //		Tool: convo.Tool{Name: "weather", Description: "Tells the weather in a city.", Schema: schema},
@@ -61,39 +62,35 @@ const defaultMaxRequests = 50
 //		},
 //	}}})
 //
-// Calls that are open at the start, such as those of an earlier process, are run first.
-// The results of an answer are appended together, in the order of the calls, even if ctx
-// has ended since. A call gets an error result, which the model reads, if there is no
-// tool of its name, its arguments are not a JSON object, or ctx had ended before it was
-// run. [Handler] has the other cases. A call that another goroutine has answered keeps that answer. If
-// the calls were taken back, or another message follows them, the error matches
-// [ErrStale].
+// Calls that are open at the start, such as those of an earlier process, are run first. The
+// results of an answer are appended together, in the order of the calls, even if ctx has ended
+// since. A call gets an error result, which the model reads, if there is no tool of its name,
+// its arguments are not a JSON object, or ctx had ended before it was run. [Handler] has the
+// other cases. A call that another goroutine has answered keeps that answer. If the calls were
+// taken back, or another message follows them, the error matches [ErrStale].
 //
-// Run returns the last answer, or with an error what the failed step has. The results of
-// its calls follow in Messages; those that could not be appended come last and have no
-// IDs.
+// Run returns the last answer, or with an error what the failed step has. The results of its
+// calls follow in Messages; those that could not be appended come last and have no IDs.
 //
 // The error is also nil when calls stay open because their tools have no Run or are in
-// [Reply.ParamTools]; see [Reply.OpenCalls]. To approve them, append their results, or
-// call Run again with tools that run them; to refuse, call [History.AnswerOpenCalls]. If
-// such calls are open at the start, no request is made, and the Reply holds their
-// message.
+// [Reply.ParamTools]; see [Reply.OpenCalls]. To approve them, append their results, or call Run
+// again with tools that run them; to refuse, call [History.AnswerOpenCalls]. If such calls are
+// open at the start, no request is made, and the Reply holds their message.
 //
-// Text that stopped for length is kept, and is not an error: see Reply.Stop. If an answer
-// was cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it
-// matches [ErrMaxRequests]. A [*ValueError] says that o is out of range, and any other
-// error is as for Do. With each of these errors the conversation is valid, and no call is
-// open but those above. The exception is results that could not be appended, because
-// Append returned the error, such as that of Options.Spill, or h was closed.
+// Text that stopped for length is kept, and is not an error. If an answer was cut off in a call
+// or is empty, the error is an [*AnswerError]. After MaxRequests it matches [ErrMaxRequests]. A
+// [*ValueError] says that o is out of range, and any other error is as for Do. With each of
+// these errors the conversation is valid, and no call is open but those above, and those whose
+// results could not be appended, because Append returned the error, or h was closed.
 //
-// Messages given to [History.Queue] are delivered after the results of an answer, or
-// after it if it has none, and answered. All methods of h may be called while Run works.
-// Several Runs on h take turns: one step, a request and its calls, is made at a time. Run
-// must not be called from where Do must not, nor from a tool: with the ctx that the code
-// was given, the error is [ErrReentrant].
+// Messages given to [History.Queue] are delivered after the results of an answer, or after it
+// if it has none, and answered. All methods of h may be called while Run works. Several Runs on
+// h take turns: one step, a request and its calls, is made at a time. Run must not be called
+// from where Do must not, nor from a tool: with the ctx that the code was given, the error is
+// [ErrReentrant].
 //
-// Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before
-// it acts. After a restart, calls that were saved open are run again.
+// Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before it
+// acts. After a restart, calls that were saved open are run again.
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
 	for reply, err := range h.Steps(ctx, send, o) {
 		if err != nil {
@@ -104,10 +101,10 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 	return last, nil
 }
 
-// Steps is [History.Run] one step at a time. It yields each answer after the results of
-// its calls were appended, so the loop may be left at any step: the conversation is
-// valid, and another Run goes on with it. Nothing happens until the result is ranged over.
-// An error ends the steps.
+// Steps is [History.Run] one step at a time. It yields each answer after the results of its
+// calls were appended, so the loop may be left at any step: the conversation is valid, and
+// another Run goes on with it. Nothing happens until the result is ranged over. An error ends
+// the steps.
 //
 //	for reply, err := range h.Steps(ctx, send, o) {
 //		if err != nil {
@@ -116,9 +113,9 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 //		fmt.Println(reply.Text())
 //	}
 //
-// The body of the loop may change the conversation. The steps go on as long as a message
-// waits for an answer and no call is open. So the body may answer calls that stayed open,
-// or append a user message after the last answer.
+// The body of the loop may change the conversation: the steps go on as long as a message waits
+// for an answer and no call is open. So it may answer calls that stayed open, or append a user
+// message after the last answer.
 func (h *History) Steps(ctx context.Context, send Send, o RunOptions) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		r := &runner{h: h, send: send, tools: slices.Clone(o.Tools)}
@@ -474,32 +471,22 @@ func forModel(err error) string {
 	})
 }
 
-const compactSchema = `{"type":"object","properties":{` +
-	`"next":{"type":"string","description":"What you do next, and what you need for it: names, paths and values, word for word. You will read it after the summary."}},` +
-	`"required":["next"]}`
-
-// CompactTool returns a tool with which the model asks for a compaction. Its name is
-// "compact". It compacts as the call asks for. The call and its result stay in the view, after
-// the summary, at least until the model has answered them, so it reads there what it wanted to
-// do next. This is also the focus of the summary.
+// CompactTool returns a tool, named "compact", with which the model asks for a compaction. The
+// call and its result stay in the view, after the summary, at least until the model has
+// answered them, so it reads there what it wanted to do next. This is also the focus of the
+// summary.
 //
-// It works down to the size of [History.Compact], while the call is open. Unlike Compact,
-// it must free Limits.MinFree, as much must be new since the last edit, no summarizer is
-// called for a while after failures, and nothing is dropped if the summarizer fails:
-// there is time. The reason is ReasonTool, or ReasonHigh if the request is larger than
-// Limits.High.
-//
-// Whatever happens, the result says so in words for the model, without the texts of
-// errors. They are in the report, as for any compaction.
+// It works down to the size of [History.Compact], while the call is open. Unlike Compact, it
+// must free Limits.MinFree, as much must be new since the last edit, no summarizer is called
+// for a while after failures, and nothing is dropped if the summarizer fails: there is time.
+// The reason is ReasonTool, or ReasonHigh if the request is larger than Limits.High. The result
+// says how it ended in words for the model; errors are in the report.
 func (h *History) CompactTool() Handler {
 	return Handler{
 		Tool: Tool{
-			Name: "compact",
-			Description: "Replaces the older messages of this conversation by a summary, which makes room. " +
-				"Call it when a sub-task is done and its details are no longer needed. " +
-				"Do not call it in the middle of a derivation, an edit or a search whose results you still need, nor after each step. " +
-				"The newest messages stay. Say what you do next, so that you can go on from there.",
-			Schema: compactSchema,
+			Name:        "compact",
+			Description: prompt.CompactTool,
+			Schema:      prompt.CompactSchema,
 		},
 		Run: func(ctx context.Context, call ToolCall) ([]Part, error) {
 			said, err := h.answerCompact(ctx, call)

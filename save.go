@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // Open returns the [History] saved in s under a key, or an empty one if the key is not in
@@ -433,7 +435,7 @@ func (b *logbook) write(ctx context.Context, d *draft) outcome {
 // appendTo calls Append of the Store and turns a panic into an error.
 func appendTo(ctx context.Context, s Store, r Record) (err error) {
 	defer catch(&err, "Store.Append")
-	return withBothEnds(ctx, s.Append(ctx, r))
+	return wording.WithBothEnds(ctx, s.Append(ctx, r))
 }
 
 // record returns the record of a draft, or nil if it has no changes and no other draft is
@@ -622,10 +624,10 @@ func prunerOf(s Store) (Pruner, error) {
 // error.
 func prune(ctx context.Context, p Pruner, key string, before uint64) (err error) {
 	defer catch(&err, "Store.Prune")
-	err = withBothEnds(ctx, p.Prune(ctx, key, before))
+	err = wording.WithBothEnds(ctx, p.Prune(ctx, key, before))
 	if _, ok := errors.AsType[*ValueError](err); ok {
 		text := fmt.Sprintf("prune %q: the log was deleted, and another was begun; Open that", key)
-		return &wordedError{text, &ConflictError{Key: key, Want: before}}
+		return worded(text, &ConflictError{Key: key, Want: before})
 	}
 	return err
 }

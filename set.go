@@ -9,19 +9,18 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// SetSystem replaces all system entries with the given system messages, which get new
-// IDs; without messages it removes them. It may be called at any time, even while tool
-// calls are open. It changes nothing if the messages equal the present ones, so it may be
-// called before each request.
+// SetSystem replaces all system entries with the given system messages, which get new IDs;
+// without messages it removes them. It may be called at any time, even while tool calls are
+// open. It changes nothing if the messages equal the present ones, so it may be called before
+// each request.
 //
-// A change of the system text changes the beginning of each request: a provider's cache
-// of the conversation is lost, and signed reasoning is no longer bound (see
-// [Snapshot.Unbound]). So a rule that is added, a new date or another mode is better
-// appended as a note, see [RolePolicy], unless the earlier text must not be sent any
-// more.
+// A change of the system text changes the beginning of each request: a provider's cache of the
+// conversation is lost, and signed reasoning is no longer bound (see [Snapshot.Unbound]). So a
+// rule that is added, a new date or another mode is better appended as a note, see
+// [RolePolicy], unless the earlier text must not be sent any more.
 //
-// Messages are copied and checked as by [History.Append]. For an invalid message, or
-// another role, SetSystem returns a [*MessageError] and changes nothing.
+// Messages are copied and checked as by [History.Append]. An invalid message, or another role,
+// is a [*MessageError]; then nothing changes.
 func (h *History) SetSystem(msgs ...Message) error {
 	batch, err := h.newEntriesOf(RoleSystem, msgs, "SetSystem takes system messages only; see Append")
 	if err != nil {
@@ -65,23 +64,21 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 	return true, nil
 }
 
-// SetEphemeral replaces the ephemeral messages that it has set before with the given
-// ones; without messages it removes them. It changes nothing if the messages equal the
-// present ones. They are for facts about the moment, such as recalled memories or the
-// state of the environment. They are counted, but have no IDs and are neither saved nor
-// restored. The model sees them where [Snapshot.Messages] says; those of
-// Options.AfterCompaction come first.
+// SetEphemeral replaces the ephemeral messages that it has set before with the given ones;
+// without messages it removes them. It changes nothing if the messages equal the present ones.
+// They are for facts about the moment, such as recalled memories or the state of the
+// environment. They are counted, but have no IDs and are neither saved nor restored. The model
+// sees them where [Snapshot.Messages] says; those of Options.AfterCompaction come first.
 //
-// When a user message begins a new turn, they move after it. This and each change of them
-// ends the bond of the signed reasoning that was made after them (see [Snapshot.Unbound]),
-// and a provider's cache ends where they were. A note, see [RolePolicy], has neither
-// price.
+// When a user message begins a new turn, they move after it. This and each change of them ends
+// the bond of the signed reasoning that was made after them (see [Snapshot.Unbound]), and a
+// provider's cache ends where they were. A note, see [RolePolicy], has neither price.
 //
-// They may have any role, in any order. A system message is sent at that position, like a
-// note. An assistant message may hold tool calls if the messages right after it answer
-// all of them. Messages are copied and checked as by [History.Append], but no result is
-// cut. SetEphemeral returns a [*MessageError] for an invalid message, and a [*PairError]
-// for calls and results that do not pair; then nothing changes.
+// They may have any role, in any order. A system message is sent at that position, like a note.
+// An assistant message may hold tool calls if the messages right after it answer all of them.
+// Messages are copied and checked as by [History.Append], but no result is cut. An invalid
+// message is a [*MessageError], and calls and results that do not pair a [*PairError]; then
+// nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
 	if h.ident == nil {
 		return ErrClosed
@@ -163,19 +160,18 @@ const mostTools = 10_000
 // maxToolsKey is the length of the longest key.
 const maxToolsKey = 256
 
-// SetTools sets the tools that the model may call; without tools it removes them. They
-// are then part of the view: they are counted, saved and in each [Snapshot], and the
-// formats of package wire write them into the request. Limits.Tools is for what the
-// request carries besides. Rollback and Undo leave them.
+// SetTools sets the tools that the model may call; without tools it removes them. They are then
+// part of the view: they are counted, saved and in each [Snapshot], and the formats of package
+// wire write them into the request. Limits.Tools is for what the request carries besides.
+// Rollback and Undo leave them.
 //
-// Tools precede all messages. When they change, a provider's cache misses the whole
-// request, and no signed reasoning is bound any more (see [Snapshot.Unbound]). SetTools
-// changes nothing if the tools equal the present ones, so it may be called before each
-// request.
+// Tools precede all messages. When they change, a provider's cache misses the whole request,
+// and no signed reasoning is bound any more (see [Snapshot.Unbound]). SetTools changes nothing
+// if the tools equal the present ones, so it may be called before each request.
 //
-// SetTools returns a [*ValueError] for more than 10,000 tools, a tool that has neither a
-// name nor an Opaque, and an Opaque that Append would refuse. What a provider accepts is
-// checked when the request is written.
+// More than 10,000 tools, a tool that has neither a name nor an Opaque, and an Opaque that
+// Append would refuse are a [*ValueError]. What a provider accepts is checked when the request
+// is written.
 func (h *History) SetTools(tools ...Tool) error {
 	if len(tools) > mostTools {
 		return &ValueError{Name: "tools", Value: fmt.Sprintf("%s tools", grouped(len(tools))), Want: "at most 10,000"}

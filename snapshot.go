@@ -5,22 +5,21 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/bits"
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
-// A Snapshot is the view of a conversation at one moment. It never changes and is safe
-// for concurrent use. The zero Snapshot is empty.
+// A Snapshot is the view of a conversation at one moment. It never changes and is safe for
+// concurrent use. The zero Snapshot is empty.
 //
-// A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback,
-// Recover and RecordUsage accept only snapshots of their own History, and return an
-// error that matches [ErrStale] for others. Snapshots from NewSnapshot, Load and JSON, and those made by
-// With, Before and AsText, belong to no History, but Rollback accepts snapshots that Load
-// made from its own log.
+// A snapshot belongs to the [History] that made it. Apply, SplicePrefix, Rollback, Recover and
+// RecordUsage return an error that matches [ErrStale] for those of others. Snapshots from
+// NewSnapshot, Load and JSON, and those made by With, Before and AsText, belong to no History,
+// but Rollback accepts snapshots that Load made from its own log.
 type Snapshot struct {
 	owner    *History
 	loaded   loaded // zero: Load has not made it
@@ -76,25 +75,21 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 	return e.export(s.pins, new(partRoom)), true
 }
 
-// Messages returns copies of the messages for the model: the system messages, the summary
-// as a user message, and the other messages. Ephemeral messages stand after the user
-// messages of the newest turn and the notes that directly follow these. If the turn begins
-// with no user message, they stand before all entries but the system entries. A message with
-// an Author begins and ends with tags that name the author.
+// Messages returns copies of the messages for the model: the system messages, the summary as a
+// user message, and the other messages. Ephemeral messages stand after the user messages of the
+// newest turn and the notes that directly follow these. If the turn begins with no user
+// message, they stand before all entries but the system entries. A message with an Author
+// begins and ends with tags that name the author.
 //
 // The tags around a summary and around what an author says contain a key: an @ and seven
-// letters; see Options.TagKey. No text can forge them, even if its writer has seen the
-// key: in a text that contains these letters, *** replaces them, and "&lt;" the "<" of
-// each tag. A text that ends as the key begins is followed by ***, so that no key is
-// spread over several parts or messages. This applies to the text of users, assistants,
-// results and the summary, to names of authors, and to the type and address of media. The
-// letters are recognised in upper and lower case, as letters of other alphabets and signs
-// that look alike, and with white space and invisible characters between them. Other encodings
-// and media are not searched.
-//
-// Everything else is shown byte for byte: all other text, system messages, tool names,
-// IDs and arguments, opaque blocks, the data of media, and reasoning that has an ID, a
-// signature or an encrypted form.
+// letters; see Options.TagKey. No text can forge them, even if its writer has seen the key: in
+// a text that contains these letters, *** replaces them, and "&lt;" the "<" of each tag. A text
+// that ends as the key begins is followed by ***, so that no key is spread over several parts
+// or messages. This applies to the text of users, assistants, results and the summary, to names
+// of authors, and to the type and address of media. The letters are recognised in upper and
+// lower case, as letters of other alphabets and signs that look alike, and with white space and
+// invisible characters between them. Other encodings and media are not searched. Everything
+// else is shown byte for byte, also reasoning that has an ID, a signature or an encrypted form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
 	for _, m := range s.MessagesFrom(0, nil) {
@@ -109,11 +104,11 @@ func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) 
 
 // openCalls returns the calls of c that have no result. c is of the newest exchange.
 func (s *state) openCalls(c *calls) (open []ToolCall) {
-	if c.openCalls() == 0 {
+	if c.Open() == 0 {
 		return nil
 	}
-	for i, call := range s.find(c.head).msg.ToolCalls() {
-		if !c.list[i].answered {
+	for i, call := range s.find(c.Head).msg.ToolCalls() {
+		if !c.List[i].Answered {
 			open = append(open, call)
 		}
 	}
@@ -153,7 +148,7 @@ func (s *Snapshot) Model() string { return s.known().model }
 func (s *Snapshot) Pinned() []ID { return s.pinned() }
 
 // Format prints the version, the number of entries and the raw tokens.
-func (s Snapshot) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
+func (s Snapshot) Format(f fmt.State, verb rune) { wording.Print(f, verb, s.print) }
 
 func (s *Snapshot) print(bool) string {
 	return fmt.Sprintf("Snapshot(version %d, %s, %s)", s.version, counted(s.len(), "entry", "entries"), counted(clampInt(s.raw()), "token", "tokens"))
@@ -199,7 +194,7 @@ func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 				entries: group,
 			}
 			if to == len(s.list) {
-				x.Open = callsOf(s.list).openCalls() > 0
+				x.Open = callsOf(s.list).Open() > 0
 			}
 			if !yield(x) {
 				return
@@ -235,7 +230,7 @@ func (e *entry) export(pins []ID, room *partRoom) Entry {
 }
 
 // Format prints the ID and the beginning of the message; %+v adds the IDs of calls and results.
-func (e Entry) Format(f fmt.State, verb rune) { printTo(f, verb, e.print) }
+func (e Entry) Format(f fmt.State, verb rune) { wording.Print(f, verb, e.print) }
 
 func (e *Entry) print(ids bool) string { return fmt.Sprintf("%d %s", e.ID, e.Message.print(ids)) }
 
@@ -309,11 +304,11 @@ func (s *state) ephemeralPlace() int {
 }
 
 // MessagesFrom returns an iterator over the end of what [Snapshot.Messages] returns: the
-// messages from the entry with index from on, and the summary or the ephemeral messages
-// if they are right before it or later. With each message comes the index of its entry;
-// with the summary and the ephemeral messages, that of the entry after them. A format
-// that names authors in a field passes named, which reports whether it does so for a role
-// and an author, always the same: their messages come without tags. Nil names none.
+// messages from the entry with index from on, and the summary or the ephemeral messages if they
+// are right before it or later. With each message comes the index of its entry; with the
+// summary and the ephemeral messages, that of the entry after them. A format that names authors
+// in a field passes named, which reports whether it does so for a role and an author, always
+// the same: their messages come without tags. Nil names none.
 func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
 		place, heads := s.ephemeralPlace(), len(s.sys)
@@ -416,10 +411,8 @@ func (s *state) shownParts(from int) int {
 	for i := from; i < s.len(); i++ {
 		count(&s.at(i).msg)
 	}
-	if s.eph != nil {
-		for i := range s.eph.msgs {
-			count(&s.eph.msgs[i])
-		}
+	for _, m := range orNil(s.eph).msgs {
+		count(&m)
 	}
 	return n
 }
@@ -497,12 +490,12 @@ func (s *Snapshot) Breakdown() Breakdown {
 	to := b.kinds()
 	for i, n := range raw.kinds() {
 		sum += int64(*n)
-		share := portion(rest, sum, whole)
+		share := sums.Portion(rest, sum, whole)
 		*to[i] = clampInt(share - shared)
 		shared = share
 	}
 	b.Tools = clampInt(int64(b.Tools) + overhead)
-	b.Pinned = clampInt(portion(rest, s.pinRaw, whole))
+	b.Pinned = clampInt(sums.Portion(rest, s.pinRaw, whole))
 	b.High, b.Low, b.Soft = clampInt(s.setting.high), clampInt(s.setting.low), clampInt(s.setting.soft)
 	if w := s.setting.window; w > 0 {
 		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
@@ -513,17 +506,6 @@ func (s *Snapshot) Breakdown() Breakdown {
 
 // leastTool is fewer tokens than any definition of a tool takes up in a request.
 const leastTool = 16
-
-// portion returns n * part / whole, or 0 if whole is 0. No argument is negative,
-// and part is at most whole.
-func portion(n, part, whole int64) int64 {
-	if whole <= 0 {
-		return 0
-	}
-	high, low := bits.Mul64(uint64(max(n, 0)), uint64(part))
-	quotient, _ := bits.Div64(high, low, uint64(whole))
-	return int64(quotient)
-}
 
 // addEntry adds the raw tokens of an entry that is not a system message.
 func (b *Breakdown) addEntry(e *entry, counter *counter) {

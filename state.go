@@ -257,25 +257,16 @@ func joinEphemeral(back, own *ephemeral) *ephemeral {
 	if back == nil {
 		return own
 	}
-	all := &ephemeral{back: back, own: own}
-	for _, part := range [...]*ephemeral{back, own} {
-		if part == nil {
-			continue
-		}
-		for _, m := range part.msgs {
-			all.add(m, 0)
-		}
-		all.raw += part.raw
+	all := &ephemeral{back: back, own: own, raw: back.raw + own.tokens()}
+	for _, m := range slices.Concat(back.msgs, orNil(own).msgs) {
+		all.add(m, 0)
 	}
 	return all
 }
 
 // sameAs reports whether two sets, which may be nil, have the same messages.
 func (e *ephemeral) sameAs(f *ephemeral) bool {
-	if e == nil || f == nil {
-		return e == f
-	}
-	return slices.EqualFunc(e.msgs, f.msgs, func(m, n Message) bool { return m.sameAs(&n) })
+	return slices.EqualFunc(orNil(e).msgs, orNil(f).msgs, func(m, n Message) bool { return m.sameAs(&n) })
 }
 
 // split is the inverse of joinEphemeral. e may be nil.
@@ -286,12 +277,7 @@ func (e *ephemeral) split() (back, own *ephemeral) {
 	return e.back, e.own
 }
 
-func (e *ephemeral) tokens() int64 {
-	if e == nil {
-		return 0
-	}
-	return e.raw
-}
+func (e *ephemeral) tokens() int64 { return orNil(e).raw }
 
 // A toolset is what SetTools or SetToolsKey has set. It never changes.
 type toolset struct {
@@ -302,19 +288,11 @@ type toolset struct {
 }
 
 // tokens returns the raw tokens of the tools. t may be nil.
-func (t *toolset) tokens() int64 {
-	if t == nil {
-		return 0
-	}
-	return t.raw
-}
+func (t *toolset) tokens() int64 { return orNil(t).raw }
 
 // sameAs reports whether both are for the same tools. Both may be nil.
 func (t *toolset) sameAs(u *toolset) bool {
-	if t == nil || u == nil {
-		return t == u
-	}
-	return t == u || t.key == u.key && slices.Equal(t.tools, u.tools)
+	return t == u || orNil(t).key == orNil(u).key && slices.Equal(orNil(t).tools, orNil(u).tools)
 }
 
 func (s *state) len() int { return len(s.sys) + len(s.list) }
@@ -377,12 +355,9 @@ func (s *state) find(id ID) *entry {
 
 // messages returns the number of messages that the model sees.
 func (s *state) messages() int {
-	n := s.len()
+	n := s.len() + len(orNil(s.eph).msgs)
 	if s.summary != nil {
 		n++
-	}
-	if s.eph != nil {
-		n += len(s.eph.msgs)
 	}
 	return n
 }
@@ -591,15 +566,20 @@ func splitSystem(list []*entry, tags int64) (sys, others []*entry) {
 	return slices.Clip(list[:n]), list[n:]
 }
 
+// exchange returns the entries of the exchange with this head.
+func (s *state) exchange(head ID) []*entry {
+	i, ok := index(s.list, head)
+	if !ok {
+		return nil
+	}
+	_, to := exchangeAt(s.list, i)
+	return s.list[i:to]
+}
+
 // pinned returns the IDs of all entries of pinned exchanges, ascending.
-func (s *state) pinned() []ID {
-	var ids []ID
+func (s *state) pinned() (ids []ID) {
 	for _, head := range s.pins {
-		i, ok := index(s.list, head)
-		for ok && i < len(s.list) && s.list[i].head == head {
-			ids = append(ids, s.list[i].id)
-			i++
-		}
+		ids = append(ids, idsOf(s.exchange(head))...)
 	}
 	return ids
 }
@@ -633,13 +613,11 @@ func (s *state) isPinned(head ID) bool {
 // exchangeRaw returns the raw tokens of the exchange with this head, and the part of them
 // that the last usage report measured.
 func (s *state) exchangeRaw(head ID) (raw, measured int64) {
-	i, ok := index(s.list, head)
-	for ok && i < len(s.list) && s.list[i].head == head {
-		raw += s.list[i].tokens
-		if s.isMeasured(s.list[i]) {
-			measured += s.list[i].tokens
+	for _, e := range s.exchange(head) {
+		raw += e.tokens
+		if s.isMeasured(e) {
+			measured += e.tokens
 		}
-		i++
 	}
 	return raw, measured
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/links"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Store keeps conversations as logs, one for each key. Records are only ever added to
@@ -177,7 +178,7 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 		damaged := false // there was damage after prev
 		for rec, err := range guarded(func() iter.Seq2[Record, error] { return s.Records(ctx, key, from) }) {
 			if err != nil {
-				err = withBothEnds(ctx, err)
+				err = wording.WithBothEnds(ctx, err)
 				_, damaged = errors.AsType[*DamageError](err)
 				if !yield(Record{}, err) || !damaged {
 					return

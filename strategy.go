@@ -234,7 +234,7 @@ func onlyDeclines(err error, left *int) bool {
 
 // strategyError returns the error of a strategy, prefixed with its name.
 func strategyError(name string, err error) error {
-	return &wordedError{fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err}
+	return worded(fmt.Sprintf("strategy %s: %s", name, withoutPrefix(err)), err)
 }
 
 // triggerOf returns the Trigger of a strategy, or nil if it has none.
@@ -254,7 +254,7 @@ func (s *Snapshot) status() Status {
 		Entries:   s.len(),
 		System:    len(s.sys),
 		Turns:     s.turns,
-		OpenCalls: callsOf(s.list).openCalls(),
+		OpenCalls: callsOf(s.list).Open(),
 		Media:     s.media,
 		MostMedia: most,
 		Tokens:    raw,

@@ -689,14 +689,14 @@ func isFinal(err error) bool {
 	if !ok {
 		return false
 	}
-	_, refused := failed.err.(*RefusedError) // not what it wraps: its methods may panic, or never end
+	_, refused := failed.Err.(*RefusedError) // not what it wraps: its methods may panic, or never end
 	return refused || isTooLong(err)
 }
 
 // isTooLong reports whether an error of askOnce says that the request was too long.
 func isTooLong(err error) bool {
 	failed, ok := err.(*wordedError)
-	return ok && IsOverflow(failed.err)
+	return ok && IsOverflow(failed.Err)
 }
 
 // askOnce makes one call of the summarizer. bounded is ctx with the deadline of the call.
@@ -737,7 +737,7 @@ func (w *writer) call(ctx, bounded context.Context, req SummaryRequest) (summary
 	}
 	w.work.Usage = w.work.Usage.plus(summary.Usage)
 	if err != nil {
-		return summary, &wordedError{"summarizer: " + withoutPrefix(err), err}
+		return summary, worded("summarizer: "+withoutPrefix(err), err)
 	}
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	return summary, nil
@@ -792,7 +792,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		sent, tokens = h.lastSent()
 	})
 	if len(s.list) == 0 && s.summary == nil {
-		return Summary{}, &wordedError{"the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain}
+		return Summary{}, worded("the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain)
 	}
 	w := writer{
 		with: with, window: int(s.setting.window), windowName: "Limits.Window", maxTokens: maxSummary(int(s.setting.low)), focus: focus,

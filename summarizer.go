@@ -9,6 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/extract"
 	"github.com/seed-c1b73e60/convo/internal/hosts"
 	"github.com/seed-c1b73e60/convo/internal/names"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -183,7 +184,7 @@ func (s *source) note(n *extract.Notes, role Role) (unread int64) {
 				texts = m.Parts[i : i+1]
 			}
 			for t := range eachOf[Text](texts) {
-				unread += portion(s.tokens, int64(n.Result(string(t))), int64(len(t)))
+				unread += sums.Portion(s.tokens, int64(n.Result(string(t))), int64(len(t)))
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/repeats"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // A Summary is a text that stands for entries removed from the view. A view has at most
@@ -184,7 +185,7 @@ func (id *identity) nativeTokens(n *Native, u Usage) (tokens int64) {
 }
 
 // Format prints the beginning of the text; %+v adds the IDs that it covers.
-func (s Summary) Format(f fmt.State, verb rune) { printTo(f, verb, s.print) }
+func (s Summary) Format(f fmt.State, verb rune) { wording.Print(f, verb, s.print) }
 
 func (s *Summary) print(ids bool) string {
 	covers := ""
@@ -231,7 +232,7 @@ const (
 
 // String returns the reason in lower case, such as "tool call".
 func (s Stop) String() string {
-	return nameOf(s, "done", "length", "tool call", "refused", "pause", "cancelled")
+	return wording.NameOf(s, "done", "length", "tool call", "refused", "pause", "cancelled")
 }
 
 // A placedSummary is the summary of a view. It never changes.

@@ -115,13 +115,15 @@ func (v *view) expect(s sentView) (was sentView) {
 
 // viewSent returns the view that a request is made of.
 func viewSent(at *Snapshot) sentView {
-	open := callsOf(at.list).openCalls() > 0
-	return sentView{known: true, open: open, prefix: at.whole(), version: at.version, edit: at.lastEdit()}
+	return at.sentWith(callsOf(at.list))
 }
 
 // sentView returns the present view as one that a request is made of.
-func (v *view) sentView() sentView {
-	return sentView{known: true, open: v.calls.openCalls() > 0, prefix: v.whole(), version: v.version, edit: v.lastEdit()}
+func (v *view) sentView() sentView { return v.sentWith(v.calls) }
+
+// sentWith returns the view of a request, whose newest exchange has these calls.
+func (s *state) sentWith(c *calls) sentView {
+	return sentView{known: true, open: c.Open() > 0, prefix: s.whole(), version: s.version, edit: s.lastEdit()}
 }
 
 // release ends the bonds of the entries up to last.
@@ -171,25 +173,25 @@ func (v *view) keptPrefix() (kept float64, end string, again int64) {
 }
 
 // openCount returns how many calls have no result.
-func (v *view) openCount() int { return v.calls.openCalls() }
+func (v *view) openCount() int { return v.calls.Open() }
 
 // openFault returns the error of a message other than a result, or nil if no call is open.
 func (v *view) openFault() error {
 	if v.openCount() == 0 {
 		return nil
 	}
-	return v.calls.openError()
+	return openError(v.calls)
 }
 
 // isNewest reports whether the newest exchange has calls and begins with the entry head.
-func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.head == head }
+func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.Head == head }
 
 // isOpenCall reports whether a call of the entry head has no result.
 func (v *view) isOpenCall(head ID, callID string) bool {
 	if !v.isNewest(head) {
 		return false
 	}
-	_, err := v.calls.find(callID, "")
+	_, err := v.calls.Find(callID, "")
 	return err == nil
 }
 

@@ -12,6 +12,7 @@ type Item struct {
 	Fields Fields   // of a block
 	Side   int      // of an image in pixels; 0: its header does not show it
 	Linked bool     // of media: the request holds an address alone
+	Entry  int64    // the ID of its entry, which grow; 0: it has none
 }
 
 // isOf reports whether an item is of the kind that is refused.
@@ -69,6 +70,67 @@ func (r *Refusal) Find(items []Item, body *Body) (all, found []int) {
 		return all, nil
 	}
 	return all, found
+}
+
+// Choose returns the indices of the items to be cleared, and up to which entry signed reasoning is
+// to be left out, if it is not yet: up to the one that the error names, or the newest one if it
+// names none, or if another server has encrypted it. isOutside reports whether one of the items
+// belongs to no entry.
+func (r *Refusal) Choose(items []Item, body *Body, released int64) (chosen []int, release int64, isOutside bool) {
+	all, found := r.Find(items, body)
+	newest := func(indices []int) (entry int64) {
+		for _, i := range indices {
+			entry = max(entry, items[i].Entry)
+		}
+		return entry
+	}
+	if r.Kind != Seal && r.Kind != Encrypted {
+		return found, 0, slices.ContainsFunc(found, func(i int) bool { return items[i].Entry == 0 })
+	}
+	named := newest(found)
+	if r.Kind == Encrypted || named == 0 {
+		named = newest(all)
+	}
+	for _, i := range all {
+		switch x := &items[i]; {
+		case x.Entry == 0:
+		case x.Kind != Seal: // reasoning that is kept as a block
+			chosen = append(chosen, i)
+		case x.Entry > released && x.Entry <= named:
+			release = named
+		}
+	}
+	return chosen, release, false
+}
+
+// WithPartners adds the blocks that are the calls or the results of blocks among the items with
+// these indices. Blocks without an entry are not added.
+func WithPartners(items []Item, found []int) []int {
+	for i := 0; i < len(found); i++ {
+		x := &items[found[i]]
+		for k, y := range items {
+			if x.Kind == Block && y.Kind == Block && y.Entry != 0 && x.Fields.IsPartner(y.Fields) && !slices.Contains(found, k) {
+				found = append(found, k)
+			}
+		}
+	}
+	return found
+}
+
+// Names reports whether a path of the error is one of the body, and whether one of these texts
+// stands there.
+func (r *Refusal) Names(body *Body, texts Texts) (located, has bool) {
+	for _, path := range r.Paths {
+		within := body.At(path)
+		if within == nil {
+			continue
+		}
+		located = true
+		for s := range Strings(within[0]) {
+			has = has || texts.Has(s)
+		}
+	}
+	return located, has
 }
 
 // at returns which of the items stand at paths of the error, and whether any is a path of the

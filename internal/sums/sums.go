@@ -30,3 +30,14 @@ func (s Sum) Int64() int64 {
 	}
 	return int64(min(s.low, math.MaxInt64))
 }
+
+// Portion returns n * part / whole, or 0 if whole is 0. No argument is negative, and part is at
+// most whole.
+func Portion(n, part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(max(n, 0)), uint64(part))
+	quotient, _ := bits.Div64(high, low, uint64(whole))
+	return int64(quotient)
+}

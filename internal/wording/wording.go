@@ -6,9 +6,11 @@ package wording
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -239,4 +241,48 @@ func Largest(names []string, figures []*int) string {
 		texts[k] = names[i] + " " + text.Grouped(*figures[i])
 	}
 	return strings.Join(texts, ", ")
+}
+
+// NameOf returns the name of a constant of an enumeration. names are those of the constants 0,
+// 1, 2 and so on.
+func NameOf[N ~uint8](n N, names ...string) string {
+	if int(n) < len(names) {
+		return names[n]
+	}
+	return fmt.Sprintf("%T(%d)", n, uint8(n))
+}
+
+// Print implements Format for a type. text returns the text to print, with or without IDs.
+func Print(f fmt.State, verb rune, text func(ids bool) string) {
+	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {
+		_, _ = io.WriteString(f, text(f.Flag('+')))
+		return
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), text(false))
+}
+
+// Changed names what was added to a list, changed in it or taken away, after a colon. It names
+// nothing if one of the lists is empty.
+func Changed[T comparable](was, now []T, name func(T) string) string {
+	if len(was) == 0 || len(now) == 0 {
+		return ""
+	}
+	var names []string
+	add := func(list, other []T) {
+		for _, t := range list {
+			if !slices.Contains(other, t) && !slices.Contains(names, name(t)) {
+				names = append(names, name(t))
+			}
+		}
+	}
+	add(was, now)
+	add(now, was)
+	const most = 8
+	if n := len(names) - most; n > 0 {
+		names = append(names[:most], strconv.Itoa(n)+" more")
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
 }
