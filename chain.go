@@ -21,10 +21,10 @@ import (
 // Nothing is dropped unread because a model is down: where the summarizer of a
 // [Summarize] fails, or is not called for a while after failures, [Extract] writes the
 // summary, as a link "extract" in Report.Links. A strategy that wraps a Summarize is not
-// known to be one. A [NativeSummary] that declines or fails leaves its place to the
-// Summarize after it. After a summarizer that works, later links free what Goal.Limit
-// needs, and not what Goal.Target asks for: they would drop unread what the summarizer
-// left.
+// known to be one. NativeSummary of package wire counts as one, as does any strategy with a
+// method ByProvider(); if it declines or fails, a Summarize after it takes its place. After a
+// summarizer that works, later links free what Goal.Limit needs, and not what Goal.Target
+// asks for: they would drop unread what the summarizer left.
 //
 // A [Summarize] with a model reads the results that a [ClearToolResults] before it clears, in
 // one call with what it drops, also where clearing alone reaches the target; see
@@ -59,7 +59,7 @@ func (c chain) Due(s Status) bool {
 // other strategy runs on its own goroutine.
 func isDirect(c CompactionStrategy) bool {
 	switch c := c.(type) {
-	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, ClearThinking, Summarize, NativeSummary, extracting, chain:
+	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, ClearThinking, Summarize, extracting, chain:
 		return true
 	case when:
 		return isDirect(c.strategy)
@@ -281,7 +281,7 @@ func standIn(link CompactionStrategy) (extracting, bool) {
 		z = &c
 	case *Summarize:
 		z = c
-	case NativeSummary:
+	case byProvider:
 		return extracting{name: "extract"}, true
 	case when:
 		return standIn(c.strategy)
@@ -294,19 +294,22 @@ func standIn(link CompactionStrategy) (extracting, bool) {
 	return extracting{"extract", own}, true
 }
 
-// isNative reports whether a link is NativeSummary.
+// A byProvider lets the provider of the model write the summary.
+type byProvider interface{ ByProvider() }
+
+// isNative reports whether a link is a byProvider.
 func isNative(link CompactionStrategy) bool {
 	if c, ok := link.(when); ok {
 		link = c.strategy
 	}
-	_, ok := link.(NativeSummary)
+	_, ok := link.(byProvider)
 	return ok
 }
 
-// summarizes reports whether a link is Summarize or NativeSummary, or holds one.
+// summarizes reports whether a link is Summarize or a byProvider, or holds one.
 func summarizes(link CompactionStrategy) bool {
 	switch c := link.(type) {
-	case Summarize, *Summarize, NativeSummary, extracting:
+	case Summarize, *Summarize, byProvider, extracting:
 		return true
 	case when:
 		return summarizes(c.strategy)
