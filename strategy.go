@@ -151,7 +151,7 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 
 // plan calls strategy c for an edit, unless ctx has ended already. It returns when ctx
 // ends, even if the strategy does not; direct means that c itself returns then (see
-// isDirect). A panic of the strategy becomes the error. The Effort of the returned edit
+// linkKind). A panic of the strategy becomes the error. The Effort of the returned edit
 // is never nil.
 func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {

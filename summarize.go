@@ -150,7 +150,7 @@ func (z *Summarize) writer(s *Snapshot, g *Goal) writer {
 		w.window, w.windowName = g.Window, "Limits.Window"
 	}
 	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
-		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
+		w.maxTokens = min(w.maxTokens, max(w.window/8, prompt.LeastChunk))
 	}
 	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), z.atLeast())) // so that the cut leaves room for more than the summary
 	return w
@@ -492,37 +492,32 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 	return &own
 }
 
-// begin sets what does not depend on the sources: until, and the system messages.
-func (w *writer) begin(ctx context.Context) {
-	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
-		w.until = deadline.Add(-time.Until(deadline) / 4)
-	}
-	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
-	}
-}
-
 // write calls the summarizer, and returns an accepted summary with the usage of all
 // calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if !callsModel(w.with) {
 		return w.extract(ctx)
 	}
-	w.begin(ctx)
+	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
+		w.until = deadline.Add(-time.Until(deadline) / 4)
+	}
+	for _, e := range w.s.sys {
+		w.system = append(w.system, e.msg.clone())
+	}
 	w.next = w.firstAfter()
 	var err error
 	if w.media, err = w.prepare(); err != nil {
 		return Summary{}, err
 	}
-	p := newPrompter(w)
+	p := w.newPrompt()
 	sent := w.reusableSent(p.Task.After())
-	chunks, err := p.chunks(sent != nil)
+	chunks, err := w.chunks(p, sent != nil)
 	if err != nil {
 		return Summary{}, err
 	}
 	summary, err := w.writeFrom(ctx, p, chunks, sent)
 	if sent != nil && isTooLong(err) {
-		if chunks, err2 := p.chunks(false); err2 == nil && len(chunks) > 1 {
+		if chunks, err2 := w.chunks(p, false); err2 == nil && len(chunks) > 1 {
 			summary, err = w.writeFrom(ctx, p, chunks, nil)
 		}
 	}
@@ -536,7 +531,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 
 // writeFrom calls the summarizer for each chunk. The only one may be asked for after sent, if
 // that is not nil.
-func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []prompt.Chunk, sent *Snapshot) (summary Summary, err error) {
+func (w *writer) writeFrom(ctx context.Context, p *prompt.Prompt, chunks []prompt.Chunk, sent *Snapshot) (summary Summary, err error) {
 	previous := w.previous
 	for _, chunk := range chunks {
 		req := SummaryRequest{
