@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/cuts"
 )
 
 // ClearToolResults is a [CompactionStrategy] that clears old tool results: a marker that
@@ -57,15 +59,15 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	for _, u := range g.Unclearable {
 		x.done[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
-	var toolExchanges []listExchange // those with tool calls
+	var toolExchanges []cuts.Exchange // those with tool calls
 	for a := range walk(&s.state) {
-		if hasCalls(&s.list[a.from].msg) {
+		if hasCalls(&s.list[a.From].msg) {
 			toolExchanges = append(toolExchanges, a)
 		}
 	}
 	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
 	least, r := int64(max(cmp.Or(c.MinFree, g.MinFree), 1)), g.room(s)
-	reached := func() bool { return s.raw()-x.freed <= r.target && x.freed >= least }
+	reached := func() bool { return s.raw()-x.freed <= r.Target && x.freed >= least }
 	hot := c.hot(s, &g)
 	x.leave(hot.results)
 
@@ -78,17 +80,17 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if len(hot.results) > 0 && !reached() {
 		x.e.Effort = &Effort{spare: g.spare(s, hot)}
 		if p := x.e.Effort.spare; p != nil {
-			r.target = max(r.target, p.most)
+			r.Target = max(r.Target, p.most)
 		} else {
 			x.unleave(hot.results)
 			x.clearAll(toolExchanges[:old], int64(c.MinResult))
 		}
 	}
 	for _, a := range toolExchanges[old:] {
-		if g.isOwn() || s.raw()-x.freed <= r.target {
+		if g.isOwn() || s.raw()-x.freed <= r.Target {
 			break
 		}
-		x.clear(a, max(int64(c.MinResult), r.large()), nil)
+		x.clear(a, max(int64(c.MinResult), r.Large()), nil)
 	}
 	if x.freed < least {
 		return Edit{Effort: x.e.Effort}, ErrNoGain
@@ -126,11 +128,11 @@ func (x *toolClearing) unleave(results map[Clear]bool) {
 // clear clears the results of an exchange that are longer than their markers, have at least
 // least raw tokens and are not in x.done. If only is not nil, those for which it returns true
 // are cleared.
-func (x *toolClearing) clear(a listExchange, least int64, only func(callID string) bool) {
-	if a.floor {
+func (x *toolClearing) clear(a cuts.Exchange, least int64, only func(callID string) bool) {
+	if a.Floor {
 		return
 	}
-	for _, in := range x.s.list[a.from+1 : a.to] {
+	for _, in := range x.s.list[a.From+1 : a.To] {
 		for _, p := range in.msg.Parts {
 			r, ok := p.(ToolResult)
 			key := Clear{ID: in.id, CallID: r.CallID}
@@ -149,14 +151,14 @@ func (x *toolClearing) clear(a listExchange, least int64, only func(callID strin
 	}
 }
 
-func (x *toolClearing) clearAll(exchanges []listExchange, least int64) {
+func (x *toolClearing) clearAll(exchanges []cuts.Exchange, least int64) {
 	for _, a := range exchanges {
 		x.clear(a, least, nil)
 	}
 }
 
 // superseded returns the IDs of the calls with superseded results, for each exchange.
-func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]string {
+func (c ClearToolResults) superseded(s *Snapshot, exchanges []cuts.Exchange) [][]string {
 	if c.Same == nil {
 		return nil
 	}
@@ -164,12 +166,12 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]
 	newer := make(map[string]bool)
 	for i, a := range slices.Backward(exchanges) {
 		answered := make(map[string]bool)
-		for _, e := range s.list[a.from+1 : a.to] {
+		for _, e := range s.list[a.From+1 : a.To] {
 			for _, r := range e.msg.ToolResults() {
 				answered[r.CallID] = true
 			}
 		}
-		for _, call := range slices.Backward(s.list[a.from].msg.ToolCalls()) {
+		for _, call := range slices.Backward(s.list[a.From].msg.ToolCalls()) {
 			key := c.Same(call)
 			if key == "" || !answered[call.ID] {
 				continue
@@ -454,8 +456,8 @@ func (g *Goal) spare(s *Snapshot, h hotReads) *spare {
 		p.most = portion(p.most, int64(mark), int64(g.Status.Limit)) // in raw tokens
 	}
 	p.most = min(p.most-int64(g.Limit)/20, s.raw()-int64(max(g.allFree, 1)))
-	kept := s.floorWeight().total() + p.tokens(&s.state)
-	_, words := g.room(s).wordsOf(&s.state, kept, 0, len(s.list))
+	kept := s.floorWeight().total() + s.exchanges(p).Spared()
+	words := g.room(s).words(&s.state, kept, 0)
 	if kept+h.away+words+max(s.summary.tokens(), int64(maxSummary(g.Low))) > p.most {
 		return nil
 	}

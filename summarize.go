@@ -193,13 +193,13 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	if !keeps && !dropsAny(s, r, z.maxTail(false)) {
 		return nil // everything left may stay, so a summary would only use room
 	}
-	r.target, r.most = min(target, fits), fits
+	r.Target, r.Most = min(target, fits), fits
 	forNames := min(mostNames, w.maxTokens/4)
 	c, notKept := z.planCut(s, r, w.maxTokens+forNames, keep), 0
 	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
 		fits = min(fits, limit)
 		if c.room(fits) < least {
-			r.target, r.most = fits, fits
+			r.Target, r.Most = fits, fits
 			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
 			for _, id := range c.drop {
 				if id >= s.list[keep].id {
@@ -333,7 +333,7 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
 // maxTokens instead of the present one.
 func (z Summarize) planCut(s *Snapshot, r room, maxTokens, keep int) cut {
-	r = r.less(int64(s.SummaryTokens("")) + int64(maxTokens) - s.summary.tokens())
+	r.Room = r.Less(int64(s.SummaryTokens("")) + int64(maxTokens) - s.summary.tokens())
 	return cutTo(s, r, z.maxTail(keep < len(s.list)), keep)
 }
 
