@@ -233,7 +233,8 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 	floor := s.floor()
 	var e Edit
 	var freed int64
-	var left []placedMedia // what is not cleared
+	var left []placedMedia  // what is not cleared
+	var kinds []cuts.Medium // of these
 	most, side := s.mediaLimit()
 	onlyMost := most > 0 && s.media > most && g.isOwn() && s.media < c.triggerAt()
 	newer := s.media // number of media from the current entry on
@@ -251,23 +252,20 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 		}
 		nth := 0
 		for m := range entry.msg.allMedia {
-			left = append(left, placedMedia{entry, nth, side > 0 && m.side() > side, free, newer < keep})
+			left = append(left, placedMedia{entry, nth})
+			kinds = append(kinds, cuts.Medium{Large: side > 0 && m.side() > side, Free: free, Last: newer < keep})
 			nth++
 		}
 	}
-	more := surplus(left, most, side > 0)
+	more := cuts.Surplus(kinds, most, side > 0)
 	for len(more) > 0 {
-		at := more[0].in
-		own := slices.IndexFunc(more, func(m placedMedia) bool { return m.in != at })
-		if own < 0 {
-			own = len(more)
-		}
-		picked := make(map[int]bool)
-		for _, m := range more[:own] {
-			picked[m.nth] = true
+		at, picked := left[more[0]].in, make(map[int]bool)
+		for len(more) > 0 && left[more[0]].in == at {
+			picked[left[more[0]].nth] = true
+			more = more[1:]
 		}
 		e.Rewrite = append(e.Rewrite, Rewrite{ID: at.id, Parts: clearMedia(at.msg.Parts, picked)})
-		more, freed = more[own:], max(freed, int64(g.MinFree), 1)
+		freed = max(freed, int64(g.MinFree), 1)
 	}
 	if freed < int64(max(g.MinFree, 1)) {
 		return Edit{}, ErrNoGain
@@ -277,47 +275,8 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 
 // A placedMedia is a medium in an entry.
 type placedMedia struct {
-	in    *entry
-	nth   int  // of the media of the entry
-	large bool // an image of which the model takes fewer
-	free  bool // it may be cleared
-	last  bool // it is one of the newest, which stay if they can
-}
-
-// surplus returns the media to clear so that the model takes the others, in their order: the
-// large images if that is enough, and else the oldest until half of most are left. It returns
-// nothing if that is not possible.
-func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
-	need := len(all) - most
-	if most == 0 || need <= 0 {
-		return nil
-	}
-	pick := func(which func(m placedMedia) bool) (out []placedMedia) {
-		for _, m := range all {
-			if which(m) {
-				out = append(out, m)
-			}
-		}
-		return out
-	}
-	of := pick(func(m placedMedia) bool { return m.large })
-	if large && len(of) == 0 {
-		return nil // they have left
-	}
-	old := pick(func(m placedMedia) bool { return m.free && !m.last })
-	if lasts := func(m placedMedia) bool { return !m.free || m.last }; large && len(of) <= need && !slices.ContainsFunc(of, lasts) {
-		return of
-	}
-	if len(old) >= need {
-		return old[:min(len(all)-most/2, len(old))]
-	}
-	if kept := func(m placedMedia) bool { return !m.free }; large && !slices.ContainsFunc(of, kept) {
-		return of
-	}
-	if free := pick(func(m placedMedia) bool { return m.free }); len(free) >= need {
-		return free[:need]
-	}
-	return nil
+	in  *entry
+	nth int // of the media of the entry
 }
 
 // clearMedia returns parts with their media replaced by lines: those whose number is in

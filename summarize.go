@@ -440,14 +440,8 @@ func (w *writer) staying(drop []ID) iter.Seq[string] {
 				return
 			}
 		}
-		for i := len(w.s.list) - 1; i >= len(drop); i-- { // as long as not all others leave
-			e := w.s.list[i]
-			for len(drop) > 0 && drop[len(drop)-1] > e.id {
-				drop = drop[:len(drop)-1]
-			}
-			if n := len(drop); n > 0 && drop[n-1] == e.id {
-				drop = drop[:n-1]
-			} else if !in(e) {
+		for _, e := range slices.Backward(w.s.list) {
+			if _, leaves := slices.BinarySearch(drop, e.id); !leaves && !in(e) {
 				return
 			}
 		}
@@ -798,11 +792,6 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		read, _ := originals.read(ctx, e.id)
 		w.sources = append(w.sources, source{e.id, &read.Message, e.tokens})
 	}
-	return w.handoff(ctx)
-}
-
-// handoff writes the summary for Handoff.
-func (w *writer) handoff(ctx context.Context) (Summary, error) {
 	summary, err := w.write(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -811,7 +800,7 @@ func (w *writer) handoff(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	summary.Covers = nil // the summarizer may have set it; the IDs of h mean nothing to another History
-	if old := w.s.summary; old != nil {
+	if old := s.summary; old != nil {
 		summary.Updates = min(old.sum.Updates, maxUpdates-1) + 1
 	}
 	return summary, nil

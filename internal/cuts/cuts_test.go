@@ -89,3 +89,26 @@ func TestRoom(t *testing.T) {
 	assert.EqualValues(t, 5, r.Tail(110, 0), "half the room below the limit")
 	assert.EqualValues(t, 3, r.Large())
 }
+
+func TestSurplus(t *testing.T) {
+	free, kept, last := cuts.Medium{Free: true}, cuts.Medium{}, cuts.Medium{Free: true, Last: true}
+	large := cuts.Medium{Free: true, Large: true}
+	for _, tt := range []struct {
+		all   []cuts.Medium
+		most  int
+		large bool
+		want  []int
+	}{
+		{[]cuts.Medium{free, free}, 0, false, nil},
+		{[]cuts.Medium{free, free}, 2, false, nil},
+		{[]cuts.Medium{free, free, free, free, last}, 4, false, []int{0, 1, 2}},
+		{[]cuts.Medium{kept, free, last, last}, 3, false, []int{1}},
+		{[]cuts.Medium{kept, last, last, last}, 2, false, []int{1, 2}},
+		{[]cuts.Medium{kept, kept, last}, 1, false, nil},
+		{[]cuts.Medium{free, free, large, free}, 3, true, []int{2}},
+		{[]cuts.Medium{free, free, free}, 2, true, nil},
+		{[]cuts.Medium{last, large, large, last}, 3, true, []int{1, 2}},
+	} {
+		assert.Equal(t, tt.want, cuts.Surplus(tt.all, tt.most, tt.large), "%+v", tt)
+	}
+}
