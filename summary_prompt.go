@@ -123,17 +123,14 @@ func (w *writer) firstAfter() *Message {
 	return nil
 }
 
-// border returns the beginning of w.next, quoted. It is empty if that has no text.
+// border returns the beginning of w.next, quoted; see prompt.Border.
 func (w *writer) border() string {
 	if w.next == nil {
 		return ""
 	}
-	line := text.OneLine(text.Valid(w.next.Text()))
-	if calls := w.next.ToolCalls(); line == "" && len(calls) > 0 {
-		return "the call of " + tags.Quote(text.Shorten(text.OneLine(calls[0].Name+" "+calls[0].Arguments), 80))
+	call := ToolCall{}
+	if calls := w.next.ToolCalls(); len(calls) > 0 {
+		call = calls[0]
 	}
-	if line == "" {
-		return ""
-	}
-	return tags.Quote(text.Shorten(line, 80))
+	return prompt.Border(w.next.Text(), call.Name, call.Arguments)
 }

@@ -85,6 +85,19 @@ func (t Task) After() string {
 	return s + "\n\nSummarise the conversation above."
 }
 
+// Border returns how a message begins for Task.Border: with its text, or else with its first
+// call. It is empty if the message has neither.
+func Border(words, tool, arguments string) string {
+	line := text.OneLine(text.Valid(words))
+	switch {
+	case line != "":
+		return tags.Quote(text.Shorten(line, 80))
+	case tool != "" || arguments != "":
+		return "the call of " + tags.Quote(text.Shorten(text.OneLine(tool+" "+arguments), 80))
+	}
+	return ""
+}
+
 // A Prompt is what the prompts for one summary have in common.
 type Prompt struct {
 	Key    string // of the tags in it

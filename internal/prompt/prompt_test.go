@@ -130,6 +130,13 @@ func TestCutMiddle_Lines(t *testing.T) {
 	assert.Equal(t, "\n[900 bytes left out]\n", CutMiddle(s, 0, letters), "the line alone is left")
 }
 
+func TestBorder(t *testing.T) {
+	assert.Equal(t, "\"a <b>\uFFFD c\"", Border("a <b>\xff\nc", "read", "{}"))
+	assert.Equal(t, `the call of "read {}"`, Border(" \n", "read", "{}"))
+	assert.Empty(t, Border("", "", ""))
+	assert.Less(t, len(Border(strings.Repeat("word ", 99), "", "")), 90)
+}
+
 func TestPrompt_Context(t *testing.T) {
 	p := Prompt{Key: "@jabcdef", Count: letters}
 	long := []Message{{Role: "user", Body: strings.Repeat("one line\n", 300)}}
