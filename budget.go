@@ -60,10 +60,7 @@ func (b *Budget) Reserve(n int) (*Reservation, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if int64(n) > b.freeLocked() {
-		return nil, &budgetError{Need: n, Free: clampInt(b.freeLocked())}
-	}
-	return b.reserveLocked(n), nil
+	return b.reserveLocked(n)
 }
 
 // Release gives the tokens back. Calling it again, or on a nil Reservation, does nothing.
@@ -74,14 +71,17 @@ func (r *Reservation) Release() {
 	r.once.Do(r.release)
 }
 
-// reserveLocked reserves n tokens, which must be free.
-func (b *Budget) reserveLocked(n int) *Reservation {
+// reserveLocked reserves n tokens if they are free.
+func (b *Budget) reserveLocked(n int) (*Reservation, error) {
+	if free := b.freeLocked(); int64(n) > free {
+		return nil, &budgetError{Need: n, Free: clampInt(free)}
+	}
 	b.reserved += int64(n)
 	return &Reservation{release: func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.reserved -= int64(n)
-	}}
+	}}, nil
 }
 
 // An account is what a Budget charges one History.
@@ -126,11 +126,11 @@ func (a *account) reserve(now int64, n int) (*Reservation, error) {
 	defer a.pool.mu.Unlock()
 	was := a.charged
 	a.pool.setChargeLocked(a, now)
-	if free := a.pool.freeLocked(); int64(n) > free {
+	r, err := a.pool.reserveLocked(n)
+	if err != nil {
 		a.pool.setChargeLocked(a, was)
-		return nil, &budgetError{Need: n, Free: clampInt(free)}
 	}
-	return a.pool.reserveLocked(n), nil
+	return r, err
 }
 
 // most returns the largest charge with which n tokens can be reserved. It may be negative.

@@ -29,14 +29,6 @@ func (c *calibration) figures() *calibrate.Calibration {
 	return &c.Calibration
 }
 
-// expects returns the estimate for a view of raw tokens, shared of which were in the
-// view of the last report.
-func (c *calibration) expects(shared, raw, cap int64) int64 {
-	return calibrate.Scale{
-		Known: &c.Calibration, Overhead: c.Overhead(cap), Old: shared, Gone: c.Raw - shared, Fresh: raw - shared,
-	}.Tokens()
-}
-
 // A reported is the view of a usage report. It does not hold that view's
 // calibration, since that would keep all earlier views in memory.
 type reported struct {
@@ -128,11 +120,9 @@ func (s *state) scale() calibrate.Scale {
 	if c == nil {
 		return calibrate.Scale{Prior: k.prior, Overhead: k.assumed(), Fresh: raw}
 	}
-	old := min(s.measured, raw, c.Raw)
-	return calibrate.Scale{
-		Known: &c.Calibration, Prior: k.prior, Overhead: c.Overhead(k.cap),
-		Old: old, Gone: c.Raw - old, Fresh: raw - old,
-	}
+	scale := c.Scale(k.cap, min(s.measured, raw, c.Raw), raw)
+	scale.Prior = k.prior
+	return scale
 }
 
 // sharedWith returns the raw tokens that s shares with an older view, and how many of

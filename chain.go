@@ -21,10 +21,10 @@ import (
 // Nothing is dropped unread because a model is down: where the summarizer of a
 // [Summarize] fails, or is not called for a while after failures, [Extract] writes the
 // summary, as a link "extract" in Report.Links. A strategy that wraps a Summarize is not
-// known to be one. A [NativeSummary] that declines or fails leaves its place to the
-// Summarize after it. After a summarizer that works, later links free what Goal.Limit
-// needs, and not what Goal.Target asks for: they would drop unread what the summarizer
-// left.
+// known to be one. NativeSummary of package wire counts as one, as does any strategy with a
+// method ByProvider(); if it declines or fails, a Summarize after it takes its place. After a
+// summarizer that works, later links free what Goal.Limit needs, and not what Goal.Target
+// asks for: they would drop unread what the summarizer left.
 //
 // A [Summarize] with a model reads the results that a [ClearToolResults] before it clears, in
 // one call with what it drops, also where clearing alone reaches the target; see
@@ -53,18 +53,63 @@ func (c chain) Due(s Status) bool {
 	})
 }
 
-// isDirect reports whether c is a strategy of this package. These return as soon
-// as ctx has ended, even while caller-supplied code runs, and then still report
-// what they did. So they run on the goroutine that requests the compaction. Any
-// other strategy runs on its own goroutine.
-func isDirect(c CompactionStrategy) bool {
+// A linkKind is what a Chain must know of a strategy.
+type linkKind struct {
+	// direct says that it is one of this package. These return as soon as ctx has ended, even
+	// while caller-supplied code runs, and then still report what they did. So they run on the
+	// goroutine that requests the compaction. Any other strategy runs on its own goroutine.
+	direct bool
+
+	summarizes bool        // it is Summarize, or asks a provider, or holds such a link
+	byProvider bool        // it asks the provider of the model
+	clears     bool        // it is ClearToolResults, and a later Summarize is to read the results
+	standIn    *extracting // what takes its place if its summarizer fails; nil: it calls no model
+}
+
+// readsCleared reports whether the strategy is a Summarize with a model.
+func (k linkKind) readsCleared() bool { return k.standIn != nil && !k.byProvider }
+
+// kindOf returns the kind of a strategy.
+func kindOf(c CompactionStrategy) (k linkKind) {
 	switch c := c.(type) {
-	case Truncate, SlidingWindow, ClearToolResults, ClearMedia, ClearThinking, Summarize, NativeSummary, extracting, chain:
-		return true
 	case when:
-		return isDirect(c.strategy)
+		return kindOf(c.strategy)
+	case chain:
+		k.direct, k.summarizes = true, slices.ContainsFunc(c, summarizes)
+	case Truncate, SlidingWindow, ClearMedia, ClearThinking:
+		k.direct = true
+	case ClearToolResults:
+		k.direct, k.clears = true, !c.Unread
+	case *ClearToolResults:
+		k.clears = c != nil && !c.Unread
+	case extracting:
+		k.direct, k.summarizes = true, true
+	case Summarize:
+		k = linkKind{direct: true, summarizes: true, standIn: c.standIn()}
+	case *Summarize:
+		k.summarizes = true
+		if c != nil {
+			k.standIn = c.standIn()
+		}
+	case interface{ ByProvider() }:
+		k = linkKind{summarizes: true, byProvider: true, standIn: &extracting{name: "extract"}}
 	}
-	return false
+	return k
+}
+
+func isDirect(c CompactionStrategy) bool        { return kindOf(c).direct }
+func summarizes(link CompactionStrategy) bool   { return kindOf(link).summarizes }
+func readsCleared(link CompactionStrategy) bool { return kindOf(link).readsCleared() }
+func clearsToRead(link CompactionStrategy) bool { return kindOf(link).clears }
+
+// standIn returns the strategy that takes the place of z if its summarizer fails, or nil if z
+// calls no model.
+func (z Summarize) standIn() *extracting {
+	if !callsModel(z.With) {
+		return nil
+	}
+	z.With = nil
+	return &extracting{"extract", z}
 }
 
 // trigger returns c if one of its links is a Trigger, and nil otherwise.
@@ -185,22 +230,23 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 	link, g, reached := r.links[i], &r.goal, r.reached()
 	next, outcome, err := r.runLink(ctx, i, link)
 	g.spared = r.e.Effort.spare
-	leaves := outcome != OutcomeApplied && isNative(link) && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
+	kind := kindOf(link)
+	leaves := outcome != OutcomeApplied && kind.byProvider && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
 	isDown := outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
-	if z, ok := standIn(link); ok && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
+	if z := kind.standIn; z != nil && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
 		r.failed, g.reading = append(r.failed, err), nil
-		next, outcome, err = r.runLink(ctx, i, z)
+		next, outcome, err = r.runLink(ctx, i, *z)
 		isDown = outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	}
 	r.waits = r.waits || isDown && reached && g.hasTime()
 	last := false
-	if summarizes(link) && !leaves && !isDown && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
+	if kind.summarizes && !leaves && !isDown && g.Reason != ReasonTrigger && g.Reason != ReasonOverflow {
 		last = g.Limit <= 0               // without a limit, nothing has to be dropped unread
 		g.Target = max(g.Target, g.Limit) // no later link drops unread what the summarizer could not free
 	}
 	switch outcome {
 	case OutcomeApplied:
-		r.view, r.cleared = next, r.cleared || clearsToRead(link)
+		r.view, r.cleared = next, r.cleared || kind.clears
 		g.Original = r.originals(next)
 	case OutcomeDeclined:
 		r.declined = append(r.declined, err)
@@ -230,31 +276,11 @@ func (r *chainRun) edit() (Edit, error) {
 	return Edit{Effort: r.e.Effort}, err
 }
 
-// readsCleared reports whether a link is a Summarize with a model.
-func readsCleared(link CompactionStrategy) bool {
-	_, ok := standIn(link)
-	return ok && !isNative(link)
-}
-
 // readsUnread reports whether a strategy reads results that were cleared before they were read.
 func readsUnread(c CompactionStrategy) bool {
 	links, ok := c.(chain)
 	i := slices.IndexFunc(links, clearsToRead)
 	return ok && i >= 0 && slices.ContainsFunc(links[i:], readsCleared)
-}
-
-// clearsToRead reports whether a link is a ClearToolResults whose results a later Summarize is
-// to read.
-func clearsToRead(link CompactionStrategy) bool {
-	switch c := link.(type) {
-	case ClearToolResults:
-		return !c.Unread
-	case *ClearToolResults:
-		return c != nil && !c.Unread
-	case when:
-		return clearsToRead(c.strategy)
-	}
-	return false
 }
 
 // An extracting is Summarize with Extract: in the default strategy, and in the place of a
@@ -271,49 +297,6 @@ func (e extracting) Name() string { return e.name }
 // Compact returns what Compact of Summarize returns.
 func (e extracting) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	return e.as.compact(ctx, s, g, (*writer).extract)
-}
-
-// standIn returns the strategy that takes the place of a link whose summarizer failed.
-func standIn(link CompactionStrategy) (extracting, bool) {
-	var z *Summarize
-	switch c := link.(type) {
-	case Summarize:
-		z = &c
-	case *Summarize:
-		z = c
-	case NativeSummary:
-		return extracting{name: "extract"}, true
-	case when:
-		return standIn(c.strategy)
-	}
-	if z == nil || !callsModel(z.With) {
-		return extracting{}, false
-	}
-	own := *z
-	own.With = nil
-	return extracting{"extract", own}, true
-}
-
-// isNative reports whether a link is NativeSummary.
-func isNative(link CompactionStrategy) bool {
-	if c, ok := link.(when); ok {
-		link = c.strategy
-	}
-	_, ok := link.(NativeSummary)
-	return ok
-}
-
-// summarizes reports whether a link is Summarize or NativeSummary, or holds one.
-func summarizes(link CompactionStrategy) bool {
-	switch c := link.(type) {
-	case Summarize, *Summarize, NativeSummary, extracting:
-		return true
-	case when:
-		return summarizes(c.strategy)
-	case chain:
-		return slices.ContainsFunc(c, summarizes)
-	}
-	return false
 }
 
 // runLink runs a link in the i-th place, counted from 0, and adds what it did. It

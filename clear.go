@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-c1b73e60/convo/internal/cuts"
 	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
@@ -59,15 +60,15 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	for _, u := range g.Unclearable {
 		x.done[Clear{ID: u.ID, CallID: u.CallID}] = true
 	}
-	var toolExchanges []listExchange // those with tool calls
+	var toolExchanges []cuts.Exchange // those with tool calls
 	for a := range walk(&s.state) {
-		if hasCalls(&s.list[a.from].msg) {
+		if hasCalls(&s.list[a.From].msg) {
 			toolExchanges = append(toolExchanges, a)
 		}
 	}
 	old := max(len(toolExchanges)-max(cmp.Or(c.KeepLast, 3), 0), 0)
 	least, r := int64(max(cmp.Or(c.MinFree, g.MinFree), 1)), g.room(s)
-	reached := func() bool { return s.raw()-x.freed <= r.target && x.freed >= least }
+	reached := func() bool { return s.raw()-x.freed <= r.Target && x.freed >= least }
 	hot := c.hot(s, &g)
 	x.leave(hot.results)
 
@@ -80,17 +81,17 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	if len(hot.results) > 0 && !reached() {
 		x.e.Effort = &Effort{spare: g.spare(s, hot)}
 		if p := x.e.Effort.spare; p != nil {
-			r.target = max(r.target, p.most)
+			r.Target = max(r.Target, p.most)
 		} else {
 			x.unleave(hot.results)
 			x.clearAll(toolExchanges[:old], int64(c.MinResult))
 		}
 	}
 	for _, a := range toolExchanges[old:] {
-		if g.isOwn() || s.raw()-x.freed <= r.target {
+		if g.isOwn() || s.raw()-x.freed <= r.Target {
 			break
 		}
-		x.clear(a, max(int64(c.MinResult), r.large()), nil)
+		x.clear(a, max(int64(c.MinResult), r.Large()), nil)
 	}
 	if x.freed < least {
 		return Edit{Effort: x.e.Effort}, ErrNoGain
@@ -128,11 +129,11 @@ func (x *toolClearing) unleave(results map[Clear]bool) {
 // clear clears the results of an exchange that are longer than their markers, have at least
 // least raw tokens and are not in x.done. If only is not nil, those for which it returns true
 // are cleared.
-func (x *toolClearing) clear(a listExchange, least int64, only func(callID string) bool) {
-	if a.floor {
+func (x *toolClearing) clear(a cuts.Exchange, least int64, only func(callID string) bool) {
+	if a.Floor {
 		return
 	}
-	for _, in := range x.s.list[a.from+1 : a.to] {
+	for _, in := range x.s.list[a.From+1 : a.To] {
 		for _, p := range in.msg.Parts {
 			r, ok := p.(ToolResult)
 			key := Clear{ID: in.id, CallID: r.CallID}
@@ -151,14 +152,14 @@ func (x *toolClearing) clear(a listExchange, least int64, only func(callID strin
 	}
 }
 
-func (x *toolClearing) clearAll(exchanges []listExchange, least int64) {
+func (x *toolClearing) clearAll(exchanges []cuts.Exchange, least int64) {
 	for _, a := range exchanges {
 		x.clear(a, least, nil)
 	}
 }
 
 // superseded returns the IDs of the calls with superseded results, for each exchange.
-func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]string {
+func (c ClearToolResults) superseded(s *Snapshot, exchanges []cuts.Exchange) [][]string {
 	if c.Same == nil {
 		return nil
 	}
@@ -166,12 +167,12 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []listExchange) [][]
 	newer := make(map[string]bool)
 	for i, a := range slices.Backward(exchanges) {
 		answered := make(map[string]bool)
-		for _, e := range s.list[a.from+1 : a.to] {
+		for _, e := range s.list[a.From+1 : a.To] {
 			for _, r := range e.msg.ToolResults() {
 				answered[r.CallID] = true
 			}
 		}
-		for _, call := range slices.Backward(s.list[a.from].msg.ToolCalls()) {
+		for _, call := range slices.Backward(s.list[a.From].msg.ToolCalls()) {
 			key := c.Same(call)
 			if key == "" || !answered[call.ID] {
 				continue
@@ -233,7 +234,8 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 	floor := s.floor()
 	var e Edit
 	var freed int64
-	var left []placedMedia // what is not cleared
+	var left []placedMedia  // what is not cleared
+	var kinds []cuts.Medium // of these
 	most, side := s.mediaLimit()
 	onlyMost := most > 0 && s.media > most && g.isOwn() && s.media < c.triggerAt()
 	newer := s.media // number of media from the current entry on
@@ -251,23 +253,20 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 		}
 		nth := 0
 		for m := range entry.msg.allMedia {
-			left = append(left, placedMedia{entry, nth, side > 0 && m.side() > side, free, newer < keep})
+			left = append(left, placedMedia{entry, nth})
+			kinds = append(kinds, cuts.Medium{Large: side > 0 && m.side() > side, Free: free, Last: newer < keep})
 			nth++
 		}
 	}
-	more := surplus(left, most, side > 0)
+	more := cuts.Surplus(kinds, most, side > 0)
 	for len(more) > 0 {
-		at := more[0].in
-		own := slices.IndexFunc(more, func(m placedMedia) bool { return m.in != at })
-		if own < 0 {
-			own = len(more)
-		}
-		picked := make(map[int]bool)
-		for _, m := range more[:own] {
-			picked[m.nth] = true
+		at, picked := left[more[0]].in, make(map[int]bool)
+		for len(more) > 0 && left[more[0]].in == at {
+			picked[left[more[0]].nth] = true
+			more = more[1:]
 		}
 		e.Rewrite = append(e.Rewrite, Rewrite{ID: at.id, Parts: clearMedia(at.msg.Parts, picked)})
-		more, freed = more[own:], max(freed, int64(g.MinFree), 1)
+		freed = max(freed, int64(g.MinFree), 1)
 	}
 	if freed < int64(max(g.MinFree, 1)) {
 		return Edit{}, ErrNoGain
@@ -277,47 +276,8 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 
 // A placedMedia is a medium in an entry.
 type placedMedia struct {
-	in    *entry
-	nth   int  // of the media of the entry
-	large bool // an image of which the model takes fewer
-	free  bool // it may be cleared
-	last  bool // it is one of the newest, which stay if they can
-}
-
-// surplus returns the media to clear so that the model takes the others, in their order: the
-// large images if that is enough, and else the oldest until half of most are left. It returns
-// nothing if that is not possible.
-func surplus(all []placedMedia, most int, large bool) (picked []placedMedia) {
-	need := len(all) - most
-	if most == 0 || need <= 0 {
-		return nil
-	}
-	pick := func(which func(m placedMedia) bool) (out []placedMedia) {
-		for _, m := range all {
-			if which(m) {
-				out = append(out, m)
-			}
-		}
-		return out
-	}
-	of := pick(func(m placedMedia) bool { return m.large })
-	if large && len(of) == 0 {
-		return nil // they have left
-	}
-	old := pick(func(m placedMedia) bool { return m.free && !m.last })
-	if lasts := func(m placedMedia) bool { return !m.free || m.last }; large && len(of) <= need && !slices.ContainsFunc(of, lasts) {
-		return of
-	}
-	if len(old) >= need {
-		return old[:min(len(all)-most/2, len(old))]
-	}
-	if kept := func(m placedMedia) bool { return !m.free }; large && !slices.ContainsFunc(of, kept) {
-		return of
-	}
-	if free := pick(func(m placedMedia) bool { return m.free }); len(free) >= need {
-		return free[:need]
-	}
-	return nil
+	in  *entry
+	nth int // of the media of the entry
 }
 
 // clearMedia returns parts with their media replaced by lines: those whose number is in
@@ -456,8 +416,8 @@ func (g *Goal) spare(s *Snapshot, h hotReads) *spare {
 		p.most = sums.Portion(p.most, int64(mark), int64(g.Status.Limit)) // in raw tokens
 	}
 	p.most = min(p.most-int64(g.Limit)/20, s.raw()-int64(max(g.allFree, 1)))
-	kept := s.floorWeight().total() + p.tokens(&s.state)
-	_, words := g.room(s).wordsOf(&s.state, kept, 0, len(s.list))
+	kept := s.floorWeight().total() + s.exchanges(p).Spared()
+	words := g.room(s).words(&s.state, kept, 0)
 	if kept+h.away+words+max(s.summary.tokens(), int64(maxSummary(g.Low))) > p.most {
 		return nil
 	}

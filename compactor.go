@@ -338,12 +338,7 @@ type triggers struct {
 
 // isReached reports whether a counting Trigger is due.
 func (t *triggers) isReached(s *state) bool {
-	for _, c := range t.counting {
-		if c.isReached(s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.isReached(s) })
 }
 
 // isDue calls t.Due and turns a panic into an error. A nil t is never due.

@@ -8,91 +8,18 @@ import (
 	"sort"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/cuts"
 	"github.com/seed-c1b73e60/convo/internal/hosts"
 )
 
-// A cut is a place in the list of entries, with the exchanges to drop there. These are all those
-// before the place, except the floor, the user messages of the turn that contains the
-// place, and the user messages in words.
+// A cut is what leaves at a place in the list: all exchanges before it, except the floor, the
+// user messages of the turn that contains the place, and the user messages in words.
 type cut struct {
 	s         *Snapshot
-	words     userWords // see wordsOf
-	spared    *spare    // see room
+	words     userWords
 	drop      []ID
 	remaining int64 // raw tokens of the view without drop, including the summary
 }
-
-// A room limits the size of a view after a cut, in raw tokens.
-type room struct {
-	target int64  // the size to aim at
-	share  int64  // the base for fractions of the target: the target of the goal, or the view if that is smaller
-	limit  int64  // the size above which only the entries that must stay are kept; noMark: no limit
-	most   int64  // the size at which the cut frees enough; noMark: any size
-	spared *spare // exchanges that stay; nil: none
-}
-
-// room returns the room that the goal leaves for a view of s.
-func (g *Goal) room(s *Snapshot) room {
-	target := g.target(s)
-	r := room{target: target, share: min(target, s.raw()), limit: noMark, most: noMark}
-	if g.MinFree > 0 {
-		r.most = s.raw() - int64(g.MinFree)
-	}
-	switch {
-	case g.Reason == ReasonOverflow: // the known limit was too high
-		r.limit = target
-	case g.Limit > 0:
-		r.limit = int64(g.Limit)
-	}
-	r.spared = g.spared
-	if r.spared != nil {
-		r.most = min(r.most, r.spared.most)
-	}
-	return r
-}
-
-// less returns the room reduced by the given number of tokens. share does not change.
-func (r room) less(tokens int64) room {
-	r.target -= tokens
-	for _, mark := range []*int64{&r.limit, &r.most} {
-		if *mark != noMark {
-			*mark -= tokens
-		}
-	}
-	return r
-}
-
-// tail returns how many tokens a cut keeps in addition to those it must keep. That is the
-// rest of the target, but at least a quarter of it. If half the room below the limit is less
-// than that quarter, it is at least that.
-func (r room) tail(kept int64) int64 {
-	least := r.share / 4
-	if r.limit != noMark {
-		least = min(least, (r.limit-kept)/2)
-	}
-	return max(r.target-kept, min(least, r.most-kept), 0)
-}
-
-// tailBeside returns r.tail(kept), but at most maxTail if that is positive, and 0 if it is
-// negative.
-func (r room) tailBeside(kept, maxTail int64) int64 {
-	if maxTail == 0 {
-		return r.tail(kept)
-	}
-	return min(r.tail(kept), max(maxTail, 0))
-}
-
-// large returns the number of tokens from which a message or a result counts as a
-// document rather than a remark.
-func (r room) large() int64 { return r.share/documentShare/4 + 1 }
-
-// documentShare is what large and the bound of the first message derive from: a document
-// has more than a quarter of 1/documentShare of the target, and the first message may have
-// half of it.
-const documentShare = 8
-
-// wordsShare bounds the user messages in wordsOf to 1/wordsShare of the target.
-const wordsShare = 3
 
 // A userWords reports for each entry of a list whether it is one of the user messages
 // that are dropped last. Nil: none are.
@@ -100,107 +27,70 @@ type userWords []bool
 
 func (w userWords) has(i int) bool { return i < len(w) && w[i] }
 
-// wordsOf returns the user messages outside the floor that are dropped last, and their
-// tokens: the first of the list and then the newest before the tail, together at most a
-// third of the target. The tail is the newest maxTail tokens besides the floor, as in cutTo,
-// and all from list[keep] on. Documents are not included, except that the first message may
-// have a sixteenth of the target. kept is the number of tokens that stay in addition; if the
-// limit leaves less than a third of the target, that is the bound. What no person wrote is
-// not included; see HostMeta.
-func (r room) wordsOf(s *state, kept, maxTail int64, keep int) (words userWords, tokens int64) {
-	budget := r.share / wordsShare
-	if r.limit != noMark {
-		budget = min(budget, r.limit-kept)
+// A room limits the size of a view after a cut.
+type room struct {
+	cuts.Room
+	spared *spare // exchanges that stay; nil: none
+}
+
+// room returns the room that the goal leaves for a view of s.
+func (g *Goal) room(s *Snapshot) room {
+	target := g.target(s)
+	r := room{cuts.Room{Target: target, Share: min(target, s.raw()), Limit: noMark, Most: noMark}, g.spared}
+	if g.MinFree > 0 {
+		r.Most = s.raw() - int64(g.MinFree)
 	}
-	// The tail is as long as it is if the words fill their bound. If they do not, all of
-	// them are taken, and it does not matter where it begins.
-	before := min(keep, s.tailStart(r.tailBeside(kept+max(budget, 0), maxTail)))
-	words = make(userWords, len(s.list)) // at first, all candidates
-	first, isFirst := len(s.list), true
-	least := int64(noMark) // tokens of the smallest candidate
-	for a := range walk(s) {
-		if a.from >= before {
-			break
-		}
-		isFound := first < len(s.list) // then it is asked below, if need be
-		if !a.user || s.list[a.from].note || !isFound && s.list[a.from].msg.isHosts() {
-			continue
-		}
-		if !a.floor && (isFirst && a.tokens <= r.share/documentShare/2 || a.tokens < r.large()) {
-			words[a.from] = true
-			first, least = min(first, a.from), min(least, a.tokens)
-		}
-		isFirst = false
+	switch {
+	case g.Reason == ReasonOverflow: // the known limit was too high
+		r.Limit = target
+	case g.Limit > 0:
+		r.Limit = int64(g.Limit)
 	}
-	take := func(i int) {
-		n := s.list[i].tokens // the message is an exchange of its own
-		words[i] = tokens+n <= budget
-		if words[i] {
-			tokens += n
-		}
+	if r.spared != nil {
+		r.Most = min(r.Most, r.spared.most)
 	}
-	if first < len(words) {
-		take(first)
-	}
+	return r
+}
+
+// exchanges returns the exchanges of the list, for a cut.
+func (s *state) exchanges(spared *spare) *cuts.List {
 	var alike hosts.Echoes
-	for i := len(words) - 1; i > first; i-- {
-		if tokens+least > budget { // no older one fits
-			clear(words[first+1 : i+1])
-			break
-		}
-		if m := &s.list[i].msg; words[i] && (m.isHosts() || m.repeats(&alike)) {
-			words[i] = false
-		}
-		if words[i] {
-			take(i)
-		}
+	l := &cuts.List{
+		Exchanges: make([]cuts.Exchange, 0, len(s.list)),
+
+		IsHosts: func(i int) bool { return s.list[i].msg.isHosts() },
+		Repeats: func(i int) bool { return s.list[i].msg.repeats(&alike) },
 	}
-	return words, tokens
+	for x := range walk(s) {
+		x.Spared = spared.has(s.list[x.From])
+		l.Exchanges = append(l.Exchanges, x)
+	}
+	return l
 }
 
-// tailStart returns the start of the newest entries that have at most the given tokens
-// besides the floor.
-func (s *state) tailStart(tokens int64) int {
-	f := s.floor()
-	for i := len(s.list); i > 0; i-- {
-		e := s.list[i-1]
-		if f.hasUnpinned(i-1) || s.isPinned(e.head) {
-			continue
-		}
-		tokens -= e.tokens
-		if tokens < 0 {
-			return i
-		}
-	}
-	return 0
-}
-
-// A listExchange is an exchange of the list of entries.
-type listExchange struct {
-	from, to   int // the entries from list[from] up to, but not including, list[to]
-	tokens     int64
-	turn       int
-	floor      bool
-	user       bool // one of the user messages that begin a turn, or a note among them
-	lastResort bool // every strategy should drop it only as a last resort; see sealedFirst
+// words returns the raw tokens of the user's words that are dropped last, if kept and what is
+// spared stay besides; see MarkWords of cuts.List.
+func (r room) words(s *state, kept, maxTail int64) int64 {
+	l := s.exchanges(r.spared)
+	return l.MarkWords(r.Room, kept, maxTail, len(l.Exchanges))
 }
 
 // walk yields the exchanges of the list, oldest first.
-func walk(s *state) iter.Seq[listExchange] {
-	return func(yield func(listExchange) bool) {
+func walk(s *state) iter.Seq[cuts.Exchange] {
+	return func(yield func(cuts.Exchange) bool) {
 		floor, sealed := s.floor(), sealedFirst(s.list)
 		turn, inHead := -1, false // of the exchange before; the turn has had only user messages so far
 		for at := 0; at < len(s.list); {
 			e := s.list[at]
 			inHead = (inHead || e.turn != turn) && (e.msg.Role == RoleUser || e.note)
 			turn = e.turn
-			a := listExchange{from: at, turn: turn, floor: floor.has(at), user: inHead, lastResort: e == sealed}
+			x := cuts.Exchange{From: at, Turn: turn, Floor: floor.has(at), User: inHead, Note: e.note, LastResort: e == sealed}
 			for at < len(s.list) && s.list[at].head == e.head {
-				a.tokens += s.list[at].tokens
+				x.Tokens += s.list[at].tokens
 				at++
 			}
-			a.to = at
-			if !yield(a) {
+			x.To = at
+			if !yield(x) {
 				return
 			}
 		}
@@ -221,105 +111,47 @@ func newest(list []*entry, entries, turns int) int {
 	return min(place, begin)
 }
 
-// cutTo plans a cut after which the view, with its summary, is no larger than r.target,
-// or than the entries that must stay plus r.tail. If maxTail is positive, the additional
-// entries have at most maxTail tokens; if it is negative, there are none. The entries
-// from list[keep] on always stay.
+// cutTo plans a cut after which the view, with its summary, is no larger than r.Target, or than
+// the entries that must stay plus a tail; see Cut of cuts.List. The entries from list[keep] on
+// always stay.
 func cutTo(s *Snapshot, r room, maxTail int64, keep int) cut {
-	kept := s.floorWeight().total() + s.summary.tokens()
-	kept += r.spared.tokens(&s.state)
-	c := cut{s: s, spared: r.spared, remaining: s.raw()}
-	var tokens int64
-	c.words, tokens = r.wordsOf(&s.state, kept, maxTail, keep)
-	kept += tokens
-	budget := r.tailBeside(kept, maxTail)
-
-	// Walk forward until the rest is small enough. The user messages of a turn are only
-	// subtracted after the end of the turn, because a cut inside the turn keeps them.
-	left := c.remaining - kept
-	place, held := 0, int64(0)
-	turn := -1
-	for a := range walk(&s.state) {
-		if a.turn != turn {
-			left, held, turn = left-held, 0, a.turn
-		}
-		if left <= budget {
-			break
-		}
-		switch {
-		case a.floor || a.lastResort || c.stays(a.from):
-		case a.user:
-			held += a.tokens
-		default:
-			left -= a.tokens
-		}
-		place = a.to
+	l := s.exchanges(r.spared)
+	c := cut{s: s, words: make(userWords, len(s.list))}
+	c.collect(l.Cut(r.Room, s.raw(), s.floorWeight().total()+s.summary.tokens(), maxTail, l.At(keep)))
+	for _, x := range l.Exchanges {
+		c.words[x.From] = x.Word
 	}
-	c.collect(min(c.moveToTurn(place, budget/4), keep), left-held > budget)
 	return c
+}
+
+// collect sets what is dropped.
+func (c *cut) collect(drop []cuts.Exchange) {
+	c.drop, c.remaining = make([]ID, 0, len(drop)), c.s.raw()
+	for _, x := range drop {
+		for _, e := range c.s.list[x.From:x.To] {
+			c.drop = append(c.drop, e.id)
+		}
+		c.remaining -= x.Tokens
+	}
 }
 
 // dropsAny reports whether cutTo drops anything if nothing but the floor has to stay. It
 // usually does not look for the user's words.
 func dropsAny(s *Snapshot, r room, maxTail int64) bool {
-	kept := s.floorWeight().total() + s.summary.tokens() + r.spared.tokens(&s.state)
-	if s.raw()-kept-r.share/wordsShare > r.tailBeside(kept, maxTail) {
+	kept := s.floorWeight().total() + s.summary.tokens()
+	if r.spared != nil {
+		kept += s.exchanges(r.spared).Spared()
+	}
+	if s.raw()-kept-r.Share/cuts.WordsShare > r.Tail(kept, maxTail) {
 		return true // whatever stays of these, and however long the tail is
 	}
 	return len(cutTo(s, r, maxTail, len(s.list)).drop) > 0
 }
 
-// stays reports whether list[i] is dropped only as a last resort.
-func (c *cut) stays(i int) bool { return c.words.has(i) || c.spared.has(c.s.list[i]) }
-
 // room returns how many tokens a new summary may have after the cut if the view may have
 // the given raw tokens.
 func (c *cut) room(view int64) int64 {
 	return view - (c.remaining - c.s.summary.tokens()) - int64(c.s.SummaryTokens(""))
-}
-
-// moveToTurn returns the start of the next turn if place is inside a turn and the move
-// drops at most near more tokens. Otherwise it returns place.
-func (c *cut) moveToTurn(place int, near int64) int {
-	s := c.s
-	if !s.isInside(place) {
-		return place
-	}
-	turn := s.list[place].turn
-	floor := s.floor()
-	var between int64
-	for i := place; i < len(s.list); i++ {
-		if s.list[i].turn != turn {
-			return i
-		}
-		if !floor.has(i) && !c.stays(i) {
-			between += s.list[i].tokens
-		}
-		if between > near {
-			break
-		}
-	}
-	return place
-}
-
-// collect sets c.drop to the exchanges that a cut at place drops. If place is the end of
-// the list and the cut still frees too little, this includes the exchange with lastResort.
-func (c *cut) collect(place int, tooLittle bool) {
-	list := c.s.list
-	inside := c.s.isInside(place)
-	c.drop = make([]ID, 0, place)
-	for a := range walk(&c.s.state) {
-		if a.from >= place {
-			break
-		}
-		if a.floor || c.stays(a.from) || a.user && inside && a.turn == list[place].turn || a.lastResort && !(tooLittle && place == len(list)) {
-			continue
-		}
-		c.remaining -= a.tokens
-		for _, e := range list[a.from:a.to] {
-			c.drop = append(c.drop, e.id)
-		}
-	}
 }
 
 // sealedFirst returns the first assistant message of the newest turn if its
@@ -341,19 +173,6 @@ func sealedFirst(list []*entry) *entry {
 		}
 	}
 	return first
-}
-
-// tokens returns the raw tokens of what stays besides the floor.
-func (p *spare) tokens(s *state) (n int64) {
-	if p == nil {
-		return 0
-	}
-	for a := range walk(s) {
-		if !a.floor && p.has(s.list[a.from]) {
-			n += a.tokens
-		}
-	}
-	return n
 }
 
 // When the floor alone is over the limit, no strategy can help. An attempt then
@@ -412,14 +231,14 @@ func (a *attempt) beside() int64 {
 	if a.limit == noMark {
 		return 0
 	}
-	r := room{share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), limit: noMark, most: noMark}
+	r := room{Room: cuts.Room{Share: min(max(a.scale.Holds(a.target), 1), a.at.raw()), Limit: noMark, Most: noMark}}
 	// By default a summary has an eighth of the target, its names a quarter of that, and the
 	// tags around it no more than another eighth.
-	summary := max(a.at.summary.tokens(), r.share/8*11/8, min(leastRoom, a.limit/16))
-	if a.scale.Worst(a.floor.total()+r.share/wordsShare+summary) <= a.limit {
+	summary := max(a.at.summary.tokens(), r.Share/8*11/8, min(leastRoom, a.limit/16))
+	if a.scale.Worst(a.floor.total()+r.Share/cuts.WordsShare+summary) <= a.limit {
 		return 0 // it fits, whatever the user has said
 	}
-	_, words := r.wordsOf(&a.at.state, 0, -1, len(a.at.list))
+	words := r.words(&a.at.state, 0, -1)
 	return a.scale.Worst(a.floor.total()+words+summary) - a.scale.Kept().Upper()
 }
 

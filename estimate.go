@@ -57,7 +57,7 @@ func (v *view) learn(at *Snapshot, tokens int64, prior calibrate.Prior) (above b
 	isKnown := last != nil && last.at != nil
 	if isKnown {
 		shared, _ = at.sharedWith(last.at, v.isRewritten(last.at))
-		above = tokens*100 > 101*last.expects(shared, at.raw(), k.cap)
+		above = tokens*100 > 101*last.Scale(k.cap, shared, at.raw()).Tokens()
 	}
 	next := &calibration{Model: model, at: at.reported(), version: at.version}
 	next.Calibration = last.figures().Learn(calibrate.Report{

@@ -354,8 +354,8 @@ var printed = []any{
 	convo.Salvaged{}, logs.Field{},
 	convo.Record{},
 	convo.Media{}, convo.Message{}, convo.Opaque{}, convo.Reasoning{}, convo.Report{}, convo.Status{},
-	convo.SlidingWindow{}, convo.Summarize{}, convo.NativeSummary{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{},
-	wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{},
+	convo.SlidingWindow{}, convo.Summarize{}, convo.Summary{}, convo.SummaryRequest{}, convo.ToolCall{}, convo.ToolResult{},
+	wire.Request{}, wire.Omission{}, wire.Transcript{}, wire.Delta{}, wire.CallDelta{}, wire.NativeSummary{},
 	convotest.Canned{}, &convotest.Model{}, convotest.Step{}, &convotest.Recorder{}, convotest.Slow{}, &convotest.Deaf{},
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/markers"
-	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // An original is the content of an entry before it was rewritten or its results were
@@ -273,9 +272,10 @@ func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, 
 	size := textSize(r.Parts)
 	room := max(limit-c.text(cutMarker(size, ref)), 0)
 	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
-		short := withoutMiddle(r, keep, ref)
-		if keep == 0 || c.texts(short.Parts) <= limit {
-			return short, true
+		short := markers.WithoutMiddle[Text](r.Parts, keep, ref)
+		if keep == 0 || c.texts(short) <= limit {
+			r.Parts = short
+			return r, true
 		}
 	}
 }
@@ -304,55 +304,4 @@ func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ 
 		left, texts = left-sizes[i], texts+c.text(marker)
 	}
 	return r, left
-}
-
-// withoutMiddle returns r with at most keep bytes of its text: the first three
-// quarters of them from the beginning, then the marker, then the rest from the end. It
-// cuts between lines or words if there is a border nearby. Parts that are cut do not
-// share memory with the original.
-func withoutMiddle(r ToolResult, keep int, ref string) ToolResult {
-	size := textSize(r.Parts)
-	head, tail := keep-keep/4, size-keep/4 // more from the beginning, which tells what the result is
-	from, to, at := 0, 0, 0                // the bytes to leave out, and those that were read
-	for t := range eachOf[Text](r.Parts) {
-		if at+len(t) > head {
-			from += text.BorderBefore(string(t), head-at)
-			to += text.BorderAfter(string(t), tail-at)
-		} else {
-			from, to = from+len(t), to+len(t)
-		}
-		at += len(t)
-	}
-	return withoutBytes(r, from, to, ref)
-}
-
-// withoutBytes returns r with a marker in place of the bytes of its text from from up to,
-// but not including, to. Parts that are cut do not share memory with the original.
-func withoutBytes(r ToolResult, from, to int, ref string) ToolResult {
-	marker := Text(cutMarker(to-from, ref))
-	var parts []Part
-	markerAt, at := -1, 0
-	for _, p := range r.Parts {
-		t, ok := p.(Text)
-		head, tail := min(max(from-at, 0), len(t)), min(max(to-at, 0), len(t)) // what stays of it is before head, and from tail on
-		at += len(t)
-		switch {
-		case !ok:
-			parts = append(parts, p)
-		case head == len(t) && markerAt < 0: // the cut starts after it
-			parts = append(parts, t)
-		case markerAt < 0: // the cut starts in this part
-			markerAt = len(parts)
-			parts = append(parts, t[:head]+marker+t[tail:])
-		case tail == len(t): // nothing is left of it
-		case tail == 0: // all of it is
-			parts = append(parts, t)
-		case markerAt == len(parts)-1: // the cut ends in this part
-			parts[markerAt] = parts[markerAt].(Text) + t[tail:]
-		default:
-			parts = append(parts, Text(strings.Clone(string(t[tail:]))))
-		}
-	}
-	r.Parts = parts
-	return r
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/markers"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -391,7 +392,7 @@ func (c *rowChange) applyTo(r ToolResult) (_ ToolResult, ok bool) {
 	case c.left == 0:
 		r.Parts, r.Cleared = textParts(markerText(&r, c.ref)), true
 	default:
-		r = withoutBytes(r, c.head, c.head+c.left, c.ref)
+		r.Parts = markers.WithoutBytes[Text](r.Parts, c.head, c.head+c.left, c.ref)
 	}
 	return r, true
 }

@@ -59,7 +59,8 @@ func (w SlidingWindow) reached(n, inTurns int) bool {
 func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, error) {
 	place := w.place(&s.state)
 	c := cut{s: s}
-	c.collect(place, false)
+	l := s.exchanges(nil)
+	c.collect(l.Before(l.At(place), false))
 	e := Edit{Drop: c.drop}
 	if place > 0 && s.summary != nil && !s.summary.sum.Time.IsZero() {
 		e.Summary = &Summary{}
@@ -82,13 +83,13 @@ func (w SlidingWindow) place(s *state) int {
 	}
 	heads, turn := 0, -1 // user messages at the head of the turn so far
 	for a := range walk(s) {
-		if a.turn != turn {
-			heads, turn = 0, a.turn
+		if a.Turn != turn {
+			heads, turn = 0, a.Turn
 		}
-		if a.from >= least && len(s.list)-a.from+heads <= entries {
-			return a.from
+		if a.From >= least && len(s.list)-a.From+heads <= entries {
+			return a.From
 		}
-		if a.user {
+		if a.User {
 			heads++
 		}
 	}

@@ -3,10 +3,10 @@ package convo
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/rereads"
 )
 
@@ -151,7 +151,7 @@ func (g *Goal) original(ctx context.Context, s *Snapshot, id ID) Entry {
 
 // plan calls strategy c for an edit, unless ctx has ended already. It returns when ctx
 // ends, even if the strategy does not; direct means that c itself returns then (see
-// isDirect). A panic of the strategy becomes the error. The Effort of the returned edit
+// linkKind). A panic of the strategy becomes the error. The Effort of the returned edit
 // is never nil.
 func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g Goal) (name string, e Edit, err error) {
 	if ctx.Err() != nil {
@@ -202,34 +202,17 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 // that is, whether it is only ErrNoGain, ErrBreaker or both, however wrapped. calls is
 // the strategy's Effort.Calls: a strategy that has called a model has not declined. A
 // panic is never a decline, whatever it wraps, nor is an error whose own methods panic.
-func isDecline(err error, calls int) (declined bool) {
-	defer func() {
-		if recover() != nil {
-			declined = false
+func isDecline(err error, calls int) bool {
+	return calls == 0 && causes.Only(err, func(err error) (declined, known bool) {
+		switch err.(type) {
+		case *PanicError:
+			return false, true
+		case *breakerError: // regardless of the failure
+			return true, true
 		}
-	}()
-	left := 64 // errors may wrap each other in a cycle
-	return calls == 0 && onlyDeclines(err, &left)
-}
-
-// onlyDeclines implements isDecline. left is the number of errors to examine.
-func onlyDeclines(err error, left *int) bool {
-	*left--
-	if *left < 0 {
-		return false
-	}
-	switch e := err.(type) {
-	case nil, *PanicError:
-		return false
-	case *breakerError: // regardless of the failure
-		return true
-	case interface{ Unwrap() []error }:
-		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !onlyDeclines(err, left) })
-	}
-	if wrapped := errors.Unwrap(err); wrapped != nil {
-		return onlyDeclines(wrapped, left)
-	}
-	return err == ErrNoGain || err == ErrBreaker
+		declined = err == ErrNoGain || err == ErrBreaker
+		return declined, declined
+	})
 }
 
 // strategyError returns the error of a strategy, prefixed with its name.

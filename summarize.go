@@ -150,7 +150,7 @@ func (z *Summarize) writer(s *Snapshot, g *Goal) writer {
 		w.window, w.windowName = g.Window, "Limits.Window"
 	}
 	if w.window > 0 && (z.MaxTokens <= 0 || z.MaxTokens >= w.window) {
-		w.maxTokens = min(w.maxTokens, max(w.window/8, leastChunk))
+		w.maxTokens = min(w.maxTokens, max(w.window/8, prompt.LeastChunk))
 	}
 	w.maxTokens = min(w.maxTokens, max(clampInt(target/2), z.atLeast())) // so that the cut leaves room for more than the summary
 	return w
@@ -193,13 +193,13 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	if !keeps && !dropsAny(s, r, z.maxTail(false)) {
 		return nil // everything left may stay, so a summary would only use room
 	}
-	r.target, r.most = min(target, fits), fits
+	r.Target, r.Most = min(target, fits), fits
 	forNames := min(mostNames, w.maxTokens/4)
 	c, notKept := z.planCut(s, r, w.maxTokens+forNames, keep), 0
 	if limit := int64(g.Limit); keeps && limit > 0 && s.raw() > limit {
 		fits = min(fits, limit)
 		if c.room(fits) < least {
-			r.target, r.most = fits, fits
+			r.Target, r.Most = fits, fits
 			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
 			for _, id := range c.drop {
 				if id >= s.list[keep].id {
@@ -333,7 +333,7 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, 
 // planCut plans a cut as cutTo does, but leaves room for a new summary of
 // maxTokens instead of the present one.
 func (z Summarize) planCut(s *Snapshot, r room, maxTokens, keep int) cut {
-	r = r.less(int64(s.SummaryTokens("")) + int64(maxTokens) - s.summary.tokens())
+	r.Room = r.Less(int64(s.SummaryTokens("")) + int64(maxTokens) - s.summary.tokens())
 	return cutTo(s, r, z.maxTail(keep < len(s.list)), keep)
 }
 
@@ -440,14 +440,8 @@ func (w *writer) staying(drop []ID) iter.Seq[string] {
 				return
 			}
 		}
-		for i := len(w.s.list) - 1; i >= len(drop); i-- { // as long as not all others leave
-			e := w.s.list[i]
-			for len(drop) > 0 && drop[len(drop)-1] > e.id {
-				drop = drop[:len(drop)-1]
-			}
-			if n := len(drop); n > 0 && drop[n-1] == e.id {
-				drop = drop[:n-1]
-			} else if !in(e) {
+		for _, e := range slices.Backward(w.s.list) {
+			if _, leaves := slices.BinarySearch(drop, e.id); !leaves && !in(e) {
 				return
 			}
 		}
@@ -492,37 +486,32 @@ func (w *writer) reusableSent(instruction string) *Snapshot {
 	return &own
 }
 
-// begin sets what does not depend on the sources: until, and the system messages.
-func (w *writer) begin(ctx context.Context) {
-	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
-		w.until = deadline.Add(-time.Until(deadline) / 4)
-	}
-	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
-	}
-}
-
 // write calls the summarizer, and returns an accepted summary with the usage of all
 // calls.
 func (w *writer) write(ctx context.Context) (Summary, error) {
 	if !callsModel(w.with) {
 		return w.extract(ctx)
 	}
-	w.begin(ctx)
+	if deadline, ok := ctx.Deadline(); ok && w.inTurn {
+		w.until = deadline.Add(-time.Until(deadline) / 4)
+	}
+	for _, e := range w.s.sys {
+		w.system = append(w.system, e.msg.clone())
+	}
 	w.next = w.firstAfter()
 	var err error
 	if w.media, err = w.prepare(); err != nil {
 		return Summary{}, err
 	}
-	p := newPrompter(w)
+	p := w.newPrompt()
 	sent := w.reusableSent(p.Task.After())
-	chunks, err := p.chunks(sent != nil)
+	chunks, err := w.chunks(p, sent != nil)
 	if err != nil {
 		return Summary{}, err
 	}
 	summary, err := w.writeFrom(ctx, p, chunks, sent)
 	if sent != nil && isTooLong(err) {
-		if chunks, err2 := p.chunks(false); err2 == nil && len(chunks) > 1 {
+		if chunks, err2 := w.chunks(p, false); err2 == nil && len(chunks) > 1 {
 			summary, err = w.writeFrom(ctx, p, chunks, nil)
 		}
 	}
@@ -536,7 +525,7 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 
 // writeFrom calls the summarizer for each chunk. The only one may be asked for after sent, if
 // that is not nil.
-func (w *writer) writeFrom(ctx context.Context, p *prompter, chunks []prompt.Chunk, sent *Snapshot) (summary Summary, err error) {
+func (w *writer) writeFrom(ctx context.Context, p *prompt.Prompt, chunks []prompt.Chunk, sent *Snapshot) (summary Summary, err error) {
 	previous := w.previous
 	for _, chunk := range chunks {
 		req := SummaryRequest{
@@ -803,11 +792,6 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		read, _ := originals.read(ctx, e.id)
 		w.sources = append(w.sources, source{e.id, &read.Message, e.tokens})
 	}
-	return w.handoff(ctx)
-}
-
-// handoff writes the summary for Handoff.
-func (w *writer) handoff(ctx context.Context) (Summary, error) {
 	summary, err := w.write(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -816,7 +800,7 @@ func (w *writer) handoff(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	summary.Covers = nil // the summarizer may have set it; the IDs of h mean nothing to another History
-	if old := w.s.summary; old != nil {
+	if old := s.summary; old != nil {
 		summary.Updates = min(old.sum.Updates, maxUpdates-1) + 1
 	}
 	return summary, nil

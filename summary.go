@@ -53,7 +53,8 @@ type Summary struct {
 	Read []Range
 
 	// Native holds the summary as the model's provider wrote it. A format of package wire for
-	// the same model sends its items in place of Text; others send Text. See [NativeSummary].
+	// the same model sends its items in place of Text; others send Text. NativeSummary of
+	// package wire makes it.
 	Native Native
 
 	// How the summary was written.

@@ -17,31 +17,12 @@ import (
 // the focus and the maximum length.
 const DefaultPrompt = prompt.Default
 
-const (
-	leastChunk  = 128  // tokens; a window with less room for the transcript is too small
-	windowShare = 8    // 1/windowShare of a window is kept free, because counts are estimates
-	mostSystem  = 1000 // tokens of system messages in a prompt without a window
-)
-
-// A prompter makes the prompts for a summarizer.
-type prompter struct {
-	prompt.Prompt
-	w    *writer
-	list []prompt.Message // the sources
-}
-
-func newPrompter(w *writer) *prompter {
-	p := &prompter{w: w, Prompt: prompt.Prompt{Key: w.promptKey(), Task: w.task()}}
-	mostOfSystem := mostSystem
-	p.Pinned, p.Said = prompt.Transcript(promptMessages(w.pinned)), prompt.Transcript(promptMessages(w.said))
-	if w.window > 0 {
-		mostOfSystem = w.window / 8
-		p.Pinned = prompt.CutMiddle(p.Pinned, w.window/4, w.count)
-		p.Said = prompt.CutMiddle(p.Said, max(w.window/4-w.count(p.Pinned), 0), w.count)
-	}
-	p.System = prompt.CutMiddle(prompt.Transcript(promptMessages(w.system)), mostOfSystem, w.count)
+// newPrompt returns what the prompts for the summary have in common.
+func (w *writer) newPrompt() *prompt.Prompt {
+	p := &prompt.Prompt{Key: w.promptKey(), Task: w.task(), Window: w.window, Count: w.count}
+	p.SetContext(promptMessages(w.system), promptMessages(w.pinned), promptMessages(w.said))
 	for _, src := range w.sources {
-		p.list = append(p.list, promptMessage(w.shortened(src.msg)))
+		p.List = append(p.List, promptMessage(w.shortened(src.msg)))
 	}
 	return p
 }
@@ -75,19 +56,11 @@ func promptMessages(msgs []Message) []prompt.Message {
 	return list
 }
 
-// chunks returns the transcript of the sources, split into pieces that fit the window. If the
-// summarizer may be asked after what was sent, which was counted by the provider, no part of the
-// window is kept free, so that fewer are split.
-func (p *prompter) chunks(counted bool) ([]prompt.Chunk, error) {
-	w := p.w
-	whole := []prompt.Chunk{{Text: prompt.Transcript(p.list), To: len(p.list)}}
-	if w.window <= 0 {
-		return whole, nil
-	}
-	most := max(w.count(tags.Escape(w.previous)), w.maxTokens)
-	frame := w.count(p.Around("-", "")) + most + w.maxTokens
-	room := w.window - w.window/windowShare - frame
-	if room < leastChunk {
+// chunks returns the transcript of the sources in pieces; see Chunks of Prompt.
+func (w *writer) chunks(p *prompt.Prompt, counted bool) ([]prompt.Chunk, error) {
+	chunks, least := p.Chunks(w.previous, counted)
+	switch {
+	case least > 0:
 		remedy := ""
 		if w.windowName != "Summarize.Window" {
 			remedy = "; if the model that summarises has a larger window, set Summarize.Window"
@@ -95,15 +68,9 @@ func (p *prompter) chunks(counted bool) ([]prompt.Chunk, error) {
 		return nil, &ValueError{
 			Name:  w.windowName,
 			Value: w.window,
-			Want:  fmt.Sprintf("at least %s tokens, to summarise with room for the prompt, the summary and a part of the transcript%s", grouped((frame+leastChunk)*windowShare/(windowShare-1)+1), remedy),
+			Want:  fmt.Sprintf("at least %s tokens, to summarise with room for the prompt, the summary and a part of the transcript%s", grouped(least), remedy),
 		}
-	}
-	total := w.count(whole[0].Text)
-	if total <= room || counted && total+frame <= w.window {
-		return whole, nil
-	}
-	chunks := prompt.Split(p.list, room, total, w.count)
-	if chunks == nil {
+	case chunks == nil:
 		return nil, &RefusedError{Reason: "the tokenizer counts a part of a text as more tokens than the whole text, so the text cannot be split to fit the summarizer's window"}
 	}
 	return chunks, nil
@@ -112,10 +79,14 @@ func (p *prompter) chunks(counted bool) ([]prompt.Chunk, error) {
 // shortened returns m with its results cut as a transcript shows them, and adds the
 // tokens left out to w.unread.
 func (w *writer) shortened(m *Message) *Message {
-	most := int64(w.mostOfResult())
+	most := int64(w.maxResult)
+	if most == 0 {
+		most = int64(w.window) / 8
+	}
 	if most <= 0 || m.Role != RoleTool {
 		return m
 	}
+	most = max(most, minMaxResult)
 	c := newCounter(TokenizerFunc(w.count), Overheads{})
 	short := *m
 	short.Parts = slices.Clone(m.Parts)
@@ -137,20 +108,6 @@ func (w *writer) shortened(m *Message) *Message {
 	return &short
 }
 
-// mostOfResult returns the maximum number of tokens of one result in a transcript; 0
-// means no maximum.
-func (w *writer) mostOfResult() int {
-	switch {
-	case w.maxResult < 0:
-		return 0
-	case w.maxResult > 0:
-		return max(w.maxResult, minMaxResult)
-	case w.window > 0:
-		return max(w.window/8, minMaxResult)
-	}
-	return 0
-}
-
 // firstAfter returns the first message after those to summarise, apart from those that
 // were kept. It returns nil if there is none.
 func (w *writer) firstAfter() *Message {
@@ -166,17 +123,14 @@ func (w *writer) firstAfter() *Message {
 	return nil
 }
 
-// border returns the beginning of w.next, quoted. It is empty if that has no text.
+// border returns the beginning of w.next, quoted; see prompt.Border.
 func (w *writer) border() string {
 	if w.next == nil {
 		return ""
 	}
-	line := text.OneLine(text.Valid(w.next.Text()))
-	if calls := w.next.ToolCalls(); line == "" && len(calls) > 0 {
-		return "the call of " + tags.Quote(text.Shorten(text.OneLine(calls[0].Name+" "+calls[0].Arguments), 80))
+	call := ToolCall{}
+	if calls := w.next.ToolCalls(); len(calls) > 0 {
+		call = calls[0]
 	}
-	if line == "" {
-		return ""
-	}
-	return tags.Quote(text.Shorten(line, 80))
+	return prompt.Border(w.next.Text(), call.Name, call.Arguments)
 }

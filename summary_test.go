@@ -439,3 +439,83 @@ func TestSummary_ThatGaveWayIsNotMeasured(t *testing.T) {
 	}
 	assert.Equal(t, upper(true), upper(false))
 }
+
+// nativeOf returns what a provider makes of a conversation.
+func nativeOf(items ...string) convo.Summary {
+	return convo.Summary{Native: convo.Native{Format: "anthropic", Model: "m", Items: items}, Usage: convo.Usage{Input: 500, Output: 40}, Model: "m"}
+}
+
+// talk returns a History with a number of turns, with signed answers.
+func talk(t *testing.T, opts *convo.Options, turns int) *convo.History {
+	h := historyOf(t, opts, convo.System("guide"))
+	for i := range turns {
+		mustAppend(t, h, convo.User(fmt.Sprintf("question %d, which is not a short one, since it must count", i)))
+		_, _, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		mustAppend(t, h, signed(fmt.Sprintf("answer %d, which is as long as the question", i)))
+	}
+	return h
+}
+
+func boundOf(h *convo.History) (ids []convo.ID) {
+	for _, e := range h.Snapshot().All() {
+		if h.Snapshot().Bound(e.ID) {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
+// What was made after a native summary is not bound without it, and what was made before it
+// is bound with it and without it.
+func TestNative_Undo(t *testing.T) {
+	h := talk(t, bare(), 4) // IDs 2 to 9
+	s := h.Snapshot()
+	require.Equal(t, []convo.ID{3, 5, 7, 9}, boundOf(h))
+	sum := nativeOf(`{"type":"compaction"}`)
+	sum.Text, sum.Native.Compacted = "what went before", s.Before(5)
+	r, err := h.Apply(s, convo.Edit{Drop: []convo.ID{2, 3, 4}, Summary: &sum})
+	require.NoError(t, err)
+	assert.Equal(t, []convo.ID{5, 7, 9}, boundOf(h))
+	mustAppend(t, h, convo.User("q"), signed("late"))
+	assert.Equal(t, []convo.ID{5, 7, 9, 11}, boundOf(h))
+	require.NoError(t, h.Undo(r))
+	assert.Equal(t, []convo.ID{3, 5, 7, 9}, boundOf(h))
+
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 3, 4}, Summary: &convo.Summary{Text: "what went before"}})
+	require.NoError(t, err)
+	assert.Empty(t, boundOf(h), "another summary ends all bonds")
+}
+
+// A pinned exchange that the provider was given is sent again, and ends the bonds after it.
+func TestNative_Pinned(t *testing.T) {
+	h := talk(t, bare(), 4)
+	require.NoError(t, h.Pin(3))
+	sum := nativeOf(`{"type":"compaction"}`)
+	sum.Text, sum.Native.Compacted = "what went before", h.Snapshot().Before(5)
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2, 4}, Summary: &sum})
+	require.NoError(t, err)
+	assert.Empty(t, boundOf(h))
+}
+
+// A native summary is checked when it is applied, and when it is read.
+func TestNative_Faults(t *testing.T) {
+	h := talk(t, bare(), 3)
+	sum := nativeOf("{}")
+	var wrong *convo.EditError
+	_, err := h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Summary: &sum})
+	require.ErrorAs(t, err, &wrong, "no text")
+	sum.Text, sum.Native.Items = "text", []string{"[]"}
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Summary: &sum})
+	require.ErrorAs(t, err, &wrong)
+	sum.Native.Items = []string{"{}"}
+	_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: []convo.ID{2}, Summary: &sum})
+	require.NoError(t, err)
+	data, err := json.Marshal(h.Snapshot())
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"items":["{}"]`)
+	for _, bad := range []string{`"items":[]`, `"items":["5"]`, `"items":[5]`, `"items":["{}"],"stood_for":["x"]`} {
+		broken := []byte(strings.Replace(string(data), `"items":["{}"]`, bad, 1))
+		assert.Error(t, json.Unmarshal(broken, new(convo.Snapshot)), bad)
+	}
+}

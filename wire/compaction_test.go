@@ -1,9 +1,7 @@
 package wire_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -168,23 +166,4 @@ func TestCompacter(t *testing.T) {
 		}
 		assert.ErrorContains(t, err, want)
 	}
-}
-
-// What NativeSummarizer lacks is an error, and an error of post comes back.
-func TestNativeSummarizer_Errors(t *testing.T) {
-	fail := errors.New("x")
-	post := func(context.Context, wire.Request) ([]byte, error) { return nil, fail }
-	f := wire.Anthropic{Model: "claude-opus-5-5", Betas: true}
-	s := convo.NewSnapshot([]convo.Message{convo.User("q")})
-	var value *convo.ValueError
-	_, err := wire.NativeSummarizer(nil, post).Summarize(t.Context(), convo.SummaryRequest{Sent: s})
-	assert.ErrorAs(t, err, &value)
-	_, err = wire.NativeSummarizer(f, nil).Summarize(t.Context(), convo.SummaryRequest{Sent: s})
-	assert.ErrorAs(t, err, &value)
-	_, err = wire.NativeSummarizer(f, post).Summarize(t.Context(), convo.SummaryRequest{})
-	assert.ErrorAs(t, err, &value)
-	_, err = wire.NativeSummarizer(f, post).Summarize(t.Context(), convo.SummaryRequest{Sent: s})
-	assert.ErrorIs(t, err, fail)
-	_, err = wire.NativeSummarizer(wire.Anthropic{}, post).Summarize(t.Context(), convo.SummaryRequest{Sent: s})
-	assert.ErrorAs(t, err, &value)
 }

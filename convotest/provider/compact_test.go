@@ -54,7 +54,7 @@ func newLab(t *testing.T, tt compactTest, opts convo.Options, links ...convo.Com
 	server := httptest.NewServer(l.s)
 	t.Cleanup(server.Close)
 	l.url = server.URL
-	opts.Strategy = convo.Chain(append([]convo.CompactionStrategy{convo.NativeSummary{With: wire.NativeSummarizer(tt.format, l.post)}}, links...)...)
+	opts.Strategy = convo.Chain(append([]convo.CompactionStrategy{wire.NativeSummary{Format: tt.format, Post: l.post}}, links...)...)
 	var err error
 	l.h, err = convo.New(&opts)
 	require.NoError(t, err)

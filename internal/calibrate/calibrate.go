@@ -104,6 +104,12 @@ func (c *Calibration) Overhead(limit int64) int64 {
 	return max(min(small, c.Tokens-round(c.Ratio/2*float64(c.Raw)), limit), 0)
 }
 
+// Scale returns the scale of a view of raw tokens, old of which were in the view of the last
+// report. maxOverhead is the limit for Overhead.
+func (c *Calibration) Scale(maxOverhead, old, raw int64) Scale {
+	return Scale{Known: c, Overhead: c.Overhead(maxOverhead), Old: old, Gone: c.Raw - old, Fresh: raw - old}
+}
+
 // Recount adapts c to another local tokenizer that counts factor times as many
 // raw tokens for the same text. For the remaining part of the last reported view, it
 // counts is raw tokens, and the old tokenizer counted was. The factor is a mean over
@@ -149,10 +155,7 @@ func (c *Calibration) Learn(r Report) Calibration {
 		next = *c
 	}
 	if c != nil && r.Last {
-		next.compare(Scale{
-			Known: c, Overhead: c.Overhead(r.MaxOverhead),
-			Old: r.Shared, Gone: c.Raw - r.Shared, Fresh: r.Raw - r.Shared,
-		}, r.Tokens)
+		next.compare(c.Scale(r.MaxOverhead, r.Shared, r.Raw), r.Tokens)
 	}
 	if excess := float64(r.Tokens-r.Overhead-someTools) - next.Ratio*float64(r.Raw); c == nil && excess > 0 && r.Raw > 0 {
 		// The larger the view, the more of the unexpected size is attributed to it

@@ -5,6 +5,7 @@ package causes
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,32 @@ func each(err error, left *int, f func(error)) {
 			each(err, left, f)
 		}
 	}
+}
+
+// Only reports whether judge accepts err. An error that judge does not know is accepted if it
+// wraps others, and all of these are accepted. Only is false if a method panics.
+func Only(err error, judge func(error) (accepted, known bool)) (only bool) {
+	defer func() {
+		if recover() != nil {
+			only = false
+		}
+	}()
+	left := most
+	return onlyOf(err, &left, judge)
+}
+
+func onlyOf(err error, left *int, judge func(error) (accepted, known bool)) bool {
+	*left--
+	if *left < 0 || err == nil {
+		return false
+	}
+	if accepted, known := judge(err); known {
+		return accepted
+	}
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !onlyOf(err, left, judge) })
+	}
+	return onlyOf(errors.Unwrap(err), left, judge)
 }
 
 // Is is errors.Is, and false if a method panics.

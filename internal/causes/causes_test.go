@@ -58,3 +58,27 @@ func TestReworded(t *testing.T) {
 	assert.Equal(t, "x: as closed: convo: closed", Reworded(err.Error(), err, other))
 	assert.Equal(t, "the door is shut", Reworded("the door is shut", errors.New("y"), other))
 }
+
+func TestOnly(t *testing.T) {
+	yes, no := errors.New("yes"), errors.New("no")
+	judge := func(err error) (accepted, known bool) { return err == yes, err == yes || err == no }
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false}, {yes, true}, {no, false}, {errors.New("other"), false}, {fmt.Errorf("x: %w", yes), true}, {fmt.Errorf("x: %w", no), false},
+		{errors.Join(yes, fmt.Errorf("%w", yes)), true}, {errors.Join(yes, errors.New("other")), false}, {fmt.Errorf("%w (%w)", yes, no), false},
+	} {
+		assert.Equal(t, tt.want, Only(tt.err, judge), "%v", tt.err)
+	}
+	assert.False(t, Only(yes, func(error) (bool, bool) { panic("x") }))
+	circle := new(loop)
+	circle.err = circle
+	assert.False(t, Only(circle, judge))
+}
+
+// A loop wraps an error that may be itself.
+type loop struct{ err error }
+
+func (*loop) Error() string   { return "loop" }
+func (l *loop) Unwrap() error { return l.err }

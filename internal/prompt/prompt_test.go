@@ -32,7 +32,7 @@ func TestPrompt(t *testing.T) {
 		"<transcript key=\"@jabcdef\">\nhi\n</transcript key=\"@jabcdef\">\n\n"
 	assert.Equal(t, transcript+"Do it.\n\nWrite at most 9 tokens.\n\nNow write the summary of the transcript.", p.Around("", "hi\n"))
 
-	p.System, p.Pinned, p.Said = "be kind\n", "rule\n", "wish\n"
+	p.system, p.pinned, p.said = "be kind\n", "rule\n", "wish\n"
 	s := p.Around("old <call>", "hi\n")
 	assert.Contains(t, s, "<system key=\"@jabcdef\">\nbe kind\n</system key=\"@jabcdef\">\n\nThe summary of what came before the transcript:\n\n"+
 		"<previous-summary key=\"@jabcdef\">\nold &lt;call>\n</previous-summary key=\"@jabcdef\">\n\n"+
@@ -128,4 +128,56 @@ func TestCutMiddle_Lines(t *testing.T) {
 	assert.True(t, strings.HasPrefix(s, head[:strings.LastIndex(head, "[")-1]))
 	assert.True(t, strings.HasSuffix(s, tail))
 	assert.Equal(t, "\n[900 bytes left out]\n", CutMiddle(s, 0, letters), "the line alone is left")
+}
+
+func TestBorder(t *testing.T) {
+	assert.Equal(t, "\"a <b>\uFFFD c\"", Border("a <b>\xff\nc", "read", "{}"))
+	assert.Equal(t, `the call of "read {}"`, Border(" \n", "read", "{}"))
+	assert.Empty(t, Border("", "", ""))
+	assert.Less(t, len(Border(strings.Repeat("word ", 99), "", "")), 90)
+}
+
+func TestPrompt_Context(t *testing.T) {
+	p := Prompt{Key: "@jabcdef", Count: letters}
+	long := []Message{{Role: "user", Body: strings.Repeat("one line\n", 300)}}
+	p.SetContext(long, long, long)
+	assert.Equal(t, Transcript(long), p.pinned, "there is no window")
+	assert.Equal(t, p.pinned, p.said)
+	assert.LessOrEqual(t, len(p.system), 1000)
+	assert.Greater(t, len(p.system), 800)
+	p.Window = 4000
+	p.SetContext(long, long, long)
+	assert.LessOrEqual(t, len(p.system), 500)
+	assert.Greater(t, len(p.system), 400)
+	assert.LessOrEqual(t, len(p.pinned)+len(p.said), 1000+len("\n[2762 bytes left out]\n"))
+	assert.Greater(t, len(p.pinned), 900)
+}
+
+func TestPrompt_Chunks(t *testing.T) {
+	p := Prompt{Key: "@jabcdef", Task: Task{Instruction: "Do it.", MaxTokens: 9}, Count: letters, List: []Message{{Role: "user", Body: strings.Repeat("word ", 200)}}}
+	whole := []Chunk{{Transcript(p.List), 0, 1}}
+	chunks, least := p.Chunks("", false)
+	assert.Equal(t, whole, chunks)
+	assert.Zero(t, least)
+
+	p.Window = 600
+	chunks, least = p.Chunks("", false)
+	assert.Nil(t, chunks)
+	p.Window = least
+	chunks, least = p.Chunks("", false)
+	assert.Greater(t, len(chunks), 5, "the least window is enough")
+	assert.Zero(t, least)
+	enough := p.Window
+	p.Window -= 2
+	_, least = p.Chunks("", false)
+	assert.Equal(t, enough, least)
+	p.Window = enough
+	_, least = p.Chunks("a longer summary", false)
+	assert.Greater(t, least, p.Window)
+
+	p.Window += len(whole[0].Text) - LeastChunk
+	chunks, _ = p.Chunks("", false)
+	assert.Len(t, chunks, 2, "an eighth of the window is kept free")
+	chunks, _ = p.Chunks("", true)
+	assert.Equal(t, whole, chunks)
 }
