@@ -279,7 +279,9 @@ func (s *state) unsavedOriginals() (k keepsake) {
 // Save atomically writes the changes since h was last saved in one record. When it
 // returns nil, the state at the time of the call, or a later state, survives a power cut.
 // Its cost is proportional to the changes. If nothing has changed, it does nothing. What
-// is appended while it runs may not be saved.
+// is appended while it runs may not be saved. Save writes everything in a full record when
+// Open would otherwise read more than three times as much, or more than 256 records and
+// more than one for each 512 bytes of a full record.
 //
 // If another writer has saved the conversation since, Save returns a [*ConflictError] and
 // writes nothing: call [History.Reload], then Save. After any other error the record may
@@ -289,30 +291,16 @@ func (s *state) unsavedOriginals() (k keepsake) {
 //
 // Only one Save, Reload, Attach or Prune of a History runs at a time. Other calls wait
 // until it ends or their own ctx ends.
-func (h *History) Save(ctx context.Context) error { return h.save(ctx, false) }
-
-// SaveFull is like Save, but writes everything in a full record, even if nothing has
-// changed, unless the newest record is full. Open then reads only that record. Save
-// itself does so when Open would otherwise read more than three times as much, or more
-// than 256 records and more than one for each 512 bytes of a full record.
-func (h *History) SaveFull(ctx context.Context) error { return h.save(ctx, true) }
-
-// save is Save, or SaveFull if full is set.
-func (h *History) save(ctx context.Context, full bool) error {
-	if !full {
-		if _, err := h.openLog(); err != nil || h.unsaved() == 0 {
-			return err
-		}
+func (h *History) Save(ctx context.Context) error {
+	if _, err := h.openLog(); err != nil || h.unsaved() == 0 {
+		return err
 	}
-	ctx, b, err := h.takeOpenLog(ctx)
+	ctx, _, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.saving.release()
-	if full && b.count == 1 && h.unsaved() == 0 {
-		return nil
-	}
-	return h.write(ctx, full)
+	return h.write(ctx, false)
 }
 
 // unsaved returns how many changes were made since h was last saved.
