@@ -62,8 +62,7 @@ type archive struct {
 	prev    Record  // the last good one, without Data; ID "": none was read
 	gap     bool    // a record before the next one is lost
 	missing []Range // ascending: IDs up to last that were in lost records and in none since
-	untold  bool    // a part of missing was not shown as gone yet
-	told    []Range // what was shown as gone
+	told    []Range // of missing, when it was shown as gone
 	summary Summary
 	done    bool // yield returned false
 }
@@ -96,11 +95,9 @@ func (a *archive) add(rec *Record) error {
 	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
 	a.missing = minus(a.missing, rangesOf(idsOf(fresh)))
 	// In a copy of a pruned log, the first Prev is empty.
-	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
-		if rec.Upto > a.last {
-			a.missing = append(a.missing, minus([]Range{{a.last + 1, rec.Upto}}, rangesOf(idsOf(entries)))...)
-		}
-		a.untold = true
+	isAfterGap := a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID
+	if isAfterGap && rec.Upto > a.last {
+		a.missing = append(a.missing, minus([]Range{{a.last + 1, rec.Upto}}, rangesOf(idsOf(entries)))...)
 	}
 	if rec.Full && !r.lost {
 		a.showGone(rec.Seq)
@@ -124,17 +121,12 @@ func (a *archive) add(rec *Record) error {
 
 // showGone yields the missing IDs, unless it has done so already.
 func (a *archive) showGone(seq uint64) {
-	if a.untold {
-		gone := minus(a.missing, a.told)
-		shown := slices.Clone(gone)
-		if a.ids != nil {
-			shown = minus(shown, minus(shown, a.ids)) // the parts of them in a.ids
-		}
-		a.show(Archived{Seq: seq, Gone: shown})
-		a.told = append(a.told, gone...)
-		sortRanges(a.told)
-		a.untold = false
+	gone := minus(a.missing, a.told)
+	a.told = a.missing
+	if a.ids != nil {
+		gone = minus(gone, minus(gone, a.ids)) // the parts of them in a.ids
 	}
+	a.show(Archived{Seq: seq, Gone: gone})
 }
 
 // hasID reports whether one of the ranges holds an ID.

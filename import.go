@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -81,12 +82,6 @@ func (l *loader) place() (isLeft bool, err error) {
 	return true, nil
 }
 
-// isBetween reports whether the next entry of the snapshot stands between calls and their
-// results: the one after it, except system messages, is a tool message.
-func (l *loader) isBetween() bool {
-	return l.calls.openCalls() > 0 && l.from.hasResultBehind(l.at.index)
-}
-
 // hasResultBehind reports whether the next entry after the i-th, except system
 // messages, is a tool message.
 func (s *state) hasResultBehind(i int) bool {
@@ -110,17 +105,8 @@ func (l *loader) summarise() {
 	l.to.summary = l.ident.placed(sum)
 }
 
-// noteOf returns a user message with the parts, in tags that name the author of m, or
-// if it has none, the given one.
-func noteOf(m Message, author string, parts []Part) Message {
-	if m.Author != "" {
-		author = m.Author
-	}
-	return Message{Role: RoleUser, Author: strings.TrimSpace(author), Parts: parts, Meta: m.Meta}
-}
-
 // noteOfResults returns a user message with the results of m, a line each if there are
-// several.
+// several. In its tags stands the author of m, or if it has none, the tool.
 func noteOfResults(m Message) Message {
 	results := m.ToolResults()
 	author := "tool"
@@ -147,7 +133,8 @@ func noteOfResults(m Message) Message {
 		}
 		parts = append(parts, r.Parts...)
 	}
-	return noteOf(m, author, parts)
+	author = strings.TrimSpace(cmp.Or(m.Author, author))
+	return Message{Role: RoleUser, Author: author, Parts: parts, Meta: m.Meta}
 }
 
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so on, to
@@ -157,15 +144,12 @@ func noteOfResults(m Message) Message {
 // of them only AsSent counts. Without options, or if one of these functions panics, the
 // defaults are used.
 func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
-	for _, o := range opts {
-		if o != nil {
-			if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
-				if o.AsSent {
-					s.bindAll()
-				}
-				return s
+	if o := cmp.Or(opts...); o != nil {
+		if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
+			if o.AsSent {
+				s.bindAll()
 			}
-			break
+			return s
 		}
 	}
 	s, _ := newSnapshot(msgs, newCounter(nil, Overheads{}))

@@ -238,7 +238,7 @@ func (l *loader) entry() error {
 		return l.add(e)
 	case role == RoleTool:
 		return l.results(e)
-	case e.note && !l.at.moved && l.isBetween():
+	case e.note && !l.at.moved && l.calls.openCalls() > 0 && l.from.hasResultBehind(l.at.index): // between calls and their results
 		return l.hold()
 	case l.calls.openCalls() > 0:
 		if err := l.answerOpen(); err != nil {
@@ -374,8 +374,12 @@ func (l *loader) answerOpen() error {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
 		k := &l.calls.list[answered[i]]
-		err := &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
-		if err := l.mendAs(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		f := &SnapshotError{Index: -1, NewID: e.id, Mended: "answered with an error result"}
+		f.Err = &PairError{Err: ErrOpenCalls, CallID: k.id, Name: k.name, Index: l.at.index}
+		if l.opts.Repair == nil {
+			f.Index, f.ID = l.at.index, l.at.old.id // the entry that is at fault
+		}
+		if err := l.report(f); err != nil {
 			return err
 		}
 	}
@@ -389,14 +393,11 @@ func (l *loader) add(e *entry) error {
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
-	if !e.isSystem() {
-		e.id = l.nextID()
-		l.to.last = max(l.to.last, e.id)
-	}
-	e.head = e.id
 	if e.isSystem() {
-		e.turn = 0
+		e.head, e.turn = e.id, 0
 	} else {
+		e.id = l.nextID()
+		e.head, l.to.last = e.id, max(l.to.last, e.id)
 		l.follow(e)
 	}
 	if !l.counted || e.tokens == 0 {
@@ -474,9 +475,6 @@ func (l *loader) queue() error {
 			return err
 		case ok:
 			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
-			if l.opts.Repair == nil {
-				return &SnapshotError{Index: -1, Err: wrong}
-			}
 			if err := l.report(&SnapshotError{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
 				return err
 			}
@@ -488,24 +486,15 @@ func (l *loader) queue() error {
 	return nil
 }
 
-// mend reports that a fault of l.at.old is repaired, which has the ID newID now, or returns the
-// error for it if faults are not to be repaired.
+// mend reports that a fault of l.at.old is repaired, which has the ID newID now.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.report(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a SnapshotError that does not name l.at.old.
-func (l *loader) mendAs(f *SnapshotError) error {
-	if l.opts.Repair == nil {
-		return &SnapshotError{Index: l.at.index, ID: l.at.old.id, Err: f.Err}
-	}
-	return l.report(f)
-}
-
-// report calls Options.Repair if it is set.
+// report calls Options.Repair, or returns the fault as an error if that is nil.
 func (l *loader) report(f *SnapshotError) (err error) {
 	if l.opts.Repair == nil {
-		return nil
+		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
 	}
 	defer catch(&err, "Options.Repair")
 	l.mended = true

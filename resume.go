@@ -20,8 +20,7 @@ type resumer struct {
 
 	given  map[string]bool // keys of the rows so far
 	listed map[string]int  // the places of rows whose keys are listed
-	places []Message       // the rows that the view shows, in order; some may be missing among the listed ones
-	keys   []string        // of places; "": the row is not there yet
+	places []Message       // the rows that the view shows, in order; without a key: the row is not there yet
 	place  int             // of the next row
 	stop   int             // the place after the run that the row before it is in
 	isOpen bool            // the first row from which on all are given was given
@@ -76,7 +75,6 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
-	h.talk.note(h.newestMessage(), true)
 	return h, nil
 }
 
@@ -84,7 +82,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
 	n := len(r.rows.rows)
-	r.places, r.keys = make([]Message, n), make([]string, n)
+	r.places = make([]Message, n)
 	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
 	for i, x := range r.rows.rows[:r.rows.from] {
 		r.listed[x.key] = i
@@ -128,7 +126,7 @@ func (r *resumer) take(m Message) error {
 	r.given[m.Key] = true
 	m = m.clone() // rows may use its slices again
 	if isListed {
-		r.places[place], r.keys[place] = m, m.Key
+		r.places[place] = m
 		return nil
 	}
 	r.isOpen = r.isOpen || begins
@@ -257,7 +255,7 @@ func (r *resumer) put(m Message) error {
 		}
 		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(more, "row", "rows"), abbreviate(last))}
 	}
-	r.places[r.place], r.keys[r.place] = m, m.Key
+	r.places[r.place] = m
 	r.place++
 	return nil
 }
@@ -267,11 +265,9 @@ func (r *resumer) put(m Message) error {
 func (r *resumer) firstOther(otherwise string) string {
 	for i := r.rows.start(r.place); i < r.place; i++ {
 		x, e := r.rows.rows[i], &entry{msg: r.places[i]}
-		if e.msg.checkShared(&e.inline) != nil {
-			return r.keys[i]
-		}
-		if !r.rows.isShort(x.id) && (x.sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
-			return r.keys[i]
+		isValid := e.msg.checkShared(&e.inline) == nil
+		if !isValid || !r.rows.isShort(x.id) && (x.sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
+			return r.places[i].Key
 		}
 	}
 	return otherwise
@@ -307,7 +303,8 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 	r.ids = make(map[ID]string)
 	turn, role := 0, RoleNone
 	for place, x := range r.rows.rows {
-		m, key := r.places[place], r.keys[place]
+		m := r.places[place]
+		key := m.Key
 		i, isWhole := index(r.in.entries, x.id)
 		switch {
 		case isWhole:

@@ -612,7 +612,6 @@ func (r *rowList) check() error {
 		}
 		seen[key] = true
 	}
-	_, isTime := nanoseconds(r.lastAppend)
 	_, isShown := r.find(r.left.id)
 	switch {
 	case seen[r.left.key] || isShown:
@@ -621,8 +620,6 @@ func (r *rowList) check() error {
 		return errors.New("ranges do not ascend")
 	case run < 0 || run > max(len(r.places)/3-1, 0):
 		return fmt.Errorf("from is %d, want the index of a run", run)
-	case !isTime:
-		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
 	case !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }):
 		return errors.New("changes do not ascend")
 	}
@@ -631,5 +628,5 @@ func (r *rowList) check() error {
 			return errors.New("a change with a number that is out of range")
 		}
 	}
-	return nil
+	return checkTime("time", r.lastAppend)
 }
