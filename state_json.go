@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -512,7 +511,7 @@ func (s *Summary) fields() []strictjson.Field {
 
 // fields returns the members of the JSON.
 func (c *coveredView) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "view", Value: someSums{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
+	return []strictjson.Field{{Key: "view", Value: fingerprint.Values{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
 }
 
 // rangesJSON returns the value of a list of ranges.
@@ -530,36 +529,13 @@ func (r *leftRow) fields() []strictjson.Field {
 
 // value returns the value of the JSON.
 func (h *requestHeads) value() strictjson.Value {
-	return someSums{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
+	return fingerprint.Values{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
 }
 
 // value returns the value of the JSON.
-func (f *requestFigures) value() strictjson.Value { return sentJSON{f} }
-
-// A sentJSON is the value of figures: a list.
-type sentJSON struct{ *requestFigures }
-
-func (f sentJSON) IsZero() bool { return *f.requestFigures == requestFigures{} }
-
-func (f sentJSON) Append(dst []byte) []byte {
-	dst = append(dst, '[')
-	for _, x := range f.numbers() {
-		dst = strconv.AppendInt(strictjson.Next(dst), *x, 10)
-	}
-	return append(dst, ']')
-}
-
-func (f sentJSON) Read(r *strictjson.Reader) {
-	var list []int64
-	strictjson.Ints(&list).Read(r)
-	all := f.numbers()
-	for i, n := range list {
-		if i >= len(all) || n < 0 || n > maxTotal {
-			r.Fail(fmt.Errorf("number %d of sent is %d, want at most %d numbers from 0 to %d", i, n, len(all), int64(maxTotal)))
-			return
-		}
-		*all[i] = n
-	}
+func (f *requestFigures) value() strictjson.Value {
+	numbers := f.numbers()
+	return strictjson.Numbers(maxTotal, numbers[:]...)
 }
 
 // shown returns the value of a list of entries of the view.
@@ -588,7 +564,7 @@ func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if made := e.made(); made != 0 {
-		dst = someSums{&made}.Append(strictjson.Key(dst, "made"))
+		dst = fingerprint.Values{&made}.Append(strictjson.Key(dst, "made"))
 	}
 	return append(in.appendMessage(strictjson.Key(dst, "message"), &e.msg), '}')
 }
@@ -625,7 +601,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			someSums{&own.made}.Read(r)
+			fingerprint.Values{&own.made}.Read(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
