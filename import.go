@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -100,7 +101,7 @@ func (l *loader) summarise() {
 	if hint := l.ident.summaryHint(); hint != "" {
 		all = strings.ReplaceAll(all, hint, "")
 	}
-	sum := Summary{Covers: rangesOf(l.gone), Time: time.Now()}
+	sum := Summary{Covers: ranges.Of[Range](l.gone), Time: time.Now()}
 	sum.Text, sum.Names = splitNames(all)
 	l.to.summary = l.ident.placed(sum)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -336,8 +337,8 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 
 // entry returns the entry of a row.
 func (r *resumer) entry(m Message, id ID, turn int, namer *setup) (*entry, error) {
-	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: hasID(r.rows.tools, id)}
-	e.marks.set(paused, hasID(r.rows.paused, id))
+	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: ranges.Has(r.rows.tools, id)}
+	e.marks.set(paused, ranges.Has(r.rows.paused, id))
 	if err := e.msg.checkShared(&e.inline); err != nil {
 		return nil, err
 	}
@@ -406,7 +407,7 @@ func (e *entry) isUnnamed() bool {
 
 // change makes the changes to the entry of a row, and keeps its original.
 func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
-	if e.msg.Role == RoleTool && hasID(r.rows.cleared, e.id) {
+	if e.msg.Role == RoleTool && ranges.Has(r.rows.cleared, e.id) {
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c rowChange) bool { return c.mark == "" })
 		for i := range e.msg.Parts {
 			changes = append(changes, rowChange{id: e.id, part: i})

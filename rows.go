@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
@@ -173,10 +174,10 @@ func (l *rowLister) tell(i int, cleared bool, changes []rowChange) {
 		l.made = append(l.made, e.made())
 	}
 	if e.tools && e.msg.Role != RoleTool && e.calls == nil && (i == 0 || list[i-1].turn != e.turn || !list[i-1].tools) {
-		l.tools = addToRanges(l.tools, e.id)
+		l.tools = ranges.Add(l.tools, e.id)
 	}
 	if e.marks.has(paused) {
-		l.paused = addToRanges(l.paused, e.id)
+		l.paused = ranges.Add(l.paused, e.id)
 	}
 }
 
@@ -201,16 +202,7 @@ func (l *rowLister) setFrom() {
 
 // isShort reports whether something was cleared in the entry of a row, or cut.
 func (r *rowList) isShort(id ID) bool {
-	return hasID(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
-}
-
-// addToRanges adds an ID above all others to ascending ranges.
-func addToRanges(ranges []Range, id ID) []Range {
-	if n := len(ranges); n > 0 && ranges[n-1].Last+1 == id {
-		ranges[n-1].Last = id
-		return ranges
-	}
-	return append(ranges, Range{id, id})
+	return ranges.Has(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
 }
 
 // rowChanges returns how e differs from the message that was appended, whose original is
@@ -453,7 +445,7 @@ func (r *rowList) check() error {
 	switch {
 	case seen[r.left.key] || isShown:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
-	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
+	case !ranges.Ascend(r.cleared, maxID) || !ranges.Ascend(r.tools, maxID) || !ranges.Ascend(r.paused, maxID):
 		return errors.New("ranges do not ascend")
 	case !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }):
 		return errors.New("changes do not ascend")

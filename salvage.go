@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
@@ -34,7 +35,7 @@ func (s Salvaged) String() string {
 		for i, seq := range seqs {
 			ids[i] = ID(seq)
 		}
-		return printRanges(rangesOf(ids))
+		return printRanges(ranges.Of[Range](ids))
 	}
 	if n := len(s.Partial); n > 0 {
 		out += fmt.Sprintf(", %d in part (%s)", n, list(s.Partial))

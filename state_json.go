@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
@@ -348,9 +349,9 @@ func (in *stateJSON) checkOrder() error {
 			prev, i, raw = e.id, i+1, raw+e.tokens
 		}
 	}
-	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out}
+	lists := [...][]Range{ranges.Of[Range](in.pins), ranges.Of[Range](in.unpin), in.out}
 	for i, name := range [...]string{"pins", "unpin", "out"} {
-		if !ascend(lists[i], maxID) {
+		if !ranges.Ascend(lists[i], maxID) {
 			return fmt.Errorf("%s is %v, want ascending IDs", name, lists[i])
 		}
 	}
@@ -652,7 +653,7 @@ func (in *stateJSON) check() error {
 		return err
 	}
 	switch {
-	case !ascend(orNil(in.back), in.last):
+	case !ranges.Ascend(orNil(in.back), in.last):
 		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
 	case !tags.IsKey(in.key):
 		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
@@ -722,7 +723,7 @@ func (s *Summary) checkSaved(last ID, most int) error {
 		return fmt.Errorf("the summary has more than %d before it", mostBefore+1)
 	case s.Updates < 0 || s.Updates > maxUpdates:
 		return fmt.Errorf("the summary has %d updates, want 0 to %d", s.Updates, maxUpdates)
-	case !ascend(s.Covers, last) || !ascend(s.Read, last):
+	case !ranges.Ascend(s.Covers, last) || !ranges.Ascend(s.Read, last):
 		return fmt.Errorf("the summary covers %v and has read %v, want ascending ranges from 1 to last, %d", s.Covers, s.Read, last)
 	}
 	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.checkSaved(last, most-1))
@@ -737,18 +738,6 @@ func (in *stateJSON) checkLeft() error {
 		return nil
 	}
 	return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
-}
-
-// ascend reports whether the ranges ascend, from 1 to last.
-func ascend(ranges []Range, last ID) bool {
-	prev := ID(0)
-	for _, r := range ranges {
-		if r.First <= prev || r.Last < r.First {
-			return false
-		}
-		prev = r.Last
-	}
-	return prev <= last
 }
 
 // finish checks the entries, and counts their tokens and calls if count is set.
