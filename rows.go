@@ -2,8 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/runs"
@@ -422,8 +421,7 @@ func (m *Message) nameCalls() {
 	}
 	for i, p := range m.Parts {
 		if c, ok := p.(ToolCall); ok && c.ID == "" {
-			hash := sha256.Sum256(fmt.Appendf(nil, "call %d of %s", i, m.Key))
-			c.ID, c.Minted = "call_"+base32.StdEncoding.EncodeToString(hash[:])[:16], true
+			c.ID, c.Minted = callid.Of(m.Key, i), true
 			m.Parts[i] = c
 		}
 	}

@@ -3,12 +3,12 @@ package convo
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/links"
 )
 
 // Open returns the [History] saved in s under a key, or an empty one if the key is not in
@@ -421,9 +421,9 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 // record returns the record of a draft, or nil if it has no changes and no other draft is
 // in doubt.
 func (b *logbook) record(d *draft) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), b.name
+	d.id, d.created, d.name = links.NewID(), time.Now().UTC().Round(0), b.name
 	if d.name == "" {
-		d.name = newRecordID()
+		d.name = links.NewID()
 	}
 	data, changed, err := b.data(d)
 	if err != nil || !changed && len(b.drafts) == 0 {
@@ -442,9 +442,6 @@ func (b *logbook) record(d *draft) (*Record, error) {
 	}
 	return rec, rec.Check()
 }
-
-// newRecordID returns a random ID for a record.
-func newRecordID() string { return strings.ToLower(rand.Text()) }
 
 // data returns the Data of a draft, and reports whether it has changes. It makes the
 // draft full if Open would otherwise read more than three times as much as that, or many
