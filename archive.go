@@ -92,8 +92,7 @@ func (a *archive) add(rec *Record) error {
 		return damageIn(rec.Key, a.prev.Seq, err)
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.entries))
-	isNew := func(e *entry) bool { return e.id > a.last || ranges.Has(a.missing, e.id) }
-	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
+	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.id <= a.last && !ranges.Has(a.missing, e.id) })
 	a.missing = ranges.Minus(a.missing, ranges.Of[Range](idsOf(fresh)))
 	// In a copy of a pruned log, the first Prev is empty.
 	isAfterGap := a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID

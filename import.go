@@ -48,7 +48,7 @@ func (l *loader) isSummary(e *entry) (is bool, err error) {
 // message, and adds results in a user message right after calls as a tool message. It reports
 // whether an entry is left to be added now.
 func (l *loader) place() (isLeft bool, err error) {
-	if !l.byHand {
+	if !l.from.imported {
 		return true, nil
 	}
 	i, e, repairs := l.at.index, *l.at.old, l.opts.Repair != nil

@@ -42,10 +42,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := r.read(rows); err != nil {
 		return nil, err
 	}
-	own := Options{}
-	if opts != nil {
-		own = *opts
-	}
+	own := orNil(opts)
 	repair, asSent := own.Repair, own.AsSent
 	own.Repair, own.AsSent = nil, false
 	if err := r.build(&own); err != nil {

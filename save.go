@@ -304,11 +304,12 @@ func (h *History) Save(ctx context.Context) error {
 }
 
 // unsaved returns how many changes were made since h was last saved.
-func (h *History) unsaved() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b := h.recorder.book()
-	return b.unsaved(&h.state, h.compactor.saved())
+func (h *History) unsaved() (n int) {
+	h.locked(func() {
+		b := h.recorder.book()
+		n = b.unsaved(&h.state, h.compactor.saved())
+	})
+	return n
 }
 
 // takeOpenLog is takeLog for callers that need a Store. It does not wait if there is none.
@@ -376,11 +377,7 @@ func (h *History) pruneAbove(ctx context.Context) bool {
 	return err == nil
 }
 
-func (h *History) wrote(o outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.recorder.wrote(o)
-}
+func (h *History) wrote(o outcome) { h.locked(func() { h.recorder.wrote(o) }) }
 
 // write writes a draft after the record last saved, unless one of the drafts in doubt is
 // there.
