@@ -372,11 +372,6 @@ func (r *resumer) nameResults() {
 		var rest []*entry
 		var answered []int
 		for _, e := range answers {
-			if _, isRow := r.ids[e.id]; !isRow {
-				own := *e // the Decisions may be used again
-				own.msg.Parts = slices.Clone(own.msg.Parts)
-				e = &own
-			}
 			if len(e.msg.ToolResults()) < len(e.msg.Parts) {
 				continue
 			}

@@ -418,10 +418,7 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 // record returns the record of a draft, or nil if it has no changes and no other draft is
 // in doubt.
 func (b *logbook) record(d *draft) (*Record, error) {
-	d.id, d.created, d.name = links.NewID(), time.Now().UTC().Round(0), b.name
-	if d.name == "" {
-		d.name = links.NewID()
-	}
+	d.id, d.created, d.name = links.NewID(), time.Now().UTC().Round(0), cmp.Or(b.name, links.NewID())
 	data, changed, err := b.data(d)
 	if err != nil || !changed && len(b.drafts) == 0 {
 		return nil, err
