@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -49,7 +50,7 @@ func (h *History) Archive(ctx context.Context, ids ...Range) iter.Seq2[Archived,
 func readArchive(ctx context.Context, s Store, key string, ids ...Range) iter.Seq2[Archived, error] {
 	return func(yield func(Archived, error) bool) {
 		a := archive{yield: yield, ids: slices.Clone(ids)}
-		sortRanges(a.ids)
+		ranges.Sort(a.ids)
 		a.read(records(ctx, s, key, 1))
 	}
 }
@@ -62,8 +63,7 @@ type archive struct {
 	prev    Record  // the last good one, without Data; ID "": none was read
 	gap     bool    // a record before the next one is lost
 	missing []Range // ascending: IDs up to last that were in lost records and in none since
-	untold  bool    // a part of missing was not shown as gone yet
-	told    []Range // what was shown as gone
+	told    []Range // of missing, when it was shown as gone
 	summary Summary
 	done    bool // yield returned false
 }
@@ -92,15 +92,12 @@ func (a *archive) add(rec *Record) error {
 		return damageIn(rec.Key, a.prev.Seq, err)
 	}
 	entries := merge(r.past, merge(orNil(r.system), r.entries))
-	isNew := func(e *entry) bool { return e.id > a.last || hasID(a.missing, e.id) }
-	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return !isNew(e) })
-	a.missing = minus(a.missing, rangesOf(idsOf(fresh)))
+	fresh := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.id <= a.last && !ranges.Has(a.missing, e.id) })
+	a.missing = ranges.Minus(a.missing, ranges.Of[Range](idsOf(fresh)))
 	// In a copy of a pruned log, the first Prev is empty.
-	if a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID {
-		if rec.Upto > a.last {
-			a.missing = append(a.missing, minus([]Range{{a.last + 1, rec.Upto}}, rangesOf(idsOf(entries)))...)
-		}
-		a.untold = true
+	isAfterGap := a.gap || r.lost || a.prev.ID == "" && rec.Seq > 1 || a.prev.ID != "" && rec.Prev != a.prev.ID
+	if isAfterGap && rec.Upto > a.last {
+		a.missing = append(a.missing, ranges.Minus([]Range{{a.last + 1, rec.Upto}}, ranges.Of[Range](idsOf(entries)))...)
 	}
 	if rec.Full && !r.lost {
 		a.showGone(rec.Seq)
@@ -124,28 +121,18 @@ func (a *archive) add(rec *Record) error {
 
 // showGone yields the missing IDs, unless it has done so already.
 func (a *archive) showGone(seq uint64) {
-	if a.untold {
-		gone := minus(a.missing, a.told)
-		shown := slices.Clone(gone)
-		if a.ids != nil {
-			shown = minus(shown, minus(shown, a.ids)) // the parts of them in a.ids
-		}
-		a.show(Archived{Seq: seq, Gone: shown})
-		a.told = append(a.told, gone...)
-		sortRanges(a.told)
-		a.untold = false
+	gone := ranges.Minus(a.missing, a.told)
+	a.told = a.missing
+	if a.ids != nil {
+		gone = ranges.Minus(gone, ranges.Minus(gone, a.ids)) // the parts of them in a.ids
 	}
-}
-
-// hasID reports whether one of the ranges holds an ID.
-func hasID(ranges []Range, id ID) bool {
-	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= id && id <= r.Last })
+	a.show(Archived{Seq: seq, Gone: gone})
 }
 
 // show yields x, unless x is empty, the loop has ended, or it is not asked for.
 func (a *archive) show(x Archived) {
 	isEmpty := x.Entry == nil && x.Summary == nil && len(x.Undone) == 0 && len(x.Gone) == 0 && x.Note == ""
-	isWanted := a.ids == nil || x.Gone != nil || x.Entry != nil && hasID(a.ids, x.Entry.ID)
+	isWanted := a.ids == nil || x.Gone != nil || x.Entry != nil && ranges.Has(a.ids, x.Entry.ID)
 	if !a.done && !isEmpty && isWanted {
 		a.done = !a.yield(x, nil)
 	}
@@ -159,43 +146,9 @@ func (a *archive) showSummary(seq uint64, sum Summary) {
 	}
 }
 
-// minus returns the parts of ranges that are in none of the others, which are sorted by First.
-func minus(ranges, others []Range) (left []Range) {
-	for _, r := range ranges {
-		for _, o := range others {
-			if o.Last < r.First || r.Last < o.First {
-				continue
-			}
-			if r.First < o.First {
-				left = append(left, Range{r.First, o.First - 1})
-			}
-			r.First = o.Last + 1
-		}
-		if r.First <= r.Last {
-			left = append(left, r)
-		}
-	}
-	return left
-}
-
 // merge returns the entries of two ascending lists in order. If both have an entry with the
 // same ID, it takes the one in a.
-func merge(a, b []*entry) []*entry { return merged(b, a, func(e *entry) ID { return e.id }) }
-
-// merged merges two ascending lists. If both have an ID, it takes the element of b.
-func merged[T any](a, b []T, id func(T) ID) []T {
-	all := make([]T, 0, len(a)+len(b))
-	for _, x := range b {
-		for len(a) > 0 && id(a[0]) < id(x) {
-			all, a = append(all, a[0]), a[1:]
-		}
-		if len(a) > 0 && id(a[0]) == id(x) {
-			a = a[1:]
-		}
-		all = append(all, x)
-	}
-	return append(all, a...)
-}
+func merge(a, b []*entry) []*entry { return ranges.Merge(b, a, func(e *entry) ID { return e.id }) }
 
 // Note adds a line to the [History.Archive], such as the name of a trace or a remark. The
 // next Save writes it. It is never sent to a model and is not part of a snapshot: a note
@@ -262,7 +215,7 @@ func (o *originals) readArchive(ctx context.Context) {
 			ids = append(ids, e.id)
 		}
 	}
-	for x, err := range o.book.archive(ctx, o.book.store, o.book.key, rangesOf(ids)...) {
+	for x, err := range o.book.archive(ctx, o.book.store, o.book.key, ranges.Of[Range](ids)...) {
 		if _, isDamaged := errors.AsType[*DamageError](err); err != nil && !isDamaged {
 			break
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 )
 
 // Chain returns a strategy that runs its links in order until Goal.Target is reached.
@@ -464,7 +466,7 @@ func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	default:
 		dropped := slices.Clone(e.Drop)
 		slices.Sort(dropped)
-		r.covers = append(r.covers, rangesOf(dropped)...)
+		r.covers = append(r.covers, ranges.Of[Range](dropped)...)
 	}
 }
 

@@ -1503,7 +1503,7 @@ var ofOptions = map[string][]string{
 }
 
 var (
-	waitForReload     = []string{"Save", "SaveFull", "Reload", "Attach", "Prune"}
+	waitForReload     = []string{"Save", "Reload", "Attach", "Prune"}
 	waitForCompaction = []string{"Prepare", "Compact", "MakeRoom", "Recover", "Wait"}
 )
 
@@ -1528,9 +1528,8 @@ func TestOptions_WhatFunctionsMayCall(t *testing.T) {
 			_, err := h.Handoff(ctx, convo.Extract{}, "")
 			return err
 		},
-		"Save":     (*convo.History).Save,
-		"SaveFull": (*convo.History).SaveFull,
-		"Reload":   func(h *convo.History, ctx context.Context) error { _, _, err := h.Reload(ctx); return err },
+		"Save":   (*convo.History).Save,
+		"Reload": func(h *convo.History, ctx context.Context) error { _, _, err := h.Reload(ctx); return err },
 		"Attach": func(h *convo.History, ctx context.Context) error {
 			return h.Attach(ctx, new(convotest.MemStore), "other")
 		},

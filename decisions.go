@@ -58,7 +58,7 @@ func (h *History) Decisions() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows.pack()
+	rows.Pack()
 	rows.lastAppend = at.UTC()
 	if sent.known {
 		rows.sent = &sent
@@ -119,7 +119,7 @@ func (in *stateJSON) checkDecisions() error {
 	if err := in.rows.check(); err != nil {
 		return err
 	}
-	if newest := in.rows.newest(); newest > in.last {
+	if newest := in.rows.Newest(); newest > in.last {
 		return fmt.Errorf("a row of entry %d, above last, %d", newest, in.last)
 	}
 	return nil
@@ -134,15 +134,15 @@ func (d *Decisions) Needs() (keys []string, from string) {
 		return nil, ""
 	}
 	rows := d.in.rows
-	if len(rows.rows) == 0 {
+	if len(rows.Rows) == 0 {
 		return nil, rows.end()
 	}
-	for _, x := range rows.rows[:rows.from] {
-		if _, isWhole := index(d.in.entries, x.id); !isWhole {
-			keys = append(keys, x.key)
+	for _, x := range rows.Rows[:rows.From] {
+		if _, isWhole := index(d.in.entries, x.ID); !isWhole {
+			keys = append(keys, x.Key)
 		}
 	}
-	return keys, rows.rows[rows.from].key
+	return keys, rows.Rows[rows.From].Key
 }
 
 // Accept makes [Resume] take the message with the key as the application has it now, if

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -121,13 +122,13 @@ func (ed *checkedEdit) checkSummary(summary Summary) error {
 		}
 	}
 	summary.Read = slices.Clone(summary.Read)
-	sortRanges(summary.Read)
+	ranges.Sort(summary.Read)
 	if summary.Covers == nil && summary.Text != "" {
-		summary.Covers, ed.covered = rangesOf(ed.drop), ed.drop
+		summary.Covers, ed.covered = ranges.Of[Range](ed.drop), ed.drop
 	} else {
 		summary.Covers = slices.Clone(summary.Covers)
-		sortRanges(summary.Covers)
-		ed.covered = within(ed.drop, summary.Covers)
+		ranges.Sort(summary.Covers)
+		ed.covered = ranges.Within(ed.drop, summary.Covers)
 	}
 	if summary.Usage.fault() != nil {
 		summary.Usage = Usage{}
@@ -508,7 +509,7 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 	if len(ed.newSummary.Read) == 0 {
 		return nil
 	}
-	isRead := inRanges(ed.newSummary.Read)
+	isRead := ranges.In(ed.newSummary.Read)
 	for _, was := range ed.at.list {
 		if !isRead(was.id) {
 			continue
@@ -532,7 +533,7 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers, reads := minus(ed.newSummary.Covers, rangesOf(done.report.Spared)), ed.newSummary.Read
+	covers, reads := ranges.Minus(ed.newSummary.Covers, ranges.Of[Range](done.report.Spared)), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
 		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)
@@ -544,7 +545,7 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 	if len(ed.newSummary.Read) == 0 {
 		return
 	}
-	isRead := inRanges(ed.newSummary.Read)
+	isRead := ranges.In(ed.newSummary.Read)
 	for _, e := range done.list {
 		_, spared := slices.BinarySearch(done.report.Spared, e.id)
 		if isRead(e.id) && !spared {

@@ -41,6 +41,20 @@ func Rates(h *History) (overhead, old, fresh float64) {
 	return float64(s.Overhead), float64(s.Known.Tokens-s.Overhead) / float64(s.Known.Raw), s.Known.Ratio
 }
 
+// SaveFull is Save, but writes a full record, even if nothing has changed, unless the newest
+// record is full.
+func (h *History) SaveFull(ctx context.Context) error {
+	ctx, b, err := h.takeOpenLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.saving.release()
+	if b.count == 1 && h.unsaved() == 0 {
+		return nil
+	}
+	return h.write(ctx, true)
+}
+
 // SetStore makes another Store that of h.
 func SetStore(h *History, s Store) { h.recorder.store = s }
 

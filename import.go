@@ -1,10 +1,12 @@
 package convo
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -46,7 +48,7 @@ func (l *loader) isSummary(e *entry) (is bool, err error) {
 // message, and adds results in a user message right after calls as a tool message. It reports
 // whether an entry is left to be added now.
 func (l *loader) place() (isLeft bool, err error) {
-	if !l.byHand {
+	if !l.from.imported {
 		return true, nil
 	}
 	i, e, repairs := l.at.index, *l.at.old, l.opts.Repair != nil
@@ -81,12 +83,6 @@ func (l *loader) place() (isLeft bool, err error) {
 	return true, nil
 }
 
-// isBetween reports whether the next entry of the snapshot stands between calls and their
-// results: the one after it, except system messages, is a tool message.
-func (l *loader) isBetween() bool {
-	return l.calls.Open() > 0 && l.from.hasResultBehind(l.at.index)
-}
-
 // hasResultBehind reports whether the next entry after the i-th, except system
 // messages, is a tool message.
 func (s *state) hasResultBehind(i int) bool {
@@ -105,22 +101,13 @@ func (l *loader) summarise() {
 	if hint := l.ident.summaryHint(); hint != "" {
 		all = strings.ReplaceAll(all, hint, "")
 	}
-	sum := Summary{Covers: rangesOf(l.gone), Time: time.Now()}
+	sum := Summary{Covers: ranges.Of[Range](l.gone), Time: time.Now()}
 	sum.Text, sum.Names = splitNames(all)
 	l.to.summary = l.ident.placed(sum)
 }
 
-// noteOf returns a user message with the parts, in tags that name the author of m, or
-// if it has none, the given one.
-func noteOf(m Message, author string, parts []Part) Message {
-	if m.Author != "" {
-		author = m.Author
-	}
-	return Message{Role: RoleUser, Author: strings.TrimSpace(author), Parts: parts, Meta: m.Meta}
-}
-
 // noteOfResults returns a user message with the results of m, a line each if there are
-// several.
+// several. In its tags stands the author of m, or if it has none, the tool.
 func noteOfResults(m Message) Message {
 	results := m.ToolResults()
 	author := "tool"
@@ -147,7 +134,8 @@ func noteOfResults(m Message) Message {
 		}
 		parts = append(parts, r.Parts...)
 	}
-	return noteOf(m, author, parts)
+	author = strings.TrimSpace(cmp.Or(m.Author, author))
+	return Message{Role: RoleUser, Author: author, Parts: parts, Meta: m.Meta}
 }
 
 // NewSnapshot returns a snapshot of copies of msgs, with the IDs 1, 2, 3 and so on, to
@@ -157,15 +145,12 @@ func noteOfResults(m Message) Message {
 // of them only AsSent counts. Without options, or if one of these functions panics, the
 // defaults are used.
 func NewSnapshot(msgs []Message, opts ...*Options) *Snapshot {
-	for _, o := range opts {
-		if o != nil {
-			if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
-				if o.AsSent {
-					s.bindAll()
-				}
-				return s
+	if o := cmp.Or(opts...); o != nil {
+		if s, err := newSnapshot(msgs, newCounter(o.Tokenizer, o.Overheads)); err == nil {
+			if o.AsSent {
+				s.bindAll()
 			}
-			break
+			return s
 		}
 	}
 	s, _ := newSnapshot(msgs, newCounter(nil, Overheads{}))

@@ -133,8 +133,8 @@ type Options struct {
 
 	// PruneAbove bounds the log in bytes: Record.Data, and 300 for each record; 0: no bound. Save
 	// removes from a longer log all records before the newest full one, which Archive and Load then
-	// no longer return. What Open reads stays, about three times a full record; SaveFull shortens
-	// it. If removing fails, Save succeeds, Logger gets a line, and the next Save tries again. For
+	// no longer return. What Open reads stays, about three times a full record; Prune shortens it.
+	// If removing fails, Save succeeds, Logger gets a line, and the next Save tries again. For
 	// a Store that is no [Pruner], the error of Open and Attach matches [errors.ErrUnsupported].
 	PruneAbove int64
 

@@ -965,27 +965,6 @@ func TestState_UsersFrom(t *testing.T) {
 	assert.Empty(t, v.usersFrom(5))
 }
 
-func TestMerged(t *testing.T) {
-	type item struct {
-		id   ID
-		from string
-	}
-	list := func(from string, ids ...ID) (all []item) {
-		for _, id := range ids {
-			all = append(all, item{id, from})
-		}
-		return all
-	}
-	for _, c := range []struct{ a, b, want []item }{
-		{nil, nil, []item{}},
-		{list("a", 1, 3), nil, list("a", 1, 3)},
-		{nil, list("b", 2), list("b", 2)},
-		{list("a", 1, 3, 5), list("b", 2, 3, 6), []item{{1, "a"}, {2, "b"}, {3, "b"}, {5, "a"}, {6, "b"}}},
-	} {
-		assert.Equal(t, c.want, merged(c.a, c.b, func(i item) ID { return i.id }))
-	}
-}
-
 // Messages are the same only if all of their fields are, and those of their parts.
 func TestMessage_SameAs(t *testing.T) {
 	parts := []Part{

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
@@ -37,7 +38,7 @@ func (r *stateJSON) learn(from, to *picture) {
 	case to.rewritten > at.version: // more than the end of the list has changed since
 		ids := append(shared(to.view.sys, at.sys), shared(to.view.list, at.list)...)
 		slices.Sort(ids)
-		r.seen.ids = rangesOf(ids)
+		r.seen.ids = ranges.Of[Range](ids)
 	case at.last > 0: // all entries up to at.last
 		r.seen.ids = []Range{{1, at.last}}
 	}
@@ -202,7 +203,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 		}
 	}
 	if len(next.out) > 0 {
-		left := inRanges(next.out)
+		left := ranges.In(next.out)
 		r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return left(e.id) })
 	}
 	if list := next.entries; len(list) > 0 {
@@ -280,8 +281,8 @@ func (seen *seenJSON) reported(s *state) *reported {
 }
 
 // entriesIn returns the entries whose IDs are in one of the ranges. The ranges ascend.
-func entriesIn(list []*entry, ranges []Range) []*entry {
-	in := inRanges(ranges)
+func entriesIn(list []*entry, ids []Range) []*entry {
+	in := ranges.In(ids)
 	return slices.Clip(slices.DeleteFunc(append([]*entry{}, list...), func(e *entry) bool { return !in(e.id) }))
 }
 

@@ -161,10 +161,11 @@ func (h *History) mergeLocked(r *reading, theirs *view, saved *picture, isStored
 	h.recorder.adopt(b.asRead(r, saved, h.last), keepsake{})
 	m.keepTakenBack()
 	h.appendAgainLocked(m)
-	if p := h.pictureLocked(); m.appended || p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
+	appended := len(m.again) > 0
+	if p := h.pictureLocked(); appended || p.scalars != saved.scalars || !difference(saved, p).isEmpty() {
 		h.newVersion() // what h has learned is not stored, and the bounds so far do not include the measured part
 	}
-	if m.appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage())) {
+	if appended || len(m.queued) > 0 && (!h.awaitsAnswer() || h.talk.hasFailed(h.newestMessage())) {
 		h.deliverLocked()
 	}
 	return m
@@ -222,14 +223,11 @@ type merger struct {
 	was          *picture     // the record that h saved last
 	unsaved      *draft       // what that does not hold
 	own          [][]departed // exchanges that are in no record, in ascending order
-	pinned       map[ID]bool  // heads of the pinned ones
 	idle         map[ID]bool  // results in own that answer no open call of the stored view
 	moved        map[ID]ID
 	refused      []Message
-	appended     bool     // an exchange was appended
 	adopts       bool     // nothing was learned, so that what the records hold counts
 	released     ID       // no entry of own up to this one is bound
-	rekeyed      bool     // the tags of the stored state have another key, so no entry of own is bound
 	answers      sentView // of the view, before the messages were appended again
 	lastAppend   int64    // likewise
 
@@ -254,9 +252,6 @@ func (m *merger) replace() (more int64) {
 	v.newVersion()
 	v.reloaded, v.rewritten = v.version, v.version
 	m.released = max(v.released, t.released)
-	if v.id.key != t.id.key {
-		m.rekeyed, v.answers = true, sentView{known: true, open: true} // the tags of what was sent had the other key
-	}
 	if v.meta == was.meta {
 		v.meta = t.meta
 	}
@@ -265,6 +260,9 @@ func (m *merger) replace() (more int64) {
 	}
 	v.last, v.figures, v.takenBack, v.left = t.last, t.figures, t.takenBack, t.left
 	v.released = min(m.released, t.last)
+	if v.id.key != t.id.key { // the tags of what was sent had the other key
+		m.released, v.answers = maxID, sentView{known: true, open: true}
+	}
 	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
 	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
 	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {
@@ -414,7 +412,7 @@ func (m *merger) stored(r *reading, saved *picture) *picture {
 // collect sets m.own to the entries that are in no record, both those in the view and
 // those removed from it by an edit.
 func (m *merger) collect() {
-	m.pinned, m.idle = make(map[ID]bool), make(map[ID]bool)
+	m.idle = make(map[ID]bool)
 	heads := make(map[ID]bool) // of own exchanges
 	for _, d := range m.unrecorded() {
 		e := d.was
@@ -434,8 +432,7 @@ func (m *merger) collect() {
 	}
 }
 
-// unrecorded returns the entries that may be in no record, as they were appended, in
-// order. It sets m.pinned.
+// unrecorded returns the entries that may be in no record, as they were appended, in order.
 func (m *merger) unrecorded() (all []departed) {
 	v, past := m.view, m.unsaved.past
 	for i := range v.len() {
@@ -448,7 +445,6 @@ func (m *merger) unrecorded() (all []departed) {
 			d = departed{was: e, original: v.original(e.id)}
 		}
 		all = append(all, d)
-		m.pinned[e.head] = m.pinned[e.head] || v.isPinned(e.head)
 	}
 	for id, d := range past {
 		if v.find(id) == nil && id > m.base && !d.was.isSystem() {
@@ -525,10 +521,10 @@ func (m *merger) batch(exchange []departed) []pendingEntry {
 	for i, d := range exchange {
 		e := *d.was
 		e.msg, e.inline = e.msg.clone(), [1]Part{}
-		if e.id <= m.released || m.rekeyed {
+		if e.id <= m.released {
 			e.setMade(0) // the entry may get a newer ID
 		}
-		batch[i] = pendingEntry{entry: &e, pin: m.pinned[d.was.head], again: true}
+		batch[i] = pendingEntry{entry: &e, pin: m.unsaved.picture.view.isPinned(d.was.head), again: true}
 		if d.original != nil {
 			o := *d.original
 			o.msg, o.read = o.msg.clone(), o.read.clone()
@@ -541,7 +537,6 @@ func (m *merger) batch(exchange []departed) []pendingEntry {
 // rejoin takes note that an exchange was appended. It returns what keepsake.made holds of
 // it.
 func (m *merger) rejoin(exchange []departed, batch []pendingEntry) map[ID]*queued {
-	m.appended = true
 	made := make(map[ID]*queued)
 	for i, d := range exchange {
 		id := batch[i].id

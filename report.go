@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -310,7 +311,7 @@ func (r *Report) firstNote() string {
 // readNote says that a summarizer has read what was cleared.
 func (r *Report) readNote() string {
 	switch {
-	case len(within(r.Cleared, rangesOf(r.Read))) == 0:
+	case len(ranges.Within(r.Cleared, ranges.Of[Range](r.Read))) == 0:
 		return ""
 	case len(r.Summarised) > 0:
 		return " and read"
@@ -434,7 +435,7 @@ func printIDs(list []ID, ids bool) string {
 	if !ids {
 		return ""
 	}
-	return " [" + printRanges(rangesOf(list)) + "]"
+	return " [" + printRanges(ranges.Of[Range](list)) + "]"
 }
 
 // warn logs a warning with keys and values. No lock may be held. A panic is

@@ -81,7 +81,6 @@ func (s *setup) restored(at *Snapshot) (*view, error) {
 func (l *loader) fill() (err error) {
 	defer catch(&err, "Options.Tokenizer")
 	v, s := l.to, l.from
-	l.byHand = s.imported
 	v.last, v.figures, v.meta, v.takenBack, v.left = s.last, s.figures, s.meta, s.takenBack, s.left
 	if s.summary != nil {
 		v.summary = l.ident.placed(s.summary.sum)
@@ -108,7 +107,7 @@ func (l *loader) fill() (err error) {
 // entries checks the entries of the snapshot and adds them or copies.
 func (l *loader) entries() error {
 	l.turn = l.from.turn
-	if l.byHand {
+	if l.from.imported {
 		l.turn = 0
 	}
 	for i := range l.from.len() {
@@ -126,7 +125,6 @@ func (l *loader) entries() error {
 		}
 	}
 	l.summarise()
-	l.to.pins = l.pins
 	l.to.replace(l.sys, l.list, l.originals, l.turn)
 	return nil
 }
@@ -192,10 +190,8 @@ type loader struct {
 
 	sys, list []*entry
 	originals []*original
-	pins      []ID
 	queued    []*queued // the queue of from, with the copies in h
 
-	byHand     bool                // from is a list that NewSnapshot was given, so the policy applies to it
 	prev       Role                // of the newest entry so far, notes aside
 	afterMoved bool                // that entry was moved; see placement
 	calls      *calls              // of the newest exchange; nil or room
@@ -203,7 +199,7 @@ type loader struct {
 	moving     bool                // entries get new IDs from here on
 	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended     bool                // Repair was called
-	turn       int                 // of the newest entry so far, if byHand is set
+	turn       int                 // of the newest entry so far, if from is imported
 
 	held  []placement // what stands between calls and their results, to be put after these
 	texts []string    // of what is put into the summary
@@ -230,7 +226,7 @@ func (l *loader) entry() error {
 		return err
 	}
 	role := e.msg.Role
-	if l.byHand && len(l.list) == 0 {
+	if l.from.imported && len(l.list) == 0 {
 		e.note = false // the entries before it were removed or dropped
 	}
 	switch {
@@ -238,7 +234,7 @@ func (l *loader) entry() error {
 		return l.add(e)
 	case role == RoleTool:
 		return l.results(e)
-	case e.note && !l.at.moved && l.isBetween():
+	case e.note && !l.at.moved && l.calls.Open() > 0 && l.from.hasResultBehind(l.at.index): // between calls and their results
 		return l.hold()
 	case l.calls.Open() > 0:
 		if err := l.answerOpen(); err != nil {
@@ -248,7 +244,7 @@ func (l *loader) entry() error {
 	if n := len(l.list); n > 0 && old.id <= l.list[n-1].id {
 		l.moving = true // it was moved or split
 	}
-	if l.byHand && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
+	if l.from.imported && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
 		if err := l.mend(err, l.nextID(), "kept"); err != nil {
 			return err
@@ -284,7 +280,7 @@ func (l *loader) check(e *entry) error {
 		e.msg = old.msg
 		err = e.msg.checkShared(&e.inline)
 	}
-	if err == nil && l.byHand && e.msg.isEmpty() && !l.opts.Roles.KeepEmpty {
+	if err == nil && l.from.imported && e.msg.isEmpty() && !l.opts.Roles.KeepEmpty {
 		err = &MessageError{Role: old.msg.Role, Part: -1, Reason: "empty message; RolePolicy.KeepEmpty allows it"}
 	}
 	if err == nil {
@@ -374,8 +370,12 @@ func (l *loader) answerOpen() error {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
 		k := &l.calls.List[answered[i]]
-		err := &PairError{Err: ErrOpenCalls, CallID: k.ID, Name: k.Name, Index: l.at.index}
-		if err := l.mendAs(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
+		f := &SnapshotError{Index: -1, NewID: e.id, Mended: "answered with an error result"}
+		f.Err = &PairError{Err: ErrOpenCalls, CallID: k.ID, Name: k.Name, Index: l.at.index}
+		if l.opts.Repair == nil {
+			f.Index, f.ID = l.at.index, l.at.old.id // the entry that is at fault
+		}
+		if err := l.report(f); err != nil {
 			return err
 		}
 	}
@@ -389,14 +389,11 @@ func (l *loader) add(e *entry) error {
 	if old.id <= l.from.released {
 		e.setMade(0) // it may get a newer ID
 	}
-	if !e.isSystem() {
-		e.id = l.nextID()
-		l.to.last = max(l.to.last, e.id)
-	}
-	e.head = e.id
 	if e.isSystem() {
-		e.turn = 0
+		e.head, e.turn = e.id, 0
 	} else {
+		e.id = l.nextID()
+		e.head, l.to.last = e.id, max(l.to.last, e.id)
 		l.follow(e)
 	}
 	if !l.counted || e.tokens == 0 {
@@ -419,7 +416,7 @@ func (l *loader) add(e *entry) error {
 		l.originals = append(l.originals, &own)
 	}
 	if _, pinned := slices.BinarySearch(l.from.pins, old.id); pinned {
-		l.pins = withPin(l.pins, e.head)
+		l.to.pins = withPin(l.to.pins, e.head)
 	}
 	mended := l.at.mended
 	switch {
@@ -448,7 +445,7 @@ func (l *loader) follow(e *entry) {
 	switch {
 	case e.msg.Role == RoleTool:
 		e.head, e.turn = l.calls.Head, newest.turn
-	case l.byHand:
+	case l.from.imported:
 		if e.msg.Role == RoleUser && l.prev != RoleUser {
 			l.turn++
 		}
@@ -474,9 +471,6 @@ func (l *loader) queue() error {
 			return err
 		case ok:
 			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
-			if l.opts.Repair == nil {
-				return &SnapshotError{Index: -1, Err: wrong}
-			}
 			if err := l.report(&SnapshotError{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
 				return err
 			}
@@ -488,24 +482,15 @@ func (l *loader) queue() error {
 	return nil
 }
 
-// mend reports that a fault of l.at.old is repaired, which has the ID newID now, or returns the
-// error for it if faults are not to be repaired.
+// mend reports that a fault of l.at.old is repaired, which has the ID newID now.
 func (l *loader) mend(err error, newID ID, mended string) error {
-	return l.mendAs(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
+	return l.report(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// mendAs is mend with a SnapshotError that does not name l.at.old.
-func (l *loader) mendAs(f *SnapshotError) error {
-	if l.opts.Repair == nil {
-		return &SnapshotError{Index: l.at.index, ID: l.at.old.id, Err: f.Err}
-	}
-	return l.report(f)
-}
-
-// report calls Options.Repair if it is set.
+// report calls Options.Repair, or returns the fault as an error if that is nil.
 func (l *loader) report(f *SnapshotError) (err error) {
 	if l.opts.Repair == nil {
-		return nil
+		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
 	}
 	defer catch(&err, "Options.Repair")
 	l.mended = true

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -20,8 +21,7 @@ type resumer struct {
 
 	given  map[string]bool // keys of the rows so far
 	listed map[string]int  // the places of rows whose keys are listed
-	places []Message       // the rows that the view shows, in order; some may be missing among the listed ones
-	keys   []string        // of places; "": the row is not there yet
+	places []Message       // the rows that the view shows, in order; without a key: the row is not there yet
 	place  int             // of the next row
 	stop   int             // the place after the run that the row before it is in
 	isOpen bool            // the first row from which on all are given was given
@@ -42,10 +42,7 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := r.read(rows); err != nil {
 		return nil, err
 	}
-	own := Options{}
-	if opts != nil {
-		own = *opts
-	}
+	own := orNil(opts)
 	repair, asSent := own.Repair, own.AsSent
 	own.Repair, own.AsSent = nil, false
 	if err := r.build(&own); err != nil {
@@ -76,20 +73,19 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
-	h.talk.note(h.newestMessage(), true)
 	return h, nil
 }
 
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	n := len(r.rows.rows)
-	r.places, r.keys = make([]Message, n), make([]string, n)
+	n := len(r.rows.Rows)
+	r.places = make([]Message, n)
 	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
-	for i, x := range r.rows.rows[:r.rows.from] {
-		r.listed[x.key] = i
+	for i, x := range r.rows.Rows[:r.rows.From] {
+		r.listed[x.Key] = i
 	}
-	r.place, r.end = r.rows.from, r.rows.end()
+	r.place, r.end = r.rows.From, r.rows.end()
 	r.isOpen = n == 0 && r.end == ""
 	for m, err := range rows {
 		if err != nil {
@@ -103,8 +99,8 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 		return err
 	}
 	if r.place < n {
-		last := r.rows.rows[r.rows.stop(r.place)-1]
-		return &RowError{Key: cmp.Or(r.rows.rows[r.place].key, last.key), Fault: rowMissing}
+		last := r.rows.Rows[r.rows.Stop(r.place)-1]
+		return &RowError{Key: cmp.Or(r.rows.Rows[r.place].Key, last.Key), Fault: rowMissing}
 	}
 	if r.end != "" && (r.isLeft || n == 0) {
 		return &RowError{Key: r.end, Fault: rowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
@@ -128,7 +124,7 @@ func (r *resumer) take(m Message) error {
 	r.given[m.Key] = true
 	m = m.clone() // rows may use its slices again
 	if isListed {
-		r.places[place], r.keys[place] = m, m.Key
+		r.places[place] = m
 		return nil
 	}
 	r.isOpen = r.isOpen || begins
@@ -141,15 +137,15 @@ func (r *resumer) take(m Message) error {
 // begins reports whether the next run begins with the row with the key, or, if there is no
 // run, what is new follows it.
 func (r *resumer) begins(key string) bool {
-	if len(r.rows.rows) == 0 {
+	if len(r.rows.Rows) == 0 {
 		return key == r.end && key != ""
 	}
-	return r.mayBegin() && r.rows.rows[r.place].key == key
+	return r.mayBegin() && r.rows.Rows[r.place].Key == key
 }
 
 // mayBegin reports whether the next row in view is the first of a run.
 func (r *resumer) mayBegin() bool {
-	return r.place < len(r.rows.rows) && r.rows.rows[r.place].begins
+	return r.place < len(r.rows.Rows) && r.rows.Rows[r.place].Begins
 }
 
 // order puts a row in its place. A user message is never between calls and their results. If a
@@ -197,15 +193,15 @@ func (r *resumer) putEarly() error {
 // queue for the results. The view does not show it.
 func (r *resumer) isOfEarlier() bool {
 	role, id := r.ended, r.rows.left.id // of the row before it
-	if all := len(r.rows.rows); all > 0 {
-		if r.place == r.rows.from {
+	if all := len(r.rows.Rows); all > 0 {
+		if r.place == r.rows.From {
 			return false
 		}
 		role = r.places[r.place-1].Role
 		if r.place < all {
 			return !r.answer && role == RoleUser && !r.mayBegin()
 		}
-		id = r.rows.newest()
+		id = r.rows.Newest()
 	}
 	n := len(r.in.entries)
 	return !r.answer && role == RoleUser && len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= id)
@@ -229,7 +225,7 @@ func takes(c *calls, m *Message) bool {
 
 // put puts a row in the next place.
 func (r *resumer) put(m Message) error {
-	isDone, begins := r.place == len(r.rows.rows), r.begins(m.Key)
+	isDone, begins := r.place == len(r.rows.Rows), r.begins(m.Key)
 	switch {
 	case isDone && r.end == "":
 		r.tail = append(r.tail, m)
@@ -243,9 +239,9 @@ func (r *resumer) put(m Message) error {
 	case r.mayBegin() && !begins:
 		return nil // the view does not show it
 	case begins:
-		r.stop = r.rows.stop(r.place)
+		r.stop = r.rows.Stop(r.place)
 	}
-	more, last := r.stop-1-r.place, r.rows.rows[r.stop-1].key // rows of the run that must follow
+	more, last := r.stop-1-r.place, r.rows.Rows[r.stop-1].Key // rows of the run that must follow
 	switch {
 	case more == 0 && last != "" && m.Key != last:
 		return &RowError{Key: r.firstOther(m.Key), Fault: rowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
@@ -256,7 +252,7 @@ func (r *resumer) put(m Message) error {
 		}
 		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(more, "row", "rows"), abbreviate(last))}
 	}
-	r.places[r.place], r.keys[r.place] = m, m.Key
+	r.places[r.place] = m
 	r.place++
 	return nil
 }
@@ -264,13 +260,11 @@ func (r *resumer) put(m Message) error {
 // firstOther returns the key of the first row of the run that the next row is in that is not
 // what stood in its place, or the key otherwise.
 func (r *resumer) firstOther(otherwise string) string {
-	for i := r.rows.start(r.place); i < r.place; i++ {
-		x, e := r.rows.rows[i], &entry{msg: r.places[i]}
-		if e.msg.checkShared(&e.inline) != nil {
-			return r.keys[i]
-		}
-		if !r.rows.isShort(x.id) && (x.sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
-			return r.keys[i]
+	for i := r.rows.Start(r.place); i < r.place; i++ {
+		x, e := r.rows.Rows[i], &entry{msg: r.places[i]}
+		isValid := e.msg.checkShared(&e.inline) == nil
+		if !isValid || !r.rows.isShort(x.ID) && (x.Sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
+			return r.places[i].Key
 		}
 	}
 	return otherwise
@@ -305,32 +299,33 @@ func (r *resumer) build(opts *Options) error {
 func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 	r.ids = make(map[ID]string)
 	turn, role := 0, RoleNone
-	for place, x := range r.rows.rows {
-		m, key := r.places[place], r.keys[place]
-		i, isWhole := index(r.in.entries, x.id)
+	for place, x := range r.rows.Rows {
+		m := r.places[place]
+		key := m.Key
+		i, isWhole := index(r.in.entries, x.ID)
 		switch {
 		case isWhole:
 			m = r.in.entries[i].msg
 		case key == "":
-			return nil, &RowError{Key: x.key, Fault: rowMissing}
+			return nil, &RowError{Key: x.Key, Fault: rowMissing}
 		}
 		switch {
-		case x.begins:
-			turn = x.turn
+		case x.Begins:
+			turn = x.Turn
 		case m.Role == RoleUser && role != RoleUser:
 			turn++
 		}
-		if x.begins || m.Role != RoleSystem {
+		if x.Begins || m.Role != RoleSystem {
 			role = m.Role
 		}
 		if isWhole {
 			continue
 		}
-		e, err := r.entry(m, x.id, turn, namer)
+		e, err := r.entry(m, x.ID, turn, namer)
 		if err != nil {
 			return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
 		}
-		r.ids[x.id] = key
+		r.ids[x.ID] = key
 		entries = append(entries, e)
 	}
 	return entries, nil
@@ -338,8 +333,8 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 
 // entry returns the entry of a row.
 func (r *resumer) entry(m Message, id ID, turn int, namer *setup) (*entry, error) {
-	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: hasID(r.rows.tools, id)}
-	e.marks.set(paused, hasID(r.rows.paused, id))
+	e := &entry{msg: m, id: id, at: noTime, turn: turn, tools: ranges.Has(r.rows.tools, id)}
+	e.marks.set(paused, ranges.Has(r.rows.paused, id))
 	if err := e.msg.checkShared(&e.inline); err != nil {
 		return nil, err
 	}
@@ -376,11 +371,6 @@ func (r *resumer) nameResults() {
 		var rest []*entry
 		var answered []int
 		for _, e := range answers {
-			if _, isRow := r.ids[e.id]; !isRow {
-				own := *e // the Decisions may be used again
-				own.msg.Parts = slices.Clone(own.msg.Parts)
-				e = &own
-			}
 			if len(e.msg.ToolResults()) < len(e.msg.Parts) {
 				continue
 			}
@@ -408,7 +398,7 @@ func (e *entry) isUnnamed() bool {
 
 // change makes the changes to the entry of a row, and keeps its original.
 func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
-	if e.msg.Role == RoleTool && hasID(r.rows.cleared, e.id) {
+	if e.msg.Role == RoleTool && ranges.Has(r.rows.cleared, e.id) {
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c rowChange) bool { return c.mark == "" })
 		for i := range e.msg.Parts {
 			changes = append(changes, rowChange{id: e.id, part: i})
@@ -450,13 +440,13 @@ func (r *resumer) compare() error {
 	var sums rowSums
 	for _, e := range r.in.entries {
 		sum := sums.of(e)
-		if _, isRow := r.rows.find(e.id); isRow {
+		if _, isRow := r.rows.Find(e.id); isRow {
 			rows, now = append(rows, e), append(now, sum)
 		}
 	}
 	for place, e := range rows {
 		key := r.ids[e.id]
-		if key == "" || r.accepted[key] || now[place] == r.rows.rows[place].sum {
+		if key == "" || r.accepted[key] || now[place] == r.rows.Rows[place].Sum {
 			continue
 		}
 		if after := r.stoodAfter(rows, now, place); after != "" {
@@ -470,15 +460,15 @@ func (r *resumer) compare() error {
 // stoodAfter returns the key of the row that the user rows from a place on stood after, if they
 // were given too early, and otherwise "". What stood there is the row after them then.
 func (r *resumer) stoodAfter(rows []*entry, now []fingerprint.Sum, place int) string {
-	to, n := place+1+slices.Index(r.rows.sums[place+1:], now[place]), 1
+	to, n := place+1+slices.Index(r.rows.Sums[place+1:], now[place]), 1
 	if to == place || rows[place].msg.Role != RoleUser {
 		return ""
 	}
-	for to+n < len(rows) && rows[place+n].msg.Role == RoleUser && now[place+n] == r.rows.sums[to+n] {
+	for to+n < len(rows) && rows[place+n].msg.Role == RoleUser && now[place+n] == r.rows.Sums[to+n] {
 		n++ // so many are moved
 	}
 	next := place + n
-	if now[next] != r.rows.sums[place] && !r.rows.isShort(rows[next].id) && !r.rows.isShort(rows[place].id) {
+	if now[next] != r.rows.Sums[place] && !r.rows.isShort(rows[next].id) && !r.rows.isShort(rows[place].id) {
 		return ""
 	}
 	return r.ids[rows[to+n-1].id]

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 )
 
 // A reversal undid edits, in a rollback or an Undo. It identifies the earlier snapshots that
@@ -721,8 +723,8 @@ func (v *view) putBack(d *departure) {
 		}
 	}
 	kept := slices.DeleteFunc(slices.Clone(v.originals), func(o *original) bool { _, in := index(back, o.id); return in })
-	originals = merged(kept, originals, func(o *original) ID { return o.id })
-	list := merged(v.list, back, func(e *entry) ID { return e.id })
+	originals = ranges.Merge(kept, originals, func(o *original) ID { return o.id })
+	list := merge(back, v.list)
 	for i, e := range list { // an entry after a restored call is in a turn with calls
 		if i > 0 && list[i-1].tools && list[i-1].turn == e.turn && !e.tools {
 			own := *e

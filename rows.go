@@ -2,10 +2,6 @@ package convo
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,15 +9,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/callid"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/markers"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
+	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // A rowList stands for the entries of a view that the application has rows of.
 type rowList struct {
-	rows    []row
-	from    int               // the index of the first row of the run from which on every row is needed
+	runs.List[ID]
 	made    []fingerprint.Sum // what each answer with signed reasoning was made for, in order; 0: it is not bound
 	tools   []Range           // of entries whose turn called a tool before, where that has left the view
 	paused  []Range           // of answers that the provider paused
@@ -32,59 +30,12 @@ type rowList struct {
 	measuredFrame           // what the calibration in force was measured with
 	sent          *sentView // what the next answer is for; nil: the view
 	lastAppend    time.Time
-
-	// The rows as they are written; see pack.
-	keys   []string          // by runs: of all rows before from, and else of the first and the last row of each run
-	places []int64           // for each run what is to be added to the last ID and to the turn of the run before, and the number of rows
-	run    int               // the index of the run that from is in
-	sums   []fingerprint.Sum // of all rows
 }
-
-// A row is the place of a row in the view. Rows whose entries have consecutive IDs are a run.
-type row struct {
-	id     ID
-	turn   int             // of the first row of the run
-	key    string          // empty: it is not known, since the row is neither listed nor at an end of its run
-	sum    fingerprint.Sum // see rowSums
-	begins bool            // it is the first row of its run
-}
-
-// newest returns the ID of the newest entry that has a row, or 0.
-func (r *rowList) newest() ID {
-	if n := len(r.rows); n > 0 {
-		return r.rows[n-1].id
-	}
-	return 0
-}
-
-// find returns the index of the row of an entry, or where it would be, and whether there is one.
-func (r *rowList) find(id ID) (i int, ok bool) {
-	return slices.BinarySearchFunc(r.rows, id, func(x row, id ID) int { return cmp.Compare(x.id, id) })
-}
-
-// start returns the index of the first row of the run that a row is in.
-func (r *rowList) start(i int) int {
-	for !r.rows[i].begins {
-		i--
-	}
-	return i
-}
-
-// stop returns the index after the last row of the run that a row is in.
-func (r *rowList) stop(i int) int {
-	for !r.ends(i) {
-		i++
-	}
-	return i + 1
-}
-
-// ends reports whether a row is the last of its run.
-func (r *rowList) ends(i int) bool { return i+1 == len(r.rows) || r.rows[i+1].begins }
 
 // end returns the key of the row up to which the History knows all rows, if that has left the
 // view, and otherwise "". All rows after the newest one in view, up to this, have left.
 func (r *rowList) end() string {
-	if r.newest() > r.left.id {
+	if r.Newest() > r.left.id {
 		return ""
 	}
 	return r.left.key
@@ -120,14 +71,7 @@ func (r *rowSums) of(e *entry) fingerprint.Sum {
 
 // cut removes the rows of entries newer than last.
 func (r *rowList) cut(last ID) {
-	n, _ := r.find(last + 1)
-	r.rows, r.sums = r.rows[:n], r.sums[:n]
-	if r.from >= n {
-		r.from = 0
-		if n > 0 {
-			r.from = r.start(n - 1)
-		}
-	}
+	r.Cut(last)
 	if r.left.id > last {
 		r.left = leftRow{}
 	}
@@ -212,7 +156,7 @@ func (l *rowLister) place(e *entry, sum fingerprint.Sum) {
 	if isNew || !e.note {
 		l.role = e.msg.Role
 	}
-	l.rows = append(l.rows, row{e.id, e.turn, e.msg.Key, sum, isNew})
+	l.Rows = append(l.Rows, runs.Row[ID]{ID: e.id, Turn: e.turn, Key: e.msg.Key, Sum: sum, Begins: isNew})
 	l.next, l.turn, l.isNew = e.id+1, e.turn, false
 }
 
@@ -230,44 +174,35 @@ func (l *rowLister) tell(i int, cleared bool, changes []rowChange) {
 		l.made = append(l.made, e.made())
 	}
 	if e.tools && e.msg.Role != RoleTool && e.calls == nil && (i == 0 || list[i-1].turn != e.turn || !list[i-1].tools) {
-		l.tools = addToRanges(l.tools, e.id)
+		l.tools = ranges.Add(l.tools, e.id)
 	}
 	if e.marks.has(paused) {
-		l.paused = addToRanges(l.paused, e.id)
+		l.paused = ranges.Add(l.paused, e.id)
 	}
 }
 
 // setFrom sets from which run on every row is needed: the first long one, or the last.
 func (l *rowLister) setFrom() {
-	for i := 0; i < len(l.rows); i = l.stop(i) {
-		l.from = i
-		if l.stop(i)-i > mostListed {
+	for i := 0; i < len(l.Rows); i = l.Stop(i) {
+		l.From = i
+		if l.Stop(i)-i > mostListed {
 			break
 		}
 	}
-	for l.from > 0 {
-		first := l.rows[l.from].id
+	for l.From > 0 {
+		first := l.Rows[l.From].ID
 		head := l.view.find(first).head
-		i, ok := l.find(head)
+		i, ok := l.Find(head)
 		if head == first || !ok { // its calls have no row
 			break
 		}
-		l.from = l.start(i) // the row of a message that was queued meanwhile may stand after the calls
+		l.From = l.Start(i) // the row of a message that was queued meanwhile may stand after the calls
 	}
 }
 
 // isShort reports whether something was cleared in the entry of a row, or cut.
 func (r *rowList) isShort(id ID) bool {
-	return hasID(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
-}
-
-// addToRanges adds an ID above all others to ascending ranges.
-func addToRanges(ranges []Range, id ID) []Range {
-	if n := len(ranges); n > 0 && ranges[n-1].Last+1 == id {
-		ranges[n-1].Last = id
-		return ranges
-	}
-	return append(ranges, Range{id, id})
+	return ranges.Has(r.cleared, id) || slices.ContainsFunc(r.changes, func(c rowChange) bool { return c.id == id })
 }
 
 // rowChanges returns how e differs from the message that was appended, whose original is
@@ -442,20 +377,20 @@ func textOf(parts []Part) string {
 // fields returns the members of the JSON.
 func (r *rowList) fields() []strictjson.Field {
 	return []strictjson.Field{
-		{Key: "keys", Value: strictjson.Texts(&r.keys)},
-		{Key: "places", Value: strictjson.Ints(&r.places)},
-		{Key: "from", Value: &r.run},
+		{Key: "keys", Value: strictjson.Texts(&r.Keys)},
+		{Key: "places", Value: strictjson.Ints(&r.Places)},
+		{Key: "from", Value: &r.Run},
 		{Key: "system_seen", Value: &r.sysSeen},
 		{Key: "tools_seen", Value: &r.toolsSeen},
 		{Key: "ephemeral_seen", Value: &r.ephemeralSeen},
 		{Key: "time", Value: &r.lastAppend},
-		{Key: "sums", Value: sumsJSON{&r.sums}},
-		{Key: "made", Value: sumsJSON{&r.made}},
+		{Key: "sums", Value: fingerprint.ListValue(&r.Sums)},
+		{Key: "made", Value: fingerprint.ListValue(&r.made)},
 		{Key: "tools", Value: rangesJSON(&r.tools)},
 		{Key: "paused", Value: rangesJSON(&r.paused)},
 		{Key: "cleared", Value: rangesJSON(&r.cleared)},
 		{Key: "changes", Value: strictjson.Objects(&r.changes, (*rowChange).fields)},
-		{Key: "frame", Value: someSums{(*fingerprint.Sum)(&r.frame.sys), &r.frame.tools, &r.frame.eph}},
+		{Key: "frame", Value: fingerprint.Values{(*fingerprint.Sum)(&r.frame.sys), &r.frame.tools, &r.frame.eph}},
 		{Key: "sent", Value: strictjson.Optional(&r.sent, (*sentView).fields)},
 	}
 }
@@ -463,7 +398,7 @@ func (r *rowList) fields() []strictjson.Field {
 // fields returns the members of the JSON.
 func (v *sentView) fields() []strictjson.Field {
 	p := &v.prefix
-	return []strictjson.Field{{Key: "view", Value: someSums{&p.heads, (*fingerprint.Sum)(&p.list), &p.ephemeral}}, {Key: "open", Value: &v.open}}
+	return []strictjson.Field{{Key: "view", Value: fingerprint.Values{&p.heads, (*fingerprint.Sum)(&p.list), &p.ephemeral}}, {Key: "open", Value: &v.open}}
 }
 
 // fields returns the members of the JSON.
@@ -479,112 +414,6 @@ func (c *rowChange) fields() []strictjson.Field {
 	}
 }
 
-// A sumsJSON is the value of a list of fingerprints: a text, with eleven characters for each.
-type sumsJSON struct{ list *[]fingerprint.Sum }
-
-func (v sumsJSON) IsZero() bool { return len(*v.list) == 0 }
-
-func (v sumsJSON) Append(dst []byte) []byte {
-	dst = append(dst, '"')
-	for _, sum := range *v.list {
-		dst = base64.RawURLEncoding.AppendEncode(dst, binary.BigEndian.AppendUint64(nil, uint64(sum)))
-	}
-	return append(dst, '"')
-}
-
-func (v sumsJSON) Read(r *strictjson.Reader) {
-	text := r.Text()
-	if len(text)%11 != 0 {
-		r.Fail(fmt.Errorf("%.40q holds no fingerprints of 11 characters", text))
-		return
-	}
-	for ; text != ""; text = text[11:] {
-		b, err := base64.RawURLEncoding.DecodeString(text[:11])
-		if err != nil || len(b) != 8 {
-			r.Fail(fmt.Errorf("%q is no fingerprint", text[:11]))
-			return
-		}
-		*v.list = append(*v.list, fingerprint.Sum(binary.BigEndian.Uint64(b)))
-	}
-}
-
-// someSums are as many fingerprints, with the same value as a list of them.
-type someSums []*fingerprint.Sum
-
-func (v someSums) IsZero() bool { return false }
-
-func (v someSums) Append(dst []byte) []byte {
-	list := make([]fingerprint.Sum, len(v))
-	for i, sum := range v {
-		list[i] = *sum
-	}
-	return sumsJSON{&list}.Append(dst)
-}
-
-func (v someSums) Read(r *strictjson.Reader) {
-	var list []fingerprint.Sum
-	sumsJSON{&list}.Read(r)
-	if len(list) != len(v) {
-		r.Fail(fmt.Errorf("%d fingerprints of 11 characters, want %d", len(list), len(v)))
-		return
-	}
-	for i, sum := range list {
-		*v[i] = sum
-	}
-}
-
-// pack sets what is written of the rows.
-func (r *rowList) pack() {
-	last, turn := ID(0), 0
-	for i, x := range r.rows {
-		if x.begins {
-			r.places = append(r.places, int64(x.id-last), int64(x.turn-turn), 0)
-			turn = x.turn
-		}
-		if i == r.from {
-			r.run = len(r.places)/3 - 1
-		}
-		if i < r.from || x.begins || r.ends(i) {
-			r.keys = append(r.keys, x.key)
-		}
-		r.places[len(r.places)-1]++
-		r.sums, last = append(r.sums, x.sum), x.id
-	}
-}
-
-// unpack makes the rows of what was read of them, or returns an error if that contradicts itself.
-func (r *rowList) unpack() error {
-	last, turn, keys := int64(0), int64(0), r.keys
-	for p := range slices.Chunk(r.places, 3) {
-		if len(p) < 3 {
-			return fmt.Errorf("places has %d numbers, want three for each run", len(r.places))
-		}
-		first, n := last+p[0], p[2]
-		if p[0] < 1 || p[0] > maxID || p[1] < 0 || p[1] > maxTurn-turn || n < 1 || n > int64(len(r.sums)-len(r.rows)) || first+n > maxID+1 {
-			return fmt.Errorf("the place %v of a run does not ascend, or it has no sums", p)
-		}
-		if r.run == 0 {
-			r.from = len(r.rows)
-		}
-		last, turn = first+n-1, turn+p[1]
-		for id := first; id <= last; id++ {
-			x := row{ID(id), int(turn), "", r.sums[len(r.rows)], id == first}
-			if r.run > 0 || x.begins || id == last {
-				if len(keys) == 0 {
-					return fmt.Errorf("the run with the place %v has no keys", p)
-				}
-				x.key, keys = keys[0], keys[1:]
-			}
-			r.rows = append(r.rows, x)
-		}
-		r.run--
-	}
-	if len(r.rows) < len(r.sums) || len(keys) > 0 {
-		return fmt.Errorf("%d sums and %d keys are of no run", len(r.sums)-len(r.rows), len(keys))
-	}
-	return nil
-}
-
 // nameCalls gives an ID to each call without one, if m has a key: the same ID each time, since
 // the row that Resume is given later may still be without it.
 func (m *Message) nameCalls() {
@@ -593,8 +422,7 @@ func (m *Message) nameCalls() {
 	}
 	for i, p := range m.Parts {
 		if c, ok := p.(ToolCall); ok && c.ID == "" {
-			hash := sha256.Sum256(fmt.Appendf(nil, "call %d of %s", i, m.Key))
-			c.ID, c.Minted = "call_"+base32.StdEncoding.EncodeToString(hash[:])[:16], true
+			c.ID, c.Minted = callid.Of(m.Key, i), true
 			m.Parts[i] = c
 		}
 	}
@@ -602,28 +430,22 @@ func (m *Message) nameCalls() {
 
 // check makes the rows, and returns an error if r contradicts itself.
 func (r *rowList) check() error {
-	run := r.run
-	if err := r.unpack(); err != nil {
+	if err := r.Unpack(maxID, maxTurn); err != nil {
 		return err
 	}
 	seen := make(map[string]bool)
-	for _, key := range r.keys {
+	for _, key := range r.Keys {
 		if key == "" || len(key) > maxMessageKey || seen[key] {
 			return fmt.Errorf("the key %.40q of a row is empty, too long, or there twice", key)
 		}
 		seen[key] = true
 	}
-	_, isTime := nanoseconds(r.lastAppend)
-	_, isShown := r.find(r.left.id)
+	_, isShown := r.Find(r.left.id)
 	switch {
 	case seen[r.left.key] || isShown:
 		return fmt.Errorf("left is row %d, %.40q, which is in the view", r.left.id, r.left.key)
-	case !ascend(r.cleared, maxID) || !ascend(r.tools, maxID) || !ascend(r.paused, maxID):
+	case !ranges.Ascend(r.cleared, maxID) || !ranges.Ascend(r.tools, maxID) || !ranges.Ascend(r.paused, maxID):
 		return errors.New("ranges do not ascend")
-	case run < 0 || run > max(len(r.places)/3-1, 0):
-		return fmt.Errorf("from is %d, want the index of a run", run)
-	case !isTime:
-		return fmt.Errorf("time is %v, want a year from 1678 to 2261", r.lastAppend)
 	case !slices.IsSortedFunc(r.changes, func(a, b rowChange) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.part, b.part)) }):
 		return errors.New("changes do not ascend")
 	}
@@ -632,5 +454,5 @@ func (r *rowList) check() error {
 			return errors.New("a change with a number that is out of range")
 		}
 	}
-	return nil
+	return checkTime("time", r.lastAppend)
 }

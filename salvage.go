@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/links"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
 
@@ -34,7 +36,7 @@ func (s Salvaged) String() string {
 		for i, seq := range seqs {
 			ids[i] = ID(seq)
 		}
-		return printRanges(rangesOf(ids))
+		return printRanges(ranges.Of[Range](ids))
 	}
 	if n := len(s.Partial); n > 0 {
 		out += fmt.Sprintf(", %d in part (%s)", n, list(s.Partial))
@@ -140,7 +142,7 @@ func (s *salvage) add(rec *Record) error {
 func (s *salvage) fill(rec *Record) error {
 	for s.last.ID != "" && s.last.Seq+1 < rec.Seq {
 		r := s.last
-		r.Seq, r.ID, r.Full = s.last.Seq+1, newRecordID(), false
+		r.Seq, r.ID, r.Full = s.last.Seq+1, links.NewID(), false
 		if err := s.writeLost(r, new(stateJSON)); err != nil {
 			return err
 		}
@@ -152,7 +154,7 @@ func (s *salvage) fill(rec *Record) error {
 // keepPart writes the part that Archive shows of a record whose state is lost.
 func (s *salvage) keepPart(rec *Record) error {
 	r, part := *rec, new(stateJSON)
-	r.ID = newRecordID()
+	r.ID = links.NewID()
 	from, err := rec.decode()
 	switch {
 	case errors.Is(err, ErrVersion):
@@ -170,7 +172,7 @@ func (s *salvage) keepPart(rec *Record) error {
 	}
 	r.Full = s.last.ID == ""
 	if r.Full {
-		part.key, part.log = tags.NewKey(), newRecordID()
+		part.key, part.log = tags.NewKey(), links.NewID()
 	}
 	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
 	return s.writeLost(r, part)

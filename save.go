@@ -3,13 +3,12 @@ package convo
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/links"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -287,7 +286,9 @@ func (s *state) unsavedOriginals() (k keepsake) {
 // Save atomically writes the changes since h was last saved in one record. When it
 // returns nil, the state at the time of the call, or a later state, survives a power cut.
 // Its cost is proportional to the changes. If nothing has changed, it does nothing. What
-// is appended while it runs may not be saved.
+// is appended while it runs may not be saved. Save writes everything in a full record when
+// Open would otherwise read more than three times as much, or more than 256 records and
+// more than one for each 512 bytes of a full record.
 //
 // If another writer has saved the conversation since, Save returns a [*ConflictError] and
 // writes nothing: call [History.Reload], then Save. After any other error the record may
@@ -297,38 +298,25 @@ func (s *state) unsavedOriginals() (k keepsake) {
 //
 // Only one Save, Reload, Attach or Prune of a History runs at a time. Other calls wait
 // until it ends or their own ctx ends.
-func (h *History) Save(ctx context.Context) error { return h.save(ctx, false) }
-
-// SaveFull is like Save, but writes everything in a full record, even if nothing has
-// changed, unless the newest record is full. Open then reads only that record. Save
-// itself does so when Open would otherwise read more than three times as much, or more
-// than 256 records and more than one for each 512 bytes of a full record.
-func (h *History) SaveFull(ctx context.Context) error { return h.save(ctx, true) }
-
-// save is Save, or SaveFull if full is set.
-func (h *History) save(ctx context.Context, full bool) error {
-	if !full {
-		if _, err := h.openLog(); err != nil || h.unsaved() == 0 {
-			return err
-		}
+func (h *History) Save(ctx context.Context) error {
+	if _, err := h.openLog(); err != nil || h.unsaved() == 0 {
+		return err
 	}
-	ctx, b, err := h.takeOpenLog(ctx)
+	ctx, _, err := h.takeOpenLog(ctx)
 	if err != nil {
 		return err
 	}
 	defer h.saving.release()
-	if full && b.count == 1 && h.unsaved() == 0 {
-		return nil
-	}
-	return h.write(ctx, full)
+	return h.write(ctx, false)
 }
 
 // unsaved returns how many changes were made since h was last saved.
-func (h *History) unsaved() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b := h.recorder.book()
-	return b.unsaved(&h.state, h.compactor.saved())
+func (h *History) unsaved() (n int) {
+	h.locked(func() {
+		b := h.recorder.book()
+		n = b.unsaved(&h.state, h.compactor.saved())
+	})
+	return n
 }
 
 // takeOpenLog is takeLog for callers that need a Store. It does not wait if there is none.
@@ -396,11 +384,7 @@ func (h *History) pruneAbove(ctx context.Context) bool {
 	return err == nil
 }
 
-func (h *History) wrote(o outcome) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.recorder.wrote(o)
-}
+func (h *History) wrote(o outcome) { h.locked(func() { h.recorder.wrote(o) }) }
 
 // write writes a draft after the record last saved, unless one of the drafts in doubt is
 // there.
@@ -441,10 +425,7 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 // record returns the record of a draft, or nil if it has no changes and no other draft is
 // in doubt.
 func (b *logbook) record(d *draft) (*Record, error) {
-	d.id, d.created, d.name = newRecordID(), time.Now().UTC().Round(0), b.name
-	if d.name == "" {
-		d.name = newRecordID()
-	}
+	d.id, d.created, d.name = links.NewID(), time.Now().UTC().Round(0), cmp.Or(b.name, links.NewID())
 	data, changed, err := b.data(d)
 	if err != nil || !changed && len(b.drafts) == 0 {
 		return nil, err
@@ -462,9 +443,6 @@ func (b *logbook) record(d *draft) (*Record, error) {
 	}
 	return rec, rec.Check()
 }
-
-// newRecordID returns a random ID for a record.
-func newRecordID() string { return strings.ToLower(rand.Text()) }
 
 // data returns the Data of a draft, and reports whether it has changes. It makes the
 // draft full if Open would otherwise read more than three times as much as that, or many

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 )
@@ -349,9 +349,9 @@ func (in *stateJSON) checkOrder() error {
 			prev, i, raw = e.id, i+1, raw+e.tokens
 		}
 	}
-	lists := [...][]Range{rangesOf(in.pins), rangesOf(in.unpin), in.out}
+	lists := [...][]Range{ranges.Of[Range](in.pins), ranges.Of[Range](in.unpin), in.out}
 	for i, name := range [...]string{"pins", "unpin", "out"} {
-		if !ascend(lists[i], maxID) {
+		if !ranges.Ascend(lists[i], maxID) {
 			return fmt.Errorf("%s is %v, want ascending IDs", name, lists[i])
 		}
 	}
@@ -512,7 +512,7 @@ func (s *Summary) fields() []strictjson.Field {
 
 // fields returns the members of the JSON.
 func (c *coveredView) fields() []strictjson.Field {
-	return []strictjson.Field{{Key: "view", Value: someSums{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
+	return []strictjson.Field{{Key: "view", Value: fingerprint.Values{&c.front, &c.heads, (*fingerprint.Sum)(&c.list)}}}
 }
 
 // rangesJSON returns the value of a list of ranges.
@@ -530,36 +530,13 @@ func (r *leftRow) fields() []strictjson.Field {
 
 // value returns the value of the JSON.
 func (h *requestHeads) value() strictjson.Value {
-	return someSums{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
+	return fingerprint.Values{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
 }
 
 // value returns the value of the JSON.
-func (f *requestFigures) value() strictjson.Value { return sentJSON{f} }
-
-// A sentJSON is the value of figures: a list.
-type sentJSON struct{ *requestFigures }
-
-func (f sentJSON) IsZero() bool { return *f.requestFigures == requestFigures{} }
-
-func (f sentJSON) Append(dst []byte) []byte {
-	dst = append(dst, '[')
-	for _, x := range f.numbers() {
-		dst = strconv.AppendInt(strictjson.Next(dst), *x, 10)
-	}
-	return append(dst, ']')
-}
-
-func (f sentJSON) Read(r *strictjson.Reader) {
-	var list []int64
-	strictjson.Ints(&list).Read(r)
-	all := f.numbers()
-	for i, n := range list {
-		if i >= len(all) || n < 0 || n > maxTotal {
-			r.Fail(fmt.Errorf("number %d of sent is %d, want at most %d numbers from 0 to %d", i, n, len(all), int64(maxTotal)))
-			return
-		}
-		*all[i] = n
-	}
+func (f *requestFigures) value() strictjson.Value {
+	numbers := f.numbers()
+	return strictjson.Numbers(maxTotal, numbers[:]...)
 }
 
 // shown returns the value of a list of entries of the view.
@@ -589,7 +566,7 @@ func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
 	dst = strictjson.Bool(dst, "tools", e.tools && e.msg.Role != RoleTool && e.calls == nil)
 	if made := e.made(); made != 0 {
-		dst = someSums{&made}.Append(strictjson.Key(dst, "made"))
+		dst = fingerprint.Values{&made}.Append(strictjson.Key(dst, "made"))
 	}
 	return append(in.appendMessage(strictjson.Key(dst, "message"), &e.msg), '}')
 }
@@ -628,7 +605,7 @@ func readEntry(r *strictjson.Reader) *entry {
 		case "tools":
 			e.tools = r.Bool()
 		case "made":
-			someSums{&own.made}.Read(r)
+			fingerprint.Values{&own.made}.Read(r)
 		case "message":
 			e.msg, _ = readMessage(r, &e.inline)
 		default:
@@ -679,7 +656,7 @@ func (in *stateJSON) check() error {
 		return err
 	}
 	switch {
-	case !ascend(orNil(in.back), in.last):
+	case !ranges.Ascend(orNil(in.back), in.last):
 		return fmt.Errorf("taken_back is %v, want ascending ranges from 1 to last, %d", orNil(in.back), in.last)
 	case !tags.IsKey(in.key):
 		return fmt.Errorf("key is %.20q, want @ and 7 lower-case letters", in.key)
@@ -749,7 +726,7 @@ func (s *Summary) checkSaved(last ID, most int) error {
 		return fmt.Errorf("the summary has more than %d before it", mostBefore+1)
 	case s.Updates < 0 || s.Updates > maxUpdates:
 		return fmt.Errorf("the summary has %d updates, want 0 to %d", s.Updates, maxUpdates)
-	case !ascend(s.Covers, last) || !ascend(s.Read, last):
+	case !ranges.Ascend(s.Covers, last) || !ranges.Ascend(s.Read, last):
 		return fmt.Errorf("the summary covers %v and has read %v, want ascending ranges from 1 to last, %d", s.Covers, s.Read, last)
 	}
 	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.checkSaved(last, most-1))
@@ -764,18 +741,6 @@ func (in *stateJSON) checkLeft() error {
 		return nil
 	}
 	return fmt.Errorf("left is entry %d with the key %.40q, want an entry up to last, %d, that is not in the view, with a key", left.id, left.key, in.last)
-}
-
-// ascend reports whether the ranges ascend, from 1 to last.
-func ascend(ranges []Range, last ID) bool {
-	prev := ID(0)
-	for _, r := range ranges {
-		if r.First <= prev || r.Last < r.First {
-			return false
-		}
-		prev = r.Last
-	}
-	return prev <= last
 }
 
 // finish checks the entries, and counts their tokens and calls if count is set.

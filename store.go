@@ -108,7 +108,6 @@ type LogInfo struct {
 const (
 	maxKey    = 4096
 	maxRecord = 256 << 20
-	recordID  = 26 // length of Record.ID
 )
 
 // Check returns a [*ValueError] for a record that no [Store] may accept. Its Key, ID, Prev,
@@ -119,9 +118,9 @@ func (r *Record) Check() error {
 		return err
 	}
 	switch {
-	case !isRecordID(r.ID):
-		return &ValueError{Name: "Record.ID", Value: r.ID, Want: fmt.Sprintf("%d letters and digits", recordID)}
-	case r.Prev != "" && !isRecordID(r.Prev) || r.Prev == r.ID:
+	case !links.IsID(r.ID):
+		return &ValueError{Name: "Record.ID", Value: r.ID, Want: fmt.Sprintf("%d letters and digits", links.IDLen)}
+	case r.Prev != "" && !links.IsID(r.Prev) || r.Prev == r.ID:
 		return &ValueError{Name: "Record.Prev", Value: r.Prev, Want: "empty, or the ID of another record"}
 	case r.Seq == 0:
 		return &ValueError{Name: "Record.Seq", Value: r.Seq, Want: "at least 1"}
@@ -141,16 +140,6 @@ func CheckKey(key string) error {
 		return &ValueError{Name: "key", Value: fmt.Sprintf("%d bytes long", len(key)), Want: fmt.Sprintf("1 to %d bytes", maxKey)}
 	}
 	return nil
-}
-
-// isRecordID reports whether s can be the ID of a record.
-func isRecordID(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c|0x20 < 'a' || 'z' < c|0x20) && (c < '0' || '9' < c) {
-			return false
-		}
-	}
-	return len(s) == recordID
 }
 
 // follows returns a fault if rec cannot follow prev, as [links.Follows] does.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/extract"
 	"github.com/seed-c1b73e60/convo/internal/prompt"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -125,7 +126,7 @@ func (z *Summarize) compact(ctx context.Context, s *Snapshot, g Goal, write func
 		return e, err
 	}
 	w.work.NotKept = p.notKept
-	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: rangesOf(w.read)}
+	e.Drop, e.Summary = p.drop, &Summary{Text: summary.Text, Usage: summary.Usage, Model: summary.Model, Read: ranges.Of[Range](w.read)}
 	e.Summary.Names = w.names(&summary, p.drop, min(mostNames, p.forNames+w.maxTokens-w.count(summary.Text)))
 	e.Summary.before, err = w.before(ctx, &g, p.drop)
 	return e, err

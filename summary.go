@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
@@ -197,9 +198,9 @@ func (s *Summary) print(ids bool) string {
 }
 
 // printRanges returns ranges as text, such as "3-9 12".
-func printRanges(ranges []Range) string {
-	texts := make([]string, len(ranges))
-	for i, r := range ranges {
+func printRanges(list []Range) string {
+	texts := make([]string, len(list))
+	for i, r := range list {
 		texts[i] = fmt.Sprint(r.First)
 		if r.Last != r.First {
 			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
@@ -483,10 +484,10 @@ func (id *identity) summaryTokens(text string) int64 {
 // covering returns ranges in ascending order, joining two ranges if no entry of the view
 // is between them. So the result has at most one range more than the view has entries. It
 // may sort its argument.
-func (s *state) covering(ranges []Range) []Range {
-	sortRanges(ranges)
+func (s *state) covering(list []Range) []Range {
+	ranges.Sort(list)
 	var out []Range
-	for _, r := range ranges {
+	for _, r := range list {
 		if n := len(out); n > 0 && !s.hasWithin(out[n-1].Last+1, r.First-1) {
 			out[n-1].Last = max(out[n-1].Last, r.Last)
 			continue
@@ -507,19 +508,6 @@ func (s *state) hasWithin(first, last ID) bool {
 		}
 	}
 	return false
-}
-
-// rangesOf returns the ranges that hold exactly the given ascending IDs.
-func rangesOf(ids []ID) []Range {
-	var out []Range
-	for _, id := range ids {
-		if n := len(out); n > 0 && out[n-1].Last+1 == id {
-			out[n-1].Last = id
-			continue
-		}
-		out = append(out, Range{id, id})
-	}
-	return out
 }
 
 // checkUsable returns an error if the summary of a strategy's edit must not be used.
@@ -566,34 +554,6 @@ func (s *Summary) repeats() error {
 		return &RefusedError{Reason: fmt.Sprintf("the summary repeats itself, over and over: %q; if that happens again, use another model to summarise", abbreviate(words))}
 	}
 	return nil
-}
-
-// sortRanges sorts ranges by First. It does not write to ranges that are in order.
-func sortRanges(ranges []Range) {
-	byFirst := func(i, j int) bool { return ranges[i].First < ranges[j].First }
-	if !sort.SliceIsSorted(ranges, byFirst) {
-		sort.SliceStable(ranges, byFirst)
-	}
-}
-
-// within returns the IDs that are in any of the ranges. ids ascend, and ranges are sorted
-// by First.
-func within(ids []ID, ranges []Range) []ID {
-	in := inRanges(ranges)
-	return slices.DeleteFunc(slices.Clone(ids), func(id ID) bool { return !in(id) })
-}
-
-// inRanges returns a function that reports whether an ID is in one of the ranges, which are
-// sorted by First. The function must be called with ascending IDs.
-func inRanges(ranges []Range) func(ID) bool {
-	last := ID(0) // the largest Last of the ranges that begin at or before the ID
-	return func(id ID) bool {
-		for len(ranges) > 0 && ranges[0].First <= id {
-			last = max(last, ranges[0].Last)
-			ranges = ranges[1:]
-		}
-		return id <= last
-	}
 }
 
 // redacted returns m, or a changed copy of it if there is an Options.Redact.

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -534,18 +535,23 @@ func TestProcess(t *testing.T) {
 	assert.Empty(t, errs.String())
 }
 
+// A keeper is a Store that keeps records that are to be pruned: Prune only writes a full one.
+type keeper struct{ convo.Store }
+
+func (keeper) Prune(context.Context, string, uint64) error { return nil }
+
 // store show says how many records it leaves out.
 func TestStoreShow_Records(t *testing.T) {
 	h, err := convo.New(nil)
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
-	require.NoError(t, h.Attach(t.Context(), &filestore.Store{Dir: "logs"}, "trip"))
+	require.NoError(t, h.Attach(t.Context(), keeper{&filestore.Store{Dir: "logs"}}, "trip"))
 	for range 6 {
 		_, err := h.Append(convo.User("Flights to Rome?"), convo.Assistant("From where?"))
 		require.NoError(t, err)
-		require.NoError(t, h.SaveFull(t.Context()))
+		require.NoError(t, h.Prune(t.Context(), time.Time{}))
 		require.NoError(t, h.SetMeta(fmt.Sprint(h.Snapshot().Len()), ""))
-		require.NoError(t, h.SaveFull(t.Context()))
+		require.NoError(t, h.Prune(t.Context(), time.Time{}))
 	}
 	_, stdout, _ := runs(strings.NewReader(""), "store", "show", "-dir", "logs", "trip")
 	assert.Contains(t, stdout, "\n12 records; the newest 10 of 12 full: 3, 4, 5, 6, 7, 8, 9, 10, 11, 12\nthe newest 10 records; -all also shows the 2 before\nrecord ")

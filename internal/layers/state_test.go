@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -331,7 +332,11 @@ func (w *stateCheck) checkCall(n *ast.CallExpr, into func(ast.Expr, string)) {
 // isReader reports whether a function of another package only reads its slice arguments.
 func isReader(f *types.Func) bool {
 	readers := []string{"All", "Backward", "BinarySearch", "BinarySearchFunc", "Clip", "Clone", "Collect", "Concat", "Contains", "ContainsFunc", "Equal", "EqualFunc", "Index", "IndexFunc", "IsSorted", "IsSortedFunc", "MaxFunc", "MinFunc", "Values"}
-	return f.Pkg() != nil && f.Pkg().Path() == "slices" && slices.Contains(readers, f.Name())
+	if f.Pkg() == nil {
+		return false
+	}
+	path := f.Pkg().Path()
+	return path == "slices" && slices.Contains(readers, f.Name()) || strings.HasSuffix(path, "/internal/ranges") && f.Name() == "Merge"
 }
 
 // checkLiteral reports the fields of a state that a literal sets. A literal of a

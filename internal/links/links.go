@@ -1,7 +1,27 @@
-// Package links says whether the records of a log follow each other.
+// Package links names the records of a log, and says whether they follow each other.
 package links
 
-import "fmt"
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+)
+
+// IDLen is the length of the ID of a record.
+const IDLen = 26
+
+// NewID returns a random ID for a record.
+func NewID() string { return strings.ToLower(rand.Text()) }
+
+// IsID reports whether s can be the ID of a record: IDLen letters and digits.
+func IsID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c|0x20 < 'a' || 'z' < c|0x20) && (c < '0' || '9' < c) {
+			return false
+		}
+	}
+	return len(s) == IDLen
+}
 
 // A Record is what links a record to the one before it.
 type Record struct {

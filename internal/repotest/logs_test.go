@@ -134,9 +134,9 @@ func logLines(t *testing.T) []string {
 	require.NoError(t, err)
 	mustAppend(t, h, convo.User("q"))
 	require.NoError(t, h.Save(ctx))
-	require.NoError(t, h.SaveFull(ctx))
+	require.ErrorContains(t, h.Prune(ctx, time.Time{}), "no room")
 	mustAppend(t, h, convo.Assistant("a"))
-	require.NoError(t, h.SaveFull(ctx))
+	require.ErrorContains(t, h.Prune(ctx, time.Time{}), "no room")
 	files := &filestore.Store{Dir: t.TempDir(), Logger: log}
 	h, err = convo.Open(ctx, files, "chat", nil)
 	require.NoError(t, err)

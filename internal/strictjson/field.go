@@ -1,6 +1,8 @@
 package strictjson
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -195,6 +197,39 @@ func (a array[E]) Read(r *Reader) {
 		list = append(list, a.read(r))
 	}
 	*a.list = list
+}
+
+// A numbers is the value of as many integers.
+type numbers struct {
+	most int64
+	of   []*int64
+}
+
+// Numbers returns the value of as many integers from 0 to most: an array. Those that it lacks
+// when it is read are unchanged. It is left out if all are 0.
+func Numbers(most int64, of ...*int64) Value { return numbers{most, of} }
+
+func (v numbers) IsZero() bool {
+	return !slices.ContainsFunc(v.of, func(n *int64) bool { return *n != 0 })
+}
+
+func (v numbers) Append(dst []byte) []byte {
+	dst = append(dst, '[')
+	for _, n := range v.of {
+		dst = strconv.AppendInt(Next(dst), *n, 10)
+	}
+	return append(dst, ']')
+}
+
+func (v numbers) Read(r *Reader) {
+	for i := range r.Array {
+		n := r.Int64()
+		if i >= len(v.of) || n < 0 || n > v.most {
+			r.Fail(fmt.Errorf("number %d of %s is %d, want at most %d numbers from 0 to %d", i, r.field, n, len(v.of), v.most))
+			return
+		}
+		*v.of[i] = n
+	}
 }
 
 // An optional is a value that is left out if the pointer to it is nil.

@@ -78,6 +78,40 @@ func TestAppendFields_OtherType(t *testing.T) {
 	assert.Panics(t, func() { strictjson.AppendFields(nil, []strictjson.Field{{Key: "k", Value: 1}}) })
 }
 
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		data  string
+		want  [2]int64
+		fault string
+	}{
+		{`{}`, [2]int64{7, 8}, ""},
+		{`{"n":[]}`, [2]int64{7, 8}, ""},
+		{`{"n":[1]}`, [2]int64{1, 8}, ""},
+		{`{"n":[0,9]}`, [2]int64{0, 9}, ""},
+		{`{"n":[0,10]}`, [2]int64{}, "number 1 of n is 10, want at most 2 numbers from 0 to 9"},
+		{`{"n":[-1]}`, [2]int64{}, "number 0 of n is -1"},
+		{`{"n":[1,1,1]}`, [2]int64{}, "number 2 of n is 1"},
+		{`{"n":["1"]}`, [2]int64{}, "want a digit"},
+	} {
+		a, b := int64(7), int64(8)
+		fields := []strictjson.Field{{Key: "n", Value: strictjson.Numbers(9, &a, &b)}}
+		r := strictjson.NewReader([]byte(tt.data))
+		r.Fields(fields)
+		r.End()
+		if tt.fault != "" {
+			assert.ErrorContains(t, r.Err(), tt.fault, tt.data)
+			continue
+		}
+		require.NoError(t, r.Err(), tt.data)
+		assert.Equal(t, tt.want, [2]int64{a, b}, tt.data)
+		if tt.want[1] == 9 {
+			assert.Equal(t, tt.data, string(strictjson.AppendObject(nil, fields)))
+		}
+	}
+	zero := int64(0)
+	assert.Equal(t, "{}", string(strictjson.AppendObject(nil, []strictjson.Field{{Key: "n", Value: strictjson.Numbers(9, &zero)}})))
+}
+
 func TestReader_Peek(t *testing.T) {
 	for _, tt := range []struct{ data, value, fault string }{
 		{`{"s":"a","i":3}`, "a", ""},
