@@ -309,7 +309,8 @@ func (e *LimitError) Unwrap() error { return e.Err }
 // as long as requested, or its edit frees too little. One by a model is also refused if it
 // ends in a loop of words or numbers, or loops of words, numbers or signs are four fifths of
 // it or more. A loop is the same four or more times in a row, in at least 200 bytes and a
-// sixteenth of the text. White space is ignored. Lists of similar lines, and equal rows of a table followed by other text, are not refused.
+// sixteenth of the text. White space is ignored. Lists of similar lines, and equal rows of a
+// table followed by other text, are not refused.
 type RefusedError struct {
 	Reason string // in words
 }

@@ -210,8 +210,9 @@ func (v *view) releaseViews(after ID) {
 // Ignored figures are logged as warnings, those below a quarter only once. A long run of
 // reports above the estimate, as sums over several requests are, is also logged once.
 //
-// RecordUsage returns an error that matches [ErrStale] for a snapshot that is not from this History, and a
-// [*ValueError] if a figure is negative or greater than the figure that it is a part of.
+// RecordUsage returns an error that matches [ErrStale] for a snapshot that is not from this
+// History, and a [*ValueError] if a figure is negative or greater than the figure that it is a
+// part of.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
 	doubt, err := h.recordUsage(at, u)
 	if doubt != nil {

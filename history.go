@@ -353,8 +353,8 @@ type background struct {
 }
 
 // flightContext returns the ctx for the caller's code that the compaction in the slot runs. It ends
-// when the History is closed. If it is closed already, flightContext releases the slot, and the error
-// is ErrClosed.
+// when the History is closed. If it is closed already, flightContext releases the slot, and the
+// error is ErrClosed.
 func (s *slots) flightContext(ctx context.Context) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(s.compacting.mark(ctx))
 	s.compacting.cancel.Store(&cancel)

@@ -47,7 +47,8 @@ type Options struct {
 	// MaxResult is how many raw tokens a tool result may have besides its media, for which see
 	// ClearMedia. In a longer one, Append replaces opaque parts, the largest first, and then the
 	// middle of the text by markers that say how much is missing. 0: a quarter of Window -
-	// Reserve, but at least 64, and no bound without a Window; negative: no bound; else at least 64.
+	// Reserve, but at least 64, and no bound without a Window; negative: no bound; else at
+	// least 64.
 	MaxResult int
 
 	// KeepOriginals is how many raw tokens of originals to keep in memory: messages as they
@@ -119,10 +120,11 @@ type Options struct {
 	Background bool
 
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
-	// request is not found after a compaction. After a longer pause a compaction costs nothing more:
-	// Prepare then also compacts a request that is only above Limits.Soft, for ReasonSoft. The pause
-	// begins with the newest usage report, or without one with the newest entry of the assistant.
-	// 0: the time is Usage.CacheTTL of the newest answer. Less than 0: no pause counts.
+	// request is not found after a compaction. After a longer pause a compaction costs nothing
+	// more: Prepare then also compacts a request that is only above Limits.Soft, for
+	// ReasonSoft. The pause begins with the newest usage report, or without one with the newest
+	// entry of the assistant. 0: the time is Usage.CacheTTL of the newest answer. Less than 0:
+	// no pause counts.
 	//
 	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,
 	// or until the request is larger than Limits.High: its report has OutcomeReady, and the

@@ -35,8 +35,8 @@ import (
 // has changed them since h was last saved. h keeps its model, its limits and its
 // calibration. Messages that were measured stay measured. Other unsaved changes are lost:
 // edits, rollbacks and pins of saved entries. Earlier snapshots can only be read: methods
-// return an error that matches [ErrStale] for them. Undo reverts no earlier edit, and an answer that Do
-// waits for is refused.
+// return an error that matches [ErrStale] for them. Undo reverts no earlier edit, and an answer
+// that Do waits for is refused.
 //
 // If a backup of the log was put back, what it lacks of h is appended again, as far as it
 // is in the view of h or in no record. If the log was deleted, the error matches

@@ -91,8 +91,8 @@ func (r SummaryRequest) String() string {
 // wrote, see [HostMeta], is read like a result.
 //
 // It fills that room. Up to a third of it goes to what the user said: the first message, and
-// then those with words that few others have. Of the rest it prefers lines with names, such as paths,
-// identifiers, dates and amounts, which come up again later. A repeated line is listed
+// then those with words that few others have. Of the rest it prefers lines with names, such as
+// paths, identifiers, dates and amounts, which come up again later. A repeated line is listed
 // once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
 type Extract struct{}
 

@@ -130,7 +130,8 @@ type Usage struct {
 	CacheTTL time.Duration
 }
 
-// String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310 written".
+// String returns the figures that are not 0, as in "12,400 read (11,000 from the cache), 310
+// written".
 func (u Usage) String() string { return wording.Usage(u).String() }
 
 // figures returns the tokens of u in the order of their declaration.

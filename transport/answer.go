@@ -88,8 +88,8 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// expand returns the beginning of a body without its encoding, as far as it goes, but at most so many
-// bytes of a compressed one.
+// expand returns the beginning of a body without its encoding, as far as it goes, but at most
+// so many bytes of a compressed one.
 func expand(b []byte, resp *http.Response, most int64) []byte {
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return b
@@ -188,8 +188,8 @@ func (w *watcher) see(b []byte) {
 	}
 }
 
-// event reads a line of a stream, if it has usage. Other events are not read; those that have it need
-// none before them.
+// event reads a line of a stream, if it has usage. Other events are not read; those that have
+// it need none before them.
 func (w *watcher) event(line []byte) {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	if ok && (bytes.Contains(data, []byte(`"usage"`)) || bytes.Contains(data, []byte(`"usageMetadata"`))) { // a text has \" in their place
