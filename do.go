@@ -357,16 +357,29 @@ func (r Reply) Text() string {
 
 // OpenCalls returns the calls that the messages do not answer. Run them and
 // answer with [Result], or with [ResultError] if the arguments are not valid.
-func (r Reply) OpenCalls() (open []ToolCall) {
+func (r Reply) OpenCalls() (left []ToolCall) {
+	var all []ToolCall
+	open, answered := make(map[string]int), make(map[string]int) // how many calls, by ID
 	for _, m := range r.Messages {
-		open = append(open, m.ToolCalls()...)
+		for _, c := range m.ToolCalls() {
+			all = append(all, c)
+			open[c.ID]++
+		}
 		for _, result := range m.ToolResults() {
-			if i := slices.IndexFunc(open, func(c ToolCall) bool { return c.ID == result.CallID }); i >= 0 {
-				open = slices.Delete(open, i, i+1)
+			if id := result.CallID; open[id] > 0 {
+				open[id]--
+				answered[id]++
 			}
 		}
 	}
-	return open
+	for _, c := range all {
+		if answered[c.ID] > 0 {
+			answered[c.ID]-- // the first ones with an ID are answered first
+			continue
+		}
+		left = append(left, c)
+	}
+	return left
 }
 
 // AppendReply records the usage of an answer to a request that was made of the snapshot at, and
