@@ -773,12 +773,6 @@ func turnUsers(list []*entry) (from, to int) {
 	return from, to
 }
 
-// isInside reports whether the place between list[place-1] and list[place] is inside a
-// turn.
-func (s *state) isInside(place int) bool {
-	return place > 0 && place < len(s.list) && s.list[place-1].turn == s.list[place].turn
-}
-
 // A leftRow is an entry with a key that an edit has dropped.
 type leftRow struct {
 	id  ID
