@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-c1b73e60/convo"
+	"github.com/seed-c1b73e60/convo/convotest"
 	"github.com/seed-c1b73e60/convo/internal/thoughts"
 )
 
@@ -1356,6 +1357,90 @@ func TestUsage_CacheTTL(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A pause begins with the newest answer, however its usage was told.
+func TestPause_Begins(t *testing.T) {
+	const ttl = 5 * time.Minute
+	usage := func(ttl time.Duration) convo.Usage { return convo.Usage{CacheTTL: ttl} }
+	ok := []convo.Message{convo.Assistant("ok")}
+	for name, tt := range map[string]struct {
+		option time.Duration
+		answer func(t *testing.T, h *convo.History)
+		want   time.Duration // the pause of a request an hour later
+	}{
+		"AppendReply after RecordUsage": {0, func(t *testing.T, h *convo.History) {
+			at := h.Snapshot()
+			require.NoError(t, h.RecordUsage(at, usage(ttl)))
+			_, err := h.AppendReply(at, convo.Reply{Messages: ok})
+			require.NoError(t, err)
+		}, time.Hour},
+		"a late report": {0, func(t *testing.T, h *convo.History) {
+			old := h.Snapshot()
+			mustAppend(t, h, convo.Assistant("first"), convo.User("and"))
+			_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: ok, Usage: usage(ttl)})
+			require.NoError(t, err)
+			require.NoError(t, h.RecordUsage(old, convo.Usage{Input: 10, CacheTTL: 2 * time.Hour}))
+		}, time.Hour},
+		"appended with the next request": {ttl, func(t *testing.T, h *convo.History) {
+			require.NoError(t, h.RecordUsage(h.Snapshot(), usage(0)))
+			time.Sleep(time.Minute)
+			mustAppend(t, h, ok...)
+		}, time.Hour + time.Minute},
+		"later answers without usage": {ttl, func(t *testing.T, h *convo.History) {
+			require.NoError(t, h.RecordUsage(h.Snapshot(), usage(0)))
+			for range 3 {
+				time.Sleep(time.Minute)
+				mustAppend(t, h, convo.Assistant("ok"), convo.User("and"))
+			}
+			mustAppend(t, h, convo.Assistant("ok"))
+		}, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := windowOf(4000, convo.Truncate{})
+				opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+				opts.CacheTTL = tt.option
+				h := toolTurn(t, opts, 20)
+				mustAppend(t, h, convo.User("and"))
+				tt.answer(t, h)
+				time.Sleep(time.Hour)
+				mustAppend(t, h, convo.User("so?"))
+				_, r, err := h.Prepare(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, tt.want, r.Pause, "%v", r)
+			})
+		})
+	}
+}
+
+// After a Reload, the pause begins with the newest answer that another process has saved.
+func TestPause_Reload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, store := windowOf(4000, convo.Truncate{}), new(convotest.MemStore)
+		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+		opts.CacheTTL = 5 * time.Minute
+		h := toolTurn(t, opts, 20)
+		require.NoError(t, h.Attach(t.Context(), store, "k"))
+		answer := func(h *convo.History) {
+			mustAppend(t, h, convo.User("and"))
+			_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}})
+			require.NoError(t, err)
+			require.NoError(t, h.Save(t.Context()))
+		}
+		answer(h)
+		other, err := convo.Open(t.Context(), store, "k", windowOf(4000, convo.Truncate{}))
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		answer(other)
+		_, _, err = h.Reload(t.Context())
+		require.NoError(t, err)
+		mustAppend(t, h, convo.User("so?"))
+		time.Sleep(time.Minute)
+		_, r, err := h.Prepare(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, convo.OutcomeNotNeeded, r.Outcome, "%v", r)
+	})
 }
 
 // An edit made in the background does not wait for the pause that only an answer has told, and

@@ -245,17 +245,35 @@ func (s *state) isInSealedRound() bool {
 // pause returns the time since the newest answer, if it is longer than ttl, so that the
 // provider's cache no longer holds the request, and 0 otherwise. With a ttl of 0 it never is.
 func (m *moment) pause(ttl time.Duration) time.Duration {
-	at := m.answeredAt
-	for i := len(m.at.list) - 1; at.IsZero() && i >= 0; i-- {
-		if e := m.at.list[i]; e.msg.Role == RoleAssistant {
-			at = e.time()
-			break
-		}
+	if ttl <= 0 {
+		return 0
 	}
-	if age := time.Since(at); ttl > 0 && !at.IsZero() && age > ttl {
+	at := m.lastAnswer()
+	if age := time.Since(at); !at.IsZero() && age > ttl {
 		return age
 	}
 	return 0
+}
+
+// lastAnswer returns when the newest answer came: when it or its usage was recorded or, if
+// several were appended since, when the newest one was. The one that was recorded may be
+// appended as late as with the next request.
+func (m *moment) lastAnswer() time.Time {
+	const most = 64 // entries, so that this takes constant time
+	var newest, before time.Time
+	for _, e := range slices.Backward(m.at.list[max(len(m.at.list)-most, 0):]) {
+		switch {
+		case e.msg.Role != RoleAssistant:
+		case newest.IsZero():
+			newest = e.time()
+		case before.IsZero() && !e.time().Equal(newest):
+			before = e.time()
+		}
+	}
+	if m.answeredAt.IsZero() || before.After(m.answeredAt) {
+		return newest
+	}
+	return m.answeredAt
 }
 
 // A breaker keeps automatic compactions from calling code that has failed until

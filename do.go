@@ -436,7 +436,9 @@ func (a *answer) append(at *Snapshot) (goesOn bool, err error) {
 			cut, err = a.appendLocked(at, batch)
 		}
 		if err == nil {
-			a.h.cachedFor(a.reply.Usage.CacheTTL)
+			if u := a.reply.Usage; u != (Usage{}) || a.h.answeredFor != at.version {
+				a.h.cachedFor(at, u.CacheTTL)
+			}
 			goesOn = a.endLocked(len(batch) == 0)
 		}
 		return err

@@ -47,20 +47,25 @@
 //
 // A [Message] has a role and ordered parts: [Text], [Reasoning], [ToolCall], [ToolResult],
 // [Media], [Opaque]. [System], [User], [Assistant], [Result] and [ResultError] make
-// messages; a Stream of package wire assembles one. [History.Append] refuses what no
-// provider would accept. An assistant message with tool calls and the results that answer
-// them are an exchange: they stay or leave together. A user message, or several in a row,
-// begins a turn.
+// messages; a Stream of package wire assembles one. Append checks roles against a
+// [RolePolicy] and pairs results with calls. It returns a [*RoleError], a [*PairError] or a
+// [*MessageError] for what no provider would accept, and appends nothing.
+//
+// An assistant message with tool calls and the results that answer them are an exchange:
+// they stay or leave together. A user message, or several in a row, begins a turn.
 //
 // # Compaction
 //
 // A compaction starts when a request is larger than the mark high, and brings it down to
-// the mark low in one step. So compactions are rare, and the provider's prompt cache stays
-// useful in between. No compaction removes the floor: system entries, pinned exchanges, the
-// user messages of the newest turn, the newest exchange, and results that the model has not
-// answered yet. The rest leaves oldest first, in whole exchanges, and what the user said
-// leaves last. If the floor alone is too large, its tool results are cut. If that does not
-// help, the error is a [*FloorError].
+// the mark low in one step; see [Limits]. Because one compaction frees much, compactions
+// are rare, and the provider's prompt cache stays useful in between. No compaction removes
+// the floor: system entries, pinned exchanges, the user messages of the newest turn, the
+// newest exchange, and results that the model has not answered yet. The rest leaves oldest
+// first, in whole exchanges, and what the user said leaves last.
+//
+// No tool result makes the next request impossible, unless its media do: Append cuts what is
+// longer than Options.MaxResult, and a compaction cuts further if the floor alone is too
+// large. If nothing helps, the error is a [*FloorError], which names the largest parts.
 //
 // [History.Compact] compacts at once, [History.CompactInBackground] while the conversation
 // goes on. A [Report] says what was removed; [Report.Originals] returns that as it was, and
@@ -81,8 +86,10 @@
 //
 // A [CompactionStrategy] of your own reads a snapshot and a [Goal], and returns an [Edit]:
 // entries to drop, results to clear, entries to rewrite, a summary that replaces what
-// was dropped. What is appended or pinned in the meantime stays. [StrategyFunc] makes one of
-// a function; its example keeps three turns. convotest.TestStrategy checks a strategy.
+// was dropped. [StrategyFunc] makes one of a function; its example keeps three turns.
+//
+// The edit is checked when it is applied, and takes effect as a whole or not at all. What
+// is appended or pinned in the meantime stays. convotest.TestStrategy checks a strategy.
 //
 // # Tokens
 //

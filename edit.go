@@ -183,9 +183,9 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 //	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
 //
 // A strategy may rewrite entries outside the floor, and [History.Apply] any entry except those
-// of pinned exchanges and system entries. Models and summarizers see the new parts from the
-// next request on. [Report.Originals] returns the entry as it was, and [History.Undo] restores
-// it.
+// of pinned exchanges and system entries, which SetSystem replaces. Models and summarizers see
+// the new parts from the next request on. [Report.Originals] returns the entry as it was, and
+// [History.Undo] restores it.
 //
 // Everything from the entry on misses the provider's prompt cache, and signed reasoning in it
 // and after it is no longer bound (see [Snapshot.Unbound]), so rewrite many entries in one

@@ -427,10 +427,14 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	}
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
+		_, summarised := slices.BinarySearch(r.Summarised, d.was.id)
+		if summarised && before.isCounted(d.was.id) && (d.was.final || !before.summary.hasRead(d.was.id)) {
+			r.Unread = max(r.Unread-clampInt(d.was.missing()), 0) // the strategy has counted it too
+		}
 		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
 			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
-			if d.was.final || !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id) {
-				r.Unread = clampInt(int64(r.Unread) + d.was.uncounted())
+			if !before.isCounted(d.was.id) && (d.was.final || !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id)) {
+				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
 			}
 		}
 	}
@@ -450,23 +454,26 @@ func (done *editEffect) complete(before *state, p *prepared) {
 // countLost adds to the report what nothing can read any more of the entries that stay, once
 // for each.
 func (done *editEffect) countLost() {
-	var list []*entry
-	for i, e := range done.list {
-		if e.uncounted() == 0 || !e.final && (done.keep.archived || done.summary.hasRead(e.id) || done.original(e.id) != nil) {
-			continue
+	var counted []ID
+	lost := int64(0)
+	for _, e := range done.list {
+		switch {
+		case e.missing() == 0:
+		case done.isCounted(e.id):
+			counted = append(counted, e.id)
+		case e.final || !done.keep.archived && !done.summary.hasRead(e.id) && done.original(e.id) == nil:
+			counted, lost = append(counted, e.id), lost+e.missing()
 		}
-		if list == nil {
-			list = slices.Clone(done.list)
-		}
-		counted, own := *e, e.own()
-		done.report.Unread = clampInt(int64(done.report.Unread) + e.uncounted())
-		own.counted = own.missing
-		counted.setOwn(own)
-		list[i] = &counted
 	}
-	if list != nil {
-		done.replace(done.sys, list, done.originals, done.turn)
+	if lost > 0 {
+		done.counted, done.report.Unread = counted, clampInt(int64(done.report.Unread)+lost)
 	}
+}
+
+// isCounted reports whether a report has counted what the entry with the ID lacks.
+func (s *state) isCounted(id ID) bool {
+	_, ok := slices.BinarySearch(s.counted, id)
+	return ok
 }
 
 // perform applies an edit to done, whose slices must be clipped. On an error, or if the edit

@@ -41,7 +41,7 @@ var (
 	ErrMaxRequests = errors.New("convo: the model was not done after RunOptions.MaxRequests requests; call Run again to go on, or raise it")
 
 	// ErrNoStore is returned by methods that save or read what was saved, when the [History]
-	// was not opened from a [Store].
+	// was not opened from a [Store]. Use Open, or call Attach.
 	ErrNoStore = errors.New("convo: the history has no store; use Open, or call Attach")
 )
 
@@ -159,7 +159,8 @@ func (e *RoleError) fault() string { return wording.RoleError[Role](*e).Fault() 
 // [ErrNoOpenCall], or two calls of one assistant message have the same ID. Or a result without
 // an ID could answer several open calls: there are fewer results than calls, or their names are
 // not in the order of the calls. Then set its CallID, as [Result] does, or append the results
-// of all these calls at once, in order.
+// of all these calls at once, in order. A call with an empty ID is given one by
+// [History.Append].
 type PairError struct {
 	Err    error
 	CallID string   // of the call or result at fault; for ErrOpenCalls, of the first open call
@@ -273,8 +274,8 @@ type FloorError struct {
 
 	NewestRole Role // of the message that the newest exchange begins with
 
-	// ToolsReported says that Tools is what usage reports have shown, which only the next one
-	// lowers.
+	// ToolsReported says that Tools is what usage reports have shown. Only the next report can
+	// lower it, so the text names Tools last.
 	ToolsReported bool
 
 	// How many calls of Rewind(1) take Round and all of Users back. The first takes Newest

@@ -238,11 +238,8 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		h.setSent(at)
 		h.answered(at)
 		tokens, model := int64(u.request()), at.known().model
-		if at.version < h.known().learned.version(model) {
-			return nil
-		}
-		h.cachedFor(u.CacheTTL)
-		if tokens == 0 {
+		h.cachedFor(at, u.CacheTTL)
+		if tokens == 0 || at.version < h.known().learned.version(model) {
 			return nil
 		}
 		var ignore bool

@@ -796,7 +796,7 @@ func TestReport_UnreadOnce(t *testing.T) {
 		{name: "room for two", keep: 2200, want: [3]int{3, 0, 2}}, // an eighth of the room stays free
 		{name: "room for all", want: [3]int{0, 0, 5}},
 		{name: "a store", keep: -1, store: true, want: [3]int{0, 0, 5}},
-		{name: "restored", keep: -1, load: true, want: [3]int{4, 1, 0}},
+		{name: "restored, which forgets what was counted", keep: -1, load: true, want: [3]int{4, 5, 0}},
 		{name: "originals are not in JSON", load: true, want: [3]int{0, 4, 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -838,4 +838,24 @@ func TestReport_UnreadOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An entry that was counted as unread is the same for edits and rollbacks as before.
+func TestReport_UnreadChangesNoEntry(t *testing.T) {
+	opts := bare()
+	opts.KeepOriginals, opts.MaxResult = -1, 200
+	c := callOf("c")
+	h := historyOf(t, opts, convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"), convo.User("5"),
+		convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 3000)))
+	at := h.Snapshot()
+	r := apply(t, h, convo.Edit{Drop: []convo.ID{2, 3}})
+	require.Greater(t, r.Unread, 2000)
+	rewritten, err := h.Apply(at, convo.Edit{Rewrite: []convo.Rewrite{{ID: 7, Parts: []convo.Part{convo.Text("short")}}}})
+	require.NoError(t, err)
+	assert.Zero(t, rewritten.Unread)
+	require.NoError(t, h.Undo(rewritten))
+	mustAppend(t, h, convo.Assistant("late"))
+	require.NoError(t, h.Rollback(at))
+	assert.Equal(t, 5, h.Len(), "the edit stays, since it has changed nothing in the floor of the snapshot")
+	assert.Equal(t, []convo.ID{1, 4, 5, 6, 7}, idsOf(h.Snapshot()))
 }

@@ -14,9 +14,9 @@ import "slices"
 // Do waits for an answer, they are not delivered before it.
 //
 // Queued messages are not entries. They have no IDs, do not appear in snapshots or counts, and
-// are not affected by rollbacks. [Snapshot.Queued] returns them, and Unqueue removes them. They
-// are part of the JSON of a snapshot and are saved with the conversation; [History.Reload]
-// merges them with the queue of another writer.
+// are not affected by rollbacks. Status.Queued is their number, [Snapshot.Queued] returns them,
+// and Unqueue removes them. They are part of the JSON of a snapshot and are saved with the
+// conversation; [History.Reload] merges them with the queue of another writer.
 //
 // Messages are copied, checked and counted as by [History.Append]. If one is invalid or no user
 // message, Queue queues none and returns a [*MessageError].

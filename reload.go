@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Reload loads the changes that other writers have saved under the key of h since h was
@@ -269,6 +270,7 @@ func (m *merger) replace() (more int64) {
 		v.request = b.withLogged(orNil(v.request).logged) // others were answered since
 	}
 	v.seen = 0
+	v.answeredAt, v.cacheTTL = time.Time{}, 0 // another process may have asked since
 	v.calls = callsOf(v.list)
 	v.edits, v.reversals = nil, nil
 	more = t.appendedEver - v.appendedEver

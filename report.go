@@ -96,7 +96,7 @@ type Report struct {
 	SummaryDropped bool // the summary was removed and not replaced
 
 	// Pause is the time since the newest answer, if Reason is ReasonSoft and the provider's
-	// cache is empty after it; see Options.CacheTTL.
+	// cache is empty after it, so that the edit costs nothing more; see Options.CacheTTL.
 	Pause time.Duration
 
 	// Results since the edit before whose calls had been answered before, by results that have

@@ -220,7 +220,7 @@ func (l *loader) entry() error {
 	e, old := l.at.old, l.at.old
 	if !l.own {
 		e = &entry{id: old.id, at: old.at, turn: old.turn, final: old.final, note: old.note, marks: old.marks}
-		e.setOwn(rare{missing: old.missing(), counted: old.own().counted, made: old.made()})
+		e.setOwn(rare{missing: old.missing(), made: old.made()})
 	}
 	if err := l.check(e); err != nil || e.msg.Role == RoleNone {
 		return err

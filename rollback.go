@@ -715,7 +715,7 @@ func (v *view) putBack(d *departure) {
 	var originals []*original // of back
 	for _, b := range d.gone {
 		i, in := index(v.list, b.was.id)
-		if in && b.now != nil && v.list[i].own().edit == b.now.own().edit || b.now == nil && !gone[b.was.head] {
+		if in && v.list[i] == b.now || b.now == nil && !gone[b.was.head] {
 			back = append(back, b.was)
 			if b.original != nil {
 				originals = append(originals, b.original)

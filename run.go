@@ -77,11 +77,12 @@ const defaultMaxRequests = 50
 // again with tools that run them; to refuse, call [History.AnswerOpenCalls]. If such calls are
 // open at the start, no request is made, and the Reply holds their message.
 //
-// Text that stopped for length is kept, and is not an error. If an answer was cut off in a call
-// or is empty, the error is an [*AnswerError]. After MaxRequests it matches [ErrMaxRequests]. A
-// [*ValueError] says that o is out of range, and any other error is as for Do. With each of
-// these errors the conversation is valid, and no call is open but those above, and those whose
-// results could not be appended, because Append returned the error, or h was closed.
+// Text that stopped for length is kept, and is not an error; see Reply.Stop. If an answer was
+// cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it matches
+// [ErrMaxRequests]. A [*ValueError] says that o is out of range, and any other error is as for
+// Do. With each of these errors the conversation is valid, and no call is open but those above,
+// and those whose results could not be appended, because Append returned the error, such as
+// that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or after it
 // if it has none, and answered. All methods of h may be called while Run works. Several Runs on
@@ -480,7 +481,8 @@ func forModel(err error) string {
 // must free Limits.MinFree, as much must be new since the last edit, no summarizer is called
 // for a while after failures, and nothing is dropped if the summarizer fails: there is time.
 // The reason is ReasonTool, or ReasonHigh if the request is larger than Limits.High. The result
-// says how it ended in words for the model; errors are in the report.
+// says how it ended in words for the model, without the texts of errors, which are in the
+// report.
 func (h *History) CompactTool() Handler {
 	return Handler{
 		Tool: Tool{

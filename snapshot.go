@@ -89,7 +89,9 @@ func (s *Snapshot) Find(id ID) (Entry, bool) {
 // of authors, and to the type and address of media. The letters are recognised in upper and
 // lower case, as letters of other alphabets and signs that look alike, and with white space and
 // invisible characters between them. Other encodings and media are not searched. Everything
-// else is shown byte for byte, also reasoning that has an ID, a signature or an encrypted form.
+// else is shown byte for byte: all other text, system messages, tool names, IDs and arguments,
+// opaque blocks, the data of media, and reasoning that has an ID, a signature or an encrypted
+// form.
 func (s *Snapshot) Messages() []Message {
 	out := make([]Message, 0, s.messages())
 	for _, m := range s.MessagesFrom(0, nil) {

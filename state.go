@@ -34,6 +34,7 @@ type state struct {
 	pinMeasured     int64            // the part of measured that is in pinned exchanges
 	edits           []editMark       // marks of applied edits; shared with snapshots and never written to
 	originals       []*original      // of entries in list, ascending
+	counted         []ID             // of entries whose missing content a report has counted as unread, ascending; see countLost; shared with snapshots and never written to
 	originalRaw     int64            // raw tokens of originals
 	keep            keeping          // how many originals to keep
 	knowledge       *knowledge       // of models; nil if nothing is known
@@ -106,7 +107,6 @@ type entry struct {
 type rare struct {
 	edit    *edited         // nil unless an edit made the entry
 	missing int64           // raw tokens that were cut or cleared out of msg
-	counted int64           // of missing, what a report has counted as unread; see countLost
 	made    fingerprint.Sum // of the view that its request was made of; 0: it is not bound
 	during  uint64          // the version that the newest edit in that view had made; 0: none, or the entry was loaded
 }
@@ -125,9 +125,6 @@ func (e *entry) setOwn(r rare) {
 
 func (e *entry) missing() int64        { return e.own().missing }
 func (e *entry) made() fingerprint.Sum { return e.own().made }
-
-// uncounted returns the raw tokens that e lacks and that no report has counted as unread.
-func (e *entry) uncounted() int64 { return max(e.own().missing-e.own().counted, 0) }
 
 // setReads says that a summarizer reads something else than before of e, which an edit is
 // about to put in place of another entry.

@@ -560,7 +560,6 @@ func (in *stateJSON) appendEntry(dst []byte, e *entry) []byte {
 	}
 	dst = strictjson.Time(dst, "time", e.time())
 	dst = strictjson.Int(dst, "missing", e.missing())
-	dst = strictjson.Int(dst, "counted", e.own().counted)
 	dst = strictjson.Bool(dst, "final", e.final)
 	dst = strictjson.Bool(dst, "paused", e.marks.has(paused))
 	dst = strictjson.Bool(dst, "bare", e.marks.has(bare))
@@ -594,8 +593,6 @@ func readEntry(r *strictjson.Reader) *entry {
 			e.at = readTime(r)
 		case "missing":
 			own.missing = r.Int64()
-		case "counted":
-			own.counted = r.Int64()
 		case "final":
 			e.final = r.Bool()
 		case "paused":
@@ -784,8 +781,6 @@ func (in *stateJSON) faultOf(e, prev, said *entry, system bool) string {
 		return fmt.Sprintf("the result is in turn %d, its exchange in turn %d", e.turn, prev.turn)
 	case e.missing() < 0 || e.missing() > maxTotal:
 		return fmt.Sprintf("missing is %d, want 0 to %d", e.missing(), int64(maxTotal))
-	case e.own().counted < 0 || e.own().counted > e.missing():
-		return fmt.Sprintf("counted is %d, want 0 to missing, %d", e.own().counted, e.missing())
 	}
 	return ""
 }

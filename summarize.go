@@ -283,7 +283,7 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 		read := g.original(ctx, w.s, id)
 		msgs[i] = read.Message
 		w.sources = append(w.sources, source{id, &msgs[i], int64(read.Tokens)})
-		w.unread = addClamped(w.unread, max(read.Missing-clampInt(e.own().counted), 0))
+		w.unread = addClamped(w.unread, read.Missing)
 	}
 	for _, src := range cleared {
 		if _, dropped := slices.BinarySearch(p.drop, src.id); dropped {

@@ -153,12 +153,13 @@ func (u Usage) fault() error {
 // request returns the size of the request.
 func (u Usage) request() int { return u.Input - u.Extra }
 
-// plus returns the sum of two usages.
+// plus returns the sum of two usages, of which v is the later one.
 func (u Usage) plus(v Usage) Usage {
 	more := v.figures()
 	for i, f := range u.figures() {
 		*f = addClamped(*f, *more[i])
 	}
+	u.CacheTTL = v.CacheTTL
 	return u
 }
 

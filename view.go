@@ -35,6 +35,7 @@ type past struct {
 	heldSince    uint64        // version made by the newest Undo; 0: there was none, or an edit was applied since
 	heldAt       int64         // appendedEver at that time
 	answeredAt   time.Time     // when an answer or a usage report was last recorded; zero: not since the load
+	answeredFor  uint64        // the version of the snapshot that it was for
 	cacheTTL     time.Duration // Usage.CacheTTL of that answer
 	forgotten    []forgetting  // since the load, ascending by version
 }
@@ -103,9 +104,13 @@ func (v *view) setSent(at *Snapshot) {
 	}
 }
 
-// cachedFor records that the provider has answered just now, and how long it keeps the request;
-// see Usage.CacheTTL.
-func (v *view) cachedFor(ttl time.Duration) { v.answeredAt, v.cacheTTL = time.Now(), ttl }
+// cachedFor records that the provider has answered a request made of a snapshot just now, and
+// how long it keeps the request; see Usage.CacheTTL. It leaves aside what came late.
+func (v *view) cachedFor(at *Snapshot, ttl time.Duration) {
+	if at.version >= v.answeredFor {
+		v.answeredAt, v.answeredFor, v.cacheTTL = time.Now(), at.version, ttl
+	}
+}
 
 // expect makes s the view that the next answer is for, and returns what was.
 func (v *view) expect(s sentView) (was sentView) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -62,14 +63,20 @@ func modelOf(u *url.URL) string {
 	return name
 }
 
+// A cache mark of Anthropic, and one that lasts an hour. A text has \" in place of the quotes.
+var (
+	cacheMark = regexp.MustCompile(`"cache_control"\s*:\s*\{[^{}]*"ephemeral"`)
+	longMark  = regexp.MustCompile(`"cache_control"\s*:\s*\{[^{}]*"ttl"\s*:\s*"1h"`)
+)
+
 // cacheTTL returns how long the provider keeps a request to a model in its prompt cache: as it
 // documents, or as cache marks in the body ask. 0: it does not, or no time is documented.
 func (a api) cacheTTL(model string, body []byte) time.Duration {
 	f := wire.Format(a.format)
 	switch a.name {
-	case wire.FormatAnthropic: // a text has \" in place of the quotes
-		own := wire.Anthropic{Cache: bytes.Contains(body, []byte(`"cache_control"`))}
-		if bytes.Contains(body, []byte(`"1h"`)) {
+	case wire.FormatAnthropic:
+		own := wire.Anthropic{Cache: cacheMark.Match(body)}
+		if longMark.Match(body) {
 			own.CacheLifetime = time.Hour
 		}
 		f = own

@@ -48,6 +48,8 @@ func TestTransport_Pause(t *testing.T) {
 		{provider.FormatAnthropic, "claude-sonnet-5", marked("5m"), 5 * time.Minute},
 		{provider.FormatAnthropic, "claude-sonnet-5", marked("1h"), time.Hour},
 		{provider.FormatAnthropic, "claude-sonnet-5", nil, 0},
+		{provider.FormatAnthropic, "claude-sonnet-5", obj{"cache_control": nil, "metadata": obj{"note": "1h"}}, 0},
+		{provider.FormatAnthropic, "claude-sonnet-5", obj{"cache_control": obj{"type": "ephemeral"}, "metadata": obj{"ttl": "1h"}}, 5 * time.Minute},
 		{provider.FormatOpenAIChat, "gpt-5.6", nil, 30 * time.Minute},
 		{provider.FormatOpenAIChat, "gpt-5.6", obj{"prompt_cache_options": obj{"ttl": "12h"}}, 12 * time.Hour},
 		{provider.FormatOpenAIChat, "llama-4", nil, 0},

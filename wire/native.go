@@ -107,7 +107,8 @@ func (n NativeSummary) Compact(ctx context.Context, s *convo.Snapshot, g convo.G
 			return e, err
 		}
 	}
-	e.Drop, e.Summary, e.Effort.Unread = drop, &summary, unread
+	e.Drop, e.Effort.Unread = drop, unread
+	e.Summary = &convo.Summary{Text: summary.Text, Native: summary.Native, Usage: summary.Usage, Model: summary.Model, Stop: summary.Stop}
 	return e, nil
 }
 

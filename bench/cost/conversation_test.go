@@ -95,7 +95,7 @@ func TestWrite(t *testing.T) {
 		chat := scenario{name: "chat, 60 turns", cs: []*Conversation{conversation(t, Chat(1, 60))}, setup: limited(3_000)}
 		require.NoError(t, writeStudies(&out, []*study{newStudy(chat, alone)}))
 	}
-	for _, want := range []string{"| convo, defaults | real |", "| optimum, ", "Low 50 %", "cache is cold", "by measured growth"} {
+	for _, want := range []string{"| convo, defaults | real |", "| optimum, ", "Low 50 %", "after a pause from Low", "by measured growth"} {
 		assert.Contains(t, out.String(), want)
 	}
 	assert.NotContains(t, out.String(), "NaN")
