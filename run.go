@@ -80,9 +80,9 @@ const defaultMaxRequests = 50
 // Text that stopped for length is kept, and is not an error; see Reply.Stop. If an answer was
 // cut off in a call or is empty, the error is an [*AnswerError]. After MaxRequests it matches
 // [ErrMaxRequests]. A [*ValueError] says that o is out of range, and any other error is as for
-// Do. With each of these errors the conversation is valid, and no call is open but those above,
-// and those whose results could not be appended, because Append returned the error, such as
-// that of Options.Spill, or h was closed.
+// Do. With each of these errors the conversation is valid, and no call is open but those above.
+// The exception is results that could not be appended, because Append returned the error, such
+// as that of Options.Spill, or h was closed.
 //
 // Messages given to [History.Queue] are delivered after the results of an answer, or after it
 // if it has none, and answered. All methods of h may be called while Run works. Several Runs on
