@@ -1414,6 +1414,22 @@ func TestPause_Begins(t *testing.T) {
 	}
 }
 
+// The last part of an answer that was paused says how long the provider keeps the request.
+func TestUsage_CacheTTLOfAPausedAnswer(t *testing.T) {
+	h := historyOf(t, bare(), convo.User("q"))
+	told := []time.Duration{time.Minute, time.Hour}
+	r, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+		reply := convo.Reply{Messages: []convo.Message{convo.Assistant("part")}, Usage: convo.Usage{Input: 10, CacheTTL: told[0]}}
+		if told = told[1:]; len(told) > 0 {
+			reply.Stop = convo.StopPause
+		}
+		return reply, nil
+	})
+	require.NoError(t, err)
+	require.Empty(t, told)
+	assert.Equal(t, convo.Usage{Input: 20, CacheTTL: time.Hour}, r.Usage)
+}
+
 // After a Reload, the pause begins with the newest answer that another process has saved.
 func TestPause_Reload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

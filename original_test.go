@@ -859,3 +859,25 @@ func TestReport_UnreadChangesNoEntry(t *testing.T) {
 	assert.Equal(t, 5, h.Len(), "the edit stays, since it has changed nothing in the floor of the snapshot")
 	assert.Equal(t, []convo.ID{1, 4, 5, 6, 7}, idsOf(h.Snapshot()))
 }
+
+// A strategy that counts what the entries it summarises lack does not count it again.
+func TestReport_UnreadOnceByAStrategy(t *testing.T) {
+	opts := bare()
+	opts.KeepOriginals, opts.MaxResult = -1, -1
+	missing := 0
+	opts.Strategy = convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {
+		return convo.Edit{Drop: []convo.ID{2, 3, 4}, Summary: &convo.Summary{Text: "s"}, Effort: &convo.Effort{Unread: missing + 7}}, nil
+	})
+	c := callOf("c")
+	h := historyOf(t, opts, convo.User("1"), convo.Assistant("", c), convo.Result(c, strings.Repeat("x", 3000)), convo.Assistant(strings.Repeat("4", 1000)), convo.User("5"))
+	r := apply(t, h, convo.Edit{Clear: []convo.Clear{{ID: 3}}})
+	e, _ := h.Snapshot().Find(3)
+	missing = e.Missing
+	require.Positive(t, missing)
+	require.Equal(t, missing, r.Unread)
+	mustAppend(t, h, convo.Assistant("6"), convo.User("7"))
+	r, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, []convo.ID{2, 3, 4}, r.Summarised, "%v", r)
+	assert.Equal(t, 7, r.Unread)
+}
