@@ -10,30 +10,6 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
-// SummaryTagged returns a function for Options.IsSummary that finds the summaries of
-// another system: system messages whose Author is one of the tags, and user and assistant
-// messages whose text begins with one. Without tags, these are used:
-//
-//	[auto-summary]                   // ds-api, as the name of a system message
-//	[Summary of prior conversation]  // ailoop, as the beginning of a user message
-//
-// Use it only for conversations of a system that writes these tags: what a user begins
-// with one also becomes part of the summary.
-func SummaryTagged(tags ...string) func(Message) bool {
-	tags = slices.Clone(tags)
-	if len(tags) == 0 {
-		tags = []string{"[auto-summary]", "[Summary of prior conversation]"}
-	}
-	return func(m Message) bool {
-		return slices.ContainsFunc(tags, func(tag string) bool {
-			if m.Role == RoleSystem {
-				return tag != "" && m.Author == tag
-			}
-			return tag != "" && strings.HasPrefix(m.Text(), tag)
-		})
-	}
-}
-
 // isSummary calls Options.IsSummary.
 func (l *loader) isSummary(e *entry) (is bool, err error) {
 	if l.opts.IsSummary == nil || e.msg.Role == RoleTool || hasCalls(&e.msg) {

@@ -97,34 +97,31 @@ func TestIsSummary_OtherMessages(t *testing.T) {
 	assert.Equal(t, "Options.IsSummary", panicked.In)
 }
 
-func TestSummaryTagged(t *testing.T) {
-	tagged := convo.Message{Role: convo.RoleSystem, Author: "[auto-summary]", Parts: []convo.Part{convo.Text("So far.")}}
-	const ailoop = "[Summary of prior conversation]\nSo far."
+// Summaries of other systems are known by a name or by how they begin.
+func TestOptions_IsSummary(t *testing.T) {
+	named := convo.Message{Role: convo.RoleSystem, Author: "[auto-summary]", Parts: []convo.Part{convo.Text("So far.")}}
+	isNamed := func(m convo.Message) bool { return m.Role == convo.RoleSystem && m.Author == "[auto-summary]" }
+	hasTag := func(m convo.Message) bool { return strings.HasPrefix(m.Text(), "[Summary of prior conversation]") }
 	for _, tt := range []struct {
-		m    convo.Message
-		tags []string
-		want bool
+		m         convo.Message
+		isSummary func(convo.Message) bool
+		want      string
 	}{
-		{tagged, nil, true},
-		{convo.User(ailoop), nil, true},
-		{convo.Assistant(ailoop), nil, true},
-		{convo.User("I read " + ailoop), nil, false},
-		{convo.System(ailoop), nil, false},
-		{tagged, []string{"So far"}, false},
-		{convo.Assistant("So far: trains"), []string{"", "So far"}, true},
-		{convo.Assistant("trains"), []string{""}, false},
-		{convo.System("trains"), []string{""}, false},
+		{named, isNamed, "So far."},
+		{convo.User("[Summary of prior conversation]\nSo far."), hasTag, "[Summary of prior conversation]\nSo far."},
+		{convo.System("So far."), isNamed, ""},
 	} {
-		assert.Equal(t, tt.want, convo.SummaryTagged(tt.tags...)(tt.m), "%v %q", tt.m, tt.tags)
+		h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tt.m, convo.User("q")}), &convo.Options{IsSummary: tt.isSummary})
+		require.NoError(t, err)
+		sum, found := h.Snapshot().Summary()
+		assert.Equal(t, tt.want, sum.Text)
+		assert.Equal(t, tt.want != "", found)
+		if found {
+			assert.Equal(t, []convo.Range{{First: 1, Last: 1}}, sum.Covers)
+			assert.Equal(t, []string{"2 user 1 q"}, listOf(h.Snapshot()))
+		}
+		saved(t, h)
 	}
-
-	h, err := convo.Restore(convo.NewSnapshot([]convo.Message{tagged, convo.User("q")}), &convo.Options{IsSummary: convo.SummaryTagged()})
-	require.NoError(t, err)
-	sum, _ := h.Snapshot().Summary()
-	assert.Equal(t, "So far.", sum.Text)
-	assert.Equal(t, []convo.Range{{First: 1, Last: 1}}, sum.Covers)
-	assert.Equal(t, []string{"2 user 1 q"}, listOf(h.Snapshot()))
-	saved(t, h)
 }
 
 // The text of results that no call comes before is kept.

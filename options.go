@@ -107,8 +107,8 @@ type Options struct {
 	AsSent bool
 
 	// IsSummary reports whether a message that Restore imports from NewSnapshot is a summary
-	// that another system wrote, see SummaryTagged: its text becomes a part of the summary. It is
-	// not called for messages with calls or results. Nil: none is.
+	// that another system wrote, such as by a tag that it begins with: its text becomes a part
+	// of the summary. It is not called for messages with calls or results. Nil: none is.
 	IsSummary func(Message) bool
 
 	// Repair lets Restore repair a conversation, and gets each repair. Nil: an error instead.

@@ -515,7 +515,7 @@ func TestOpenAIChat_SummaryOfDSAPI(t *testing.T) {
 		{"role":"assistant","content":"The night train."}]}`))
 	require.NoError(t, err)
 	assert.Empty(t, in.Lost)
-	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{IsSummary: convo.SummaryTagged()})
+	h, err := convo.Restore(convo.NewSnapshot(in.Messages), &convo.Options{IsSummary: func(m convo.Message) bool { return m.Author == "[auto-summary]" }})
 	require.NoError(t, err)
 	sum, ok := h.Snapshot().Summary()
 	require.True(t, ok)
