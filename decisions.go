@@ -80,20 +80,14 @@ func (h *History) Decisions() ([]byte, error) {
 // returns a [*SnapshotError], which matches [ErrVersion] if a later version of this
 // package wrote it, or one whose Decisions are no longer read.
 func ReadDecisions(data []byte) (*Decisions, error) {
-	in, err := decodeDecisions(data)
-	if err != nil {
-		return nil, err
-	}
-	return &Decisions{data: slices.Clone(data), in: in, last: in.last}, nil
-}
-
-// decodeDecisions reads the JSON of Decisions. An error is a *SnapshotError.
-func decodeDecisions(data []byte) (*stateJSON, error) {
 	in, err := decode(data, inDecisions)
+	if err == nil {
+		err = asSnapshotError(in.checkDecisions())
+	}
 	if err != nil {
 		return nil, err
 	}
-	return in, asSnapshotError(in.checkDecisions())
+	return &Decisions{data: slices.Clone(data), in: in, accepted: make(map[string]bool), last: in.last}, nil
 }
 
 // Format prints what d needs, and its size.
@@ -149,13 +143,9 @@ func (d *Decisions) Needs() (keys []string, from string) {
 // it was changed after it was appended. Signed reasoning that was made after it is then
 // no longer bound; see [Snapshot.Unbound]. Resume still finds each other change.
 func (d *Decisions) Accept(key string) {
-	if d == nil {
-		return
+	if d != nil && d.in != nil {
+		d.accepted[text.Valid(key)] = true
 	}
-	if d.accepted == nil {
-		d.accepted = make(map[string]bool)
-	}
-	d.accepted[text.Valid(key)] = true
 }
 
 // RewindTo makes [Resume] take back every entry that is newer than id, such as those whose
@@ -232,14 +222,14 @@ func Resume(d *Decisions, rows iter.Seq2[Message, error], opts *Options) (*Histo
 	if d == nil || d.in == nil {
 		return nil, &ValueError{Name: "Decisions", Value: nil, Want: "what ReadDecisions has returned"}
 	}
-	in, err := decodeDecisions(d.data)
+	own, err := ReadDecisions(d.data)
 	if err != nil {
 		return nil, err
 	}
 	if rows == nil {
 		rows = func(func(Message, error) bool) {}
 	}
-	r := &resumer{in: in, rows: in.rows, accepted: d.accepted, isCut: d.last < in.last}
-	in.rewind(d.last)
+	r := &resumer{in: own.in, rows: own.in.rows, accepted: d.accepted, isCut: d.last < own.last}
+	own.in.rewind(d.last)
 	return r.resume(rows, opts)
 }

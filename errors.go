@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/pairs"
+	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -514,10 +515,10 @@ type RowError struct {
 
 // The faults of rows.
 const (
-	rowMissing    = "missing"
-	rowChanged    = "changed"
-	rowTwice      = "twice"
-	rowUnexpected = "unexpected"
+	rowMissing    = runs.Missing
+	rowChanged    = runs.Changed
+	rowTwice      = runs.Twice
+	rowUnexpected = runs.Unexpected
 )
 
 func (e *RowError) Error() string { return "convo: " + wording.Row(e.Key, e.Fault, e.Err) }

@@ -49,7 +49,7 @@ func (h *History) SaveFull(ctx context.Context) error {
 		return err
 	}
 	defer h.saving.release()
-	if b.count == 1 && h.unsaved() == 0 {
+	if b.size.Count == 1 && h.unsaved() == 0 {
 		return nil
 	}
 	return h.write(ctx, true)

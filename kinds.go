@@ -16,7 +16,7 @@ import (
 )
 
 // This file has what differs between kinds of parts: for each type the methods of Part, and
-// a row in kinds. To add a kind, add both, a case in known, and its place in messageRoom.
+// a row in kinds. To add a kind, add both, and a case in known.
 
 // A kind is what all parts of one type have in common.
 type kind struct {
@@ -24,21 +24,21 @@ type kind struct {
 	inResult bool   // whether a tool result may hold it
 	roles    []Role // of the messages that may hold it
 	misplace string // why a message of another role may not
-	json     partJSON
+	json     func(*messageRoom) partJSON
 }
 
 var (
 	textKind = &kind{
 		name: "text", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "text in a tool message must be inside a ToolResult",
-		json: jsonOf(func(r *messageRoom) *Text { return &r.text }, func(t *Text, _ *messageRoom) []strictjson.Field {
+		json: jsonOf(func(t *Text, _ *messageRoom) []strictjson.Field {
 			return []strictjson.Field{{Key: "text", Value: shownText{t}}}
 		}),
 	}
 	reasoningKind = &kind{
 		name:  "reasoning",
 		roles: []Role{RoleAssistant}, misplace: "reasoning belongs in an assistant message; leave it out",
-		json: jsonOf(func(r *messageRoom) *Reasoning { return &r.reasoning }, func(r *Reasoning, _ *messageRoom) []strictjson.Field {
+		json: jsonOf(func(r *Reasoning, _ *messageRoom) []strictjson.Field {
 			return []strictjson.Field{
 				{Key: "id", Value: (*strictjson.Name)(&r.ID)},
 				{Key: "text", Value: &r.Text},
@@ -50,7 +50,7 @@ var (
 	callKind = &kind{
 		name:  "tool_call",
 		roles: []Role{RoleAssistant}, misplace: "a tool call belongs in an assistant message",
-		json: jsonOf(func(r *messageRoom) *ToolCall { return &r.call }, func(c *ToolCall, _ *messageRoom) []strictjson.Field {
+		json: jsonOf(func(c *ToolCall, _ *messageRoom) []strictjson.Field {
 			return []strictjson.Field{
 				{Key: "id", Value: (*strictjson.Name)(&c.ID)},
 				{Key: "name", Value: (*strictjson.Name)(&c.Name)},
@@ -62,7 +62,7 @@ var (
 	resultKind = &kind{
 		name:  "tool_result",
 		roles: []Role{RoleTool}, misplace: "a tool result belongs in a tool message; make it with Result",
-		json: jsonOf(func(r *messageRoom) *ToolResult { return &r.result }, func(t *ToolResult, r *messageRoom) []strictjson.Field {
+		json: jsonOf(func(t *ToolResult, r *messageRoom) []strictjson.Field {
 			return []strictjson.Field{
 				{Key: "call_id", Value: (*strictjson.Name)(&t.CallID)},
 				{Key: "name", Value: (*strictjson.Name)(&t.Name)},
@@ -75,7 +75,7 @@ var (
 	mediaKind = &kind{
 		name: "media", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant}, misplace: "media belongs in a user or assistant message or in a ToolResult",
-		json: jsonOf(func(r *messageRoom) *Media { return &r.media }, func(m *Media, _ *messageRoom) []strictjson.Field {
+		json: jsonOf(func(m *Media, _ *messageRoom) []strictjson.Field {
 			return []strictjson.Field{
 				{Key: "mime", Value: (*strictjson.Name)(&m.MIME)},
 				{Key: "data", Value: &m.Data},
@@ -86,7 +86,7 @@ var (
 	opaqueKind = &kind{
 		name: "opaque", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "an opaque block in a tool message must be inside a ToolResult",
-		json: jsonOf(func(r *messageRoom) *Opaque { return &r.opaque }, func(o *Opaque, _ *messageRoom) []strictjson.Field {
+		json: jsonOf(func(o *Opaque, _ *messageRoom) []strictjson.Field {
 			return []strictjson.Field{{Key: "format", Value: (*strictjson.Name)(&o.Format)}, {Key: "json", Value: &o.JSON}}
 		}),
 	}

@@ -16,7 +16,7 @@ import (
 
 // sampleOf returns a part of a kind whose fields are all set.
 func sampleOf(k *kind) Part {
-	v := reflect.New(reflect.TypeOf(k.json.take(new(messageRoom)))).Elem()
+	v := reflect.New(reflect.TypeOf(k.json(new(messageRoom)).take())).Elem()
 	if v.Kind() == reflect.String {
 		v.SetString("text")
 		return v.Interface().(Part)

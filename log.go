@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/links"
 )
 
 // A recorder knows where a History is saved, and what its next record holds.
@@ -20,34 +22,51 @@ type recorder struct {
 // or may not have been stored. A copy of it does not change, so a Save reads it without
 // the lock. It is changed only while History.saving is held, but for the notes.
 type logbook struct {
-	store   Store // nil: there is none
-	key     string
-	name    string // of the log, in each full record of it
-	id      string // of the record last saved; empty: there is none
-	seq     uint64
-	created time.Time
-	recent  []string // IDs of the newest records up to id, the newest last
-	saved   *picture // what the record with that ID holds; nil: there is none
-	loaded  ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
+	logEnd
+	store  Store // nil: there is none
+	key    string
+	saved  *picture // what the record last saved holds; nil: there is none
+	loaded ID       // entries up to it were read, and repaired by Options.Repair if they are in no record
 
 	// archive is readArchive. What compacts calls it here, so that programs without a Store
 	// do not contain the code that reads records.
 	archive func(context.Context, Store, string, ...Range) iter.Seq2[Archived, error]
 
-	read   int64 // bytes of Data that Open reads
-	retry  int64 // no full record is tried before read is above this
-	count  int   // records that Open reads
-	torn   int64 // bytes after the newest record that are not a record
-	before int64 // as size, of the records before those; more than there is if another process has removed some
-
-	perToken float64 // bytes of a full record for each raw token of the view
-
-	marks  []summaryMark // oldest first
-	drafts []*draft      // records that may have been stored, all of them after id
-	notes  []string      // that no record holds
+	drafts []*draft // records that may have been stored, all of them after id
+	notes  []string // that no record holds
 }
 
-// A summaryMark is the newest record before one whose summary stands for newer entries.
+// A logEnd is what is known of the newest records of a log, which were read or written one after the
+// other.
+type logEnd struct {
+	name    string // of the log, in each full record of it
+	id      string // of the newest record; empty: there is none
+	seq     uint64
+	created time.Time
+	recent  []string // IDs of the newest records up to id, the newest last
+	size    links.Size
+	torn    int64         // bytes after the newest record that are not a record
+	holds   summaryMark   // of the newest record
+	marks   []summaryMark // records before one whose summary stands for newer entries, oldest first
+}
+
+// add adds a record with so many bytes of Data, whose summary stands for entries up to covered.
+func (c *logEnd) add(rec *Record, bytes int, covered ID) {
+	if c.id != "" && covered > c.holds.covered {
+		c.marks = withMark(c.marks, c.holds)
+	}
+	c.id, c.seq, c.created, c.torn = rec.ID, rec.Seq, rec.Created, rec.Torn
+	c.recent, c.holds = append(c.recent, rec.ID), summaryMark{rec.Seq, rec.Upto, covered}
+	c.size.Add(int64(bytes), rec.Full)
+}
+
+// first returns the Seq of the first record that Open reads.
+func (c *logEnd) first() uint64 { return c.seq - uint64(c.size.Count) + 1 }
+
+// newest returns the IDs of the maxRecent newest records, in memory of their own.
+func (c *logEnd) newest() []string { return slices.Clone(c.recent[max(len(c.recent)-maxRecent, 0):]) }
+
+// A summaryMark says what a record holds.
 type summaryMark struct {
 	seq     uint64
 	last    ID // in the record
@@ -72,15 +91,13 @@ type keepsake struct {
 
 // A draft is a record that Append of the Store was called with.
 type draft struct {
-	id       string
-	picture  *picture
-	full     bool
-	size     int64 // of its Data
-	name     string
-	created  time.Time
-	notes    []string
-	retry    int64   // logbook.retry
-	perToken float64 // logbook.perToken
+	record  Record // without Data
+	picture *picture
+	full    bool
+	bytes   int    // of its Data
+	name    string // of the log
+	notes   []string
+	size    links.Size // of the log before it
 	keepsake
 }
 
@@ -127,17 +144,11 @@ func (b *logbook) unsaved(now *state, failures breaker) int {
 
 // newLogbook returns a logbook for a log without records.
 func newLogbook(s Store, key string) logbook {
-	return logbook{store: s, key: key, archive: readArchive, perToken: defaultPerToken}
+	return logbook{store: s, key: key, archive: readArchive, logEnd: logEnd{size: links.NewSize()}}
 }
 
-// first returns the Seq of the first record that Open reads.
-func (b *logbook) first() uint64 { return b.seq - uint64(b.count) + 1 }
-
-// size returns about how many bytes the log has.
-func (b *logbook) size() int64 { return min(b.before+b.read+int64(b.count)*aroundData, maxTotal) }
-
 // exceeds reports whether the log is longer than Options.PruneAbove.
-func (b *logbook) exceeds(most int64) bool { return most > 0 && b.size() > most }
+func (b *logbook) exceeds(most int64) bool { return most > 0 && b.size.Bytes() > most }
 
 // last returns the last ID in the record last saved.
 func (b *logbook) last() ID {
@@ -161,8 +172,7 @@ func (b *logbook) wayBack(id, last ID, prunes bool) string {
 	if b.saved == nil || id > b.last() || prunes {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
-	saved := summaryMark{b.seq, b.saved.last, b.saved.view.summary.newestKept()}
-	for _, m := range slices.Backward(withMark(b.marks, saved)) {
+	for _, m := range slices.Backward(withMark(b.marks, b.holds)) {
 		if m.covered <= last && id <= m.last {
 			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
 		}
@@ -251,7 +261,7 @@ func (r *recorder) add(note string, made map[ID]*queued) {
 
 // draft returns a draft of the state p. It is a full record if full is set.
 func (r *recorder) draft(p *picture, full bool) *draft {
-	d := &draft{picture: p, full: full || r.saved == nil, notes: slices.Clip(r.notes), keepsake: r.keepsake, retry: r.retry, perToken: r.perToken}
+	d := &draft{picture: p, full: full || r.saved == nil, notes: slices.Clip(r.notes), keepsake: r.keepsake, size: r.size}
 	d.past, d.made = maps.Clone(r.past), maps.Clone(r.made)
 	d.summaries, d.undone = slices.Clip(r.summaries), slices.Clip(r.undone)
 	r.kept = p.last
@@ -265,7 +275,7 @@ type outcome struct {
 	doubted *draft // may have been stored; nil: none
 	isOlder bool   // stored is an older draft than the one to be written
 	pruned  uint64 // no record before it is in the log; 0: none was removed
-	freed   int64  // as size, of those that were removed
+	freed   int64  // bytes of those that were removed
 	err     error
 }
 
@@ -278,30 +288,18 @@ func (r *recorder) wrote(o outcome) {
 		r.settle(o.settled)
 	case o.doubted != nil:
 		r.drafts = append(slices.Clip(r.drafts[max(len(r.drafts)-maxDrafts+1, 0):]), o.doubted)
-		r.perToken, r.retry = o.doubted.perToken, o.doubted.retry
+		r.size.Learn(o.doubted.size)
 	case o.pruned > 0:
-		r.before = max(r.before-o.freed, 0)
+		r.size.Before = max(r.size.Before-o.freed, 0)
 		r.marks = slices.DeleteFunc(slices.Clone(r.marks), func(m summaryMark) bool { return m.seq < o.pruned })
 	}
 }
 
 // stored notes that a draft was stored after the record last saved.
 func (r *recorder) stored(d *draft) {
-	if r.id == "" {
-		r.name, r.created = d.name, d.created
-	}
-	if p := r.saved; p != nil && d.picture.view.summary.newestKept() > p.view.summary.newestKept() {
-		r.marks = withMark(r.marks, summaryMark{r.seq, p.last, p.view.summary.newestKept()})
-	}
-	r.id, r.seq, r.drafts = d.id, r.seq+1, nil
-	r.recent = append(slices.Clone(r.recent[max(len(r.recent)-maxRecent+1, 0):]), d.id)
-	r.perToken, r.retry = d.perToken, d.retry
-	if d.full {
-		r.before, r.read, r.retry, r.count = r.size(), 0, 0, 0
-	}
-	r.read += d.size
-	r.count++
-	r.torn = 0 // the Append has cut it off
+	r.name, r.recent, r.drafts = d.name, r.newest(), nil
+	r.size.Learn(d.size)
+	r.logEnd.add(&d.record, d.bytes, d.picture.view.summary.newestKept())
 	r.settle(d)
 }
 
@@ -326,17 +324,6 @@ const (
 	maxRecent = 16
 	doubtful  = 8
 	maxDrafts = 64
-)
-
-// The length of a full record is estimated from the raw tokens of the view: as many
-// bytes for each as the last one had, and a frame.
-const (
-	aroundData      = 300 // bytes that a Store keeps of a record besides Data
-	maxRead         = 3   // most that Open reads, in lengths of a full record
-	maxCount        = 256 // most records that Open reads: each may be a request to a server
-	perRecord       = 512 // most bytes of a full record for each record since the last; more would make the log much longer
-	frameBytes      = 800
-	defaultPerToken = 4 // until a full record was measured
 )
 
 // openLog returns the logbook of h, or an error if it has no Store.

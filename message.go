@@ -409,12 +409,15 @@ func eachOf[P Part](parts []Part) iter.Seq[P] {
 func isA[P Part](p Part) bool { _, ok := p.(P); return ok }
 
 // Text returns the text parts of r, joined by newlines.
-func (r ToolResult) Text() string {
+func (r ToolResult) Text() string { return joinedTexts(r.Parts, "\n") }
+
+// joinedTexts returns the texts among parts, joined by sep.
+func joinedTexts(parts []Part, sep string) string {
 	var texts []string
-	for t := range eachOf[Text](r.Parts) {
+	for t := range eachOf[Text](parts) {
 		texts = append(texts, string(t))
 	}
-	return strings.Join(texts, "\n")
+	return strings.Join(texts, sep)
 }
 
 // clone returns a copy of m that shares no slices with it.

@@ -66,19 +66,12 @@ func (m *Message) jsonSize() int {
 // A messageRoom is memory for a message, and for a part of each kind, while its JSON is written
 // or read.
 type messageRoom struct {
-	msg       Message
-	text      Text
-	reasoning Reasoning
-	call      ToolCall
-	result    ToolResult
-	media     Media
-	opaque    Opaque
-	kind      string // the type of the part
-	part      int    // the index of the part that could not be read, or -1
-	err       error  // of a part that cannot be written
-
-	fields []strictjson.Field   // of msg
-	of     [][]strictjson.Field // of parts, as in kinds
+	msg    Message
+	fields []strictjson.Field // of msg
+	parts  []partJSON         // as in kinds
+	kind   string             // the type of the part
+	part   int                // the index of the part that could not be read, or -1
+	err    error              // of a part that cannot be written
 }
 
 var messageRooms = sync.Pool{New: func() any {
@@ -97,7 +90,7 @@ var messageRooms = sync.Pool{New: func() any {
 		{Key: "parts", Value: partsJSON{&m.Parts, r, false}},
 	}
 	for _, k := range kinds {
-		r.of = append(r.of, append([]strictjson.Field{{Key: "type", Value: (*strictjson.Name)(&r.kind)}}, k.json.fields(r)...))
+		r.parts = append(r.parts, k.json(r))
 	}
 	return r
 }}
@@ -108,22 +101,26 @@ func (r *messageRoom) release() {
 	messageRooms.Put(r)
 }
 
-// fieldsOf returns the fields of the part of a kind.
-func (r *messageRoom) fieldsOf(k *kind) []strictjson.Field { return r.of[slices.Index(kinds[:], k)] }
+// of returns the memory for a part of a kind.
+func (r *messageRoom) of(k *kind) *partJSON { return &r.parts[slices.Index(kinds[:], k)] }
 
-// A partJSON says how the JSON of parts of a kind is written and read.
+// A partJSON is a part of a kind while its JSON is written or read.
 type partJSON struct {
-	put    func(*messageRoom, Part) // nil: an empty one
-	take   func(*messageRoom) Part
-	fields func(*messageRoom) []strictjson.Field // without the type
+	put    func(Part) // nil: an empty one
+	take   func() Part
+	fields []strictjson.Field
 }
 
-// jsonOf returns a partJSON of parts that have the place at in a room.
-func jsonOf[P Part](at func(*messageRoom) *P, fields func(*P, *messageRoom) []strictjson.Field) partJSON {
-	return partJSON{
-		put:    func(r *messageRoom, p Part) { *at(r), _ = p.(P) },
-		take:   func(r *messageRoom) Part { return *at(r) },
-		fields: func(r *messageRoom) []strictjson.Field { return fields(at(r), r) },
+// jsonOf returns what makes memory for a part in a room. fields returns its fields without the
+// type.
+func jsonOf[P Part](fields func(*P, *messageRoom) []strictjson.Field) func(*messageRoom) partJSON {
+	return func(r *messageRoom) partJSON {
+		at, kind := new(P), strictjson.Field{Key: "type", Value: (*strictjson.Name)(&r.kind)}
+		return partJSON{
+			put:    func(p Part) { *at, _ = p.(P) },
+			take:   func() Part { return *at },
+			fields: append([]strictjson.Field{kind}, fields(at, r)...),
+		}
 	}
 }
 
@@ -174,8 +171,8 @@ func (v partsJSON) Append(dst []byte) []byte {
 			return dst
 		}
 		v.room.kind = k.name
-		k.json.put(v.room, p)
-		dst = strictjson.AppendObject(strictjson.Next(dst), v.room.fieldsOf(k))
+		v.room.of(k).put(p)
+		dst = strictjson.AppendObject(strictjson.Next(dst), v.room.of(k).fields)
 	}
 	return append(dst, ']')
 }
@@ -183,9 +180,10 @@ func (v partsJSON) Append(dst []byte) []byte {
 func (v partsJSON) Read(r *strictjson.Reader) {
 	for i := range r.Array {
 		if k := readKind(r, v.inResult); k != nil {
-			k.json.put(v.room, nil)
-			r.Fields(v.room.fieldsOf(k))
-			*v.list = append(*v.list, k.json.take(v.room))
+			part := v.room.of(k)
+			part.put(nil)
+			r.Fields(part.fields)
+			*v.list = append(*v.list, part.take())
 		}
 		if r.Err() != nil && !v.inResult {
 			v.room.part = i

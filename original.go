@@ -220,15 +220,7 @@ func (id *identity) renumber(e *entry, was ID) {
 
 // cutRef returns the reference in the markers of a result that was cut, and whether there is a
 // marker. If markers have different references, a tool wrote some of them, and none is believed.
-func cutRef(r *ToolResult) (ref string, cut bool) {
-	return markers.Ref(func(yield func(string) bool) {
-		for t := range eachOf[Text](r.Parts) {
-			if !yield(string(t)) {
-				return
-			}
-		}
-	})
-}
+func cutRef(r *ToolResult) (ref string, cut bool) { return markers.Ref(eachOf[Text](r.Parts)) }
 
 // texts returns the tokens of the texts among parts.
 func (c *counter) texts(parts []Part) (n int64) {

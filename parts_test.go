@@ -617,19 +617,19 @@ func TestRecorder_Doubt(t *testing.T) {
 func TestRecorder_Pruned(t *testing.T) {
 	r, id := newTestRecorder(new(recordsStore))
 	r.marks = []summaryMark{{seq: 1}, {seq: 2}, {seq: 3}}
-	r.before = 500
+	r.size.Before = 500
 	before := r.book()
 	r.wrote(outcome{pruned: 2, freed: 400})
 	assert.Equal(t, []summaryMark{{seq: 2}, {seq: 3}}, r.marks)
 	assert.Len(t, before.marks, 3)
-	assert.EqualValues(t, 100, r.before)
+	assert.EqualValues(t, 100, r.size.Before)
 	r.wrote(outcome{pruned: 3, freed: 400})
-	assert.Zero(t, r.before, "others have removed some")
+	assert.Zero(t, r.size.Before, "others have removed some")
 	assert.False(t, (&logbook{}).exceeds(0))
 	require.NoError(t, r.writeNext(t, id, 1).err)
-	assert.False(t, r.exceeds(r.size()))
-	assert.True(t, r.exceeds(r.size()-1))
-	assert.Greater(t, r.size(), int64(300))
+	assert.False(t, r.exceeds(r.size.Bytes()))
+	assert.True(t, r.exceeds(r.size.Bytes()-1))
+	assert.Greater(t, r.size.Bytes(), int64(300))
 }
 
 // viewWith returns a view of empty messages with these roles, whose IDs begin at 1.

@@ -36,7 +36,10 @@ func (r *stateJSON) learn(from, to *picture) {
 	r.seen.tools = to.view.tools != nil && at.tools == to.view.tools
 	switch {
 	case to.rewritten > at.version: // more than the end of the list has changed since
-		ids := append(shared(to.view.sys, at.sys), shared(to.view.list, at.list)...)
+		var ids []ID
+		add := func(e *entry) { ids = append(ids, e.id) }
+		eachShared(to.view.sys, at.sys, add)
+		eachShared(to.view.list, at.list, add)
 		slices.Sort(ids)
 		r.seen.ids = ranges.Of[Range](ids)
 	case at.last > 0: // all entries up to at.last
@@ -61,22 +64,6 @@ func (c *calibration) sameAs(d *calibration) bool {
 // sameReport reports whether two calibrations also come from the same usage report.
 func (c *calibration) sameReport(d *calibration) bool {
 	return c.sameAs(d) && (c == d || c.at != nil && d.at != nil && c.at.version == d.at.version)
-}
-
-// shared returns the IDs of the entries that are both in a list and in an older one.
-func shared(list []*entry, old shown) (ids []ID) {
-	eachShared(list, old, func(e *entry) { ids = append(ids, e.id) })
-	return ids
-}
-
-// saved returns s as a record holds it. s may be nil.
-func (s *placedSummary) saved() Summary {
-	if s == nil {
-		return Summary{}
-	}
-	out := s.sum
-	out.Tokens = 0
-	return out
 }
 
 // sameEntries reports whether two lists hold the same entries.
@@ -114,7 +101,7 @@ func (r *stateJSON) keep(from *draft) {
 		r.counter = from.picture.view.id.name()
 	}
 	for _, s := range from.summaries {
-		r.summaries = append(r.summaries, s.saved())
+		r.summaries = append(r.summaries, s.sum)
 	}
 	for _, id := range slices.Sorted(maps.Keys(from.past)) {
 		d := from.past[id]
@@ -147,12 +134,9 @@ func (rec *Record) decode() (*stateJSON, error) {
 // A reading is the combined content of the records of a log, read in order from a full
 // record on.
 type reading struct {
-	newest Record   // without Data
-	ids    []string // of the earlier records that the full record names, and of all after it
-	size   int64    // total bytes of Data
-	count  int
+	logEnd           // recent also has what the full record names
+	key    string    // of the log
 	state  stateJSON // all of them as one record
-	marks  []summaryMark
 
 	counted int64 // raw tokens of the view as counted by the History made from it
 	mended  bool  // the content of that History differs from the records
@@ -161,7 +145,7 @@ type reading struct {
 // next returns r with another record, or nil if that is not full and does not follow the newest
 // of r, which may be nil. An error is a *SnapshotError, or matches ErrVersion.
 func (r *reading) next(rec *Record) (*reading, error) {
-	if !rec.Full && (r == nil || rec.Prev != r.newest.ID) {
+	if !rec.Full && (r == nil || rec.Prev != r.id) {
 		return nil, nil
 	}
 	next, err := rec.decode()
@@ -169,20 +153,12 @@ func (r *reading) next(rec *Record) (*reading, error) {
 		return nil, err
 	}
 	if rec.Full {
-		r = &reading{ids: next.recent}
+		r = &reading{key: rec.Key, logEnd: logEnd{name: next.log, recent: next.recent}}
 	}
-	before := summaryMark{r.newest.Seq, r.state.last, r.state.summary.newestKept()}
 	if err := r.state.apply(next); err != nil {
 		return nil, asSnapshotError(err)
 	}
-	if r.count > 0 && r.state.summary.newestKept() > before.covered {
-		r.marks = withMark(r.marks, before)
-	}
-	r.size += int64(len(rec.Data))
-	r.count++
-	r.ids = append(r.ids, rec.ID)
-	r.newest = *rec
-	r.newest.Data = nil
+	r.add(rec, len(rec.Data), r.state.summary.newestKept())
 	return r, nil
 }
 

@@ -55,7 +55,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	}
 	h.wrote(outcome{stored: found})
 	b, _ = h.openLog()
-	if r.newest.ID == b.id {
+	if r.id == b.id {
 		return nil, nil, nil
 	}
 	isStored, err := b.isStored(ctx, r)
@@ -93,8 +93,8 @@ func (b *logbook) readNewest(ctx context.Context) (r *reading, found *draft, err
 	if r == nil {
 		return nil, nil, fmt.Errorf("%w: the log of %q was deleted; call Attach to begin a new one", ErrNotFound, b.key)
 	}
-	found = draftIn(b.drafts, r.ids...)
-	if found == nil && len(b.drafts) > 0 && !slices.Contains(r.ids, b.id) {
+	found = draftIn(b.drafts, r.recent...)
+	if found == nil && len(b.drafts) > 0 && !slices.Contains(r.recent, b.id) {
 		found, _, err = b.find(ctx, b.drafts)
 	}
 	return r, found, err
@@ -107,9 +107,9 @@ func (b *logbook) isStored(ctx context.Context, r *reading) (bool, error) {
 	switch {
 	case b.id == "":
 		return true, nil
-	case r.state.log != b.name:
+	case r.name != b.name:
 		return false, fmt.Errorf("%w: the log of %q was deleted, and another was begun; Open that, and append what is missing", ErrNotFound, b.key)
-	case slices.Contains(r.ids, b.id):
+	case slices.Contains(r.recent, b.id):
 		return true, nil
 	}
 	for rec, err := range records(ctx, b.store, b.key, b.seq) {
@@ -144,7 +144,7 @@ func (h *History) mergeLocked(r *reading, theirs *view, saved *picture, isStored
 		was: cmp.Or(b.saved, noPicture), unsaved: h.recorder.draft(h.pictureLocked(), false),
 		moved: make(map[ID]ID), again: make(map[ID]rejoined),
 	}
-	if !isStored || r.state.log == b.name && r.newest.Seq <= b.seq { // an old backup was restored
+	if !isStored || r.name == b.name && r.seq <= b.seq { // an old backup was restored
 		m.base, m.isBackup = h.common(&theirs.state, m.base), true
 	}
 	m.compareQueues(saved.view.queue)
@@ -238,7 +238,7 @@ type merger struct {
 	taken     map[*queued]bool // messages of the stored queue that h has delivered or removed
 	delivered map[ID]*queued   // stored queue messages, by the entries of own that h delivered them as
 	elsewhere map[ID]bool      // queued entries that others have delivered or removed
-	found     map[ID]bool      // entries of theirs that match an entry of elsewhere
+	others    []*entry         // entries of theirs that may be one of elsewhere
 }
 
 // A rejoined is an entry before and after it was appended again.
@@ -342,7 +342,7 @@ func (m *merger) isOwn(e *entry) bool {
 // became of them.
 func (m *merger) compareQueues(stored []*queued) {
 	m.taken, m.delivered = make(map[*queued]bool), make(map[ID]*queued)
-	m.elsewhere, m.found = make(map[ID]bool), make(map[ID]bool)
+	m.elsewhere, m.others = make(map[ID]bool), slices.Clone(m.theirs.list[firstAfter(m.theirs.list, m.base):])
 	stored = slices.Clone(stored)
 	find := func(msg *Message) *queued { // and leave it out from now on
 		i := slices.IndexFunc(stored, func(q *queued) bool { return q.msg.sameAs(msg) })
@@ -353,11 +353,10 @@ func (m *merger) compareQueues(stored []*queued) {
 		stored = slices.Delete(stored, i, i+1)
 		return q
 	}
-	if m.isBackup {
-		m.compareBackup(find)
-		return
-	}
 	saved := m.was.view.queue
+	if m.isBackup { // the stored queue is older: messages are compared with those of h as it is now
+		saved = nil
+	}
 	same := make(map[*queued]*queued) // stored messages, by those of the view
 	for _, q := range saved {
 		if theirs := find(&q.msg); theirs != nil {
@@ -368,7 +367,8 @@ func (m *merger) compareQueues(stored []*queued) {
 		}
 	}
 	for _, q := range m.view.queue {
-		if !slices.Contains(saved, q) {
+		isHeld := slices.Contains(saved, q) || m.isBackup && find(&q.msg) != nil
+		if !isHeld {
 			m.queued = append(m.queued, q)
 		}
 	}
@@ -379,17 +379,8 @@ func (m *merger) compareQueues(stored []*queued) {
 			m.elsewhere[id] = true
 		}
 	}
-}
-
-// compareBackup is compareQueues for a stored state that is older than the saved one.
-func (m *merger) compareBackup(find func(*Message) *queued) {
-	for _, q := range m.view.queue {
-		if find(&q.msg) == nil {
-			m.queued = append(m.queued, q)
-		}
-	}
 	for _, e := range m.view.list[firstAfter(m.view.list, m.base):] {
-		if e.msg.Role != RoleUser {
+		if !m.isBackup || e.msg.Role != RoleUser {
 			continue
 		}
 		if q := find(&e.msg); q != nil {
@@ -463,15 +454,14 @@ func (m *merger) isElsewhere(e *entry) bool {
 	if !m.elsewhere[e.id] {
 		return false
 	}
-	others := m.theirs.list[firstAfter(m.theirs.list, m.base):]
-	i := slices.IndexFunc(others, func(o *entry) bool { return !m.found[o.id] && o.msg.sameAs(&e.msg) })
+	i := slices.IndexFunc(m.others, func(o *entry) bool { return o.msg.sameAs(&e.msg) })
 	if i < 0 {
 		return true
 	}
-	m.found[others[i].id] = true
-	if id := others[i].id; id != e.id {
+	if id := m.others[i].id; id != e.id {
 		m.moved[e.id] = id
 	}
+	m.others = slices.Delete(m.others, i, i+1)
 	return true
 }
 
@@ -509,11 +499,7 @@ func (m *merger) refuse(exchange []departed) {
 			delete(m.taken, q)
 			continue
 		}
-		msg := d.was.msg
-		if d.original != nil {
-			msg = d.original.msg
-		}
-		m.refused = append(m.refused, msg.clone())
+		m.refused = append(m.refused, pendingEntry{entry: d.was, original: d.original}.given())
 	}
 }
 

@@ -260,7 +260,7 @@ func (l *loader) hold() error {
 	l.at.moved, l.at.mended = true, "put after the results"
 	l.at.err = &RoleError{Attempted: RoleSystem, Previous: l.prev, Index: l.at.index}
 	if l.opts.Repair == nil {
-		return l.mend(l.at.err, 0, "")
+		return l.report(&SnapshotError{Err: l.at.err})
 	}
 	l.held = append(l.held, l.at)
 	return nil
@@ -370,12 +370,8 @@ func (l *loader) answerOpen() error {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
 		k := &l.calls.List[answered[i]]
-		f := &SnapshotError{Index: -1, NewID: e.id, Mended: "answered with an error result"}
-		f.Err = &PairError{Err: ErrOpenCalls, CallID: k.ID, Name: k.Name, Index: l.at.index}
-		if l.opts.Repair == nil {
-			f.Index, f.ID = l.at.index, l.at.old.id // the entry that is at fault
-		}
-		if err := l.report(f); err != nil {
+		err := &PairError{Err: ErrOpenCalls, CallID: k.ID, Name: k.Name, Index: l.at.index}
+		if err := l.report(&SnapshotError{Index: -1, NewID: e.id, Err: err, Mended: "answered with an error result"}); err != nil {
 			return err
 		}
 	}
@@ -391,18 +387,15 @@ func (l *loader) add(e *entry) error {
 	}
 	if e.isSystem() {
 		e.head, e.turn = e.id, 0
+		l.sys = append(l.sys, e)
 	} else {
 		e.id = l.nextID()
 		e.head, l.to.last = e.id, max(l.to.last, e.id)
 		l.follow(e)
+		l.list = append(l.list, e)
 	}
 	if !l.counted || e.tokens == 0 {
 		l.ident.weigh(e)
-	}
-	if e.isSystem() {
-		l.sys = append(l.sys, e)
-	} else {
-		l.list = append(l.list, e)
 	}
 	if !e.note && (!e.isSystem() || len(l.list) == 0) {
 		l.prev, l.afterMoved = e.msg.Role, l.at.moved
@@ -425,7 +418,7 @@ func (l *loader) add(e *entry) error {
 	case l.at.err == nil:
 		mended = "new ID"
 	}
-	return l.report(&SnapshotError{Index: l.at.index, ID: old.id, NewID: e.id, Err: l.at.err, Mended: mended})
+	return l.mend(l.at.err, e.id, mended)
 }
 
 // nextID returns the ID in the view of l.at.old, which is in the list.
@@ -462,7 +455,7 @@ func (l *loader) queue() error {
 	roles := &l.opts.Roles
 	defer func(keep bool) { roles.KeepEmpty = keep }(roles.KeepEmpty)
 	roles.KeepEmpty = true // what was accepted stays
-	l.queued = slices.Clone(l.from.queue)
+	l.queued, l.at = slices.Clone(l.from.queue), placement{index: -1, old: new(entry)}
 	for i, q := range l.from.queue {
 		list, err := l.newQueued([]Message{q.msg})
 		wrong, ok := err.(*MessageError)
@@ -471,7 +464,7 @@ func (l *loader) queue() error {
 			return err
 		case ok:
 			wrong.Index, wrong.Reason = i, "in the queue: "+wrong.Reason
-			if err := l.report(&SnapshotError{Index: -1, Err: wrong, Mended: "dropped from the queue"}); err != nil {
+			if err := l.mend(wrong, 0, "dropped from the queue"); err != nil {
 				return err
 			}
 		default:
@@ -487,10 +480,10 @@ func (l *loader) mend(err error, newID ID, mended string) error {
 	return l.report(&SnapshotError{Index: l.at.index, ID: l.at.old.id, NewID: newID, Err: err, Mended: mended})
 }
 
-// report calls Options.Repair, or returns the fault as an error if that is nil.
+// report calls Options.Repair. If that is nil, it returns the fault as an error of l.at.
 func (l *loader) report(f *SnapshotError) (err error) {
 	if l.opts.Repair == nil {
-		return &SnapshotError{Index: f.Index, ID: f.ID, Err: f.Err}
+		return &SnapshotError{Index: l.at.index, ID: l.at.old.id, Err: f.Err}
 	}
 	defer catch(&err, "Options.Repair")
 	l.mended = true
@@ -554,7 +547,7 @@ func (r *reading) picture(count bool) (*picture, error) {
 		return nil, asSnapshotError(fmt.Errorf("usage was reported for the model %.40q, and there is no calibration of it", k.model))
 	}
 	p.view.sumMeasured(true)
-	p.view.loaded = loaded{key: r.newest.Key, log: in.log, seq: r.newest.Seq, id: r.newest.ID}
+	p.view.loaded = loaded{key: r.key, log: in.log, seq: r.seq, id: r.id}
 	return p, nil
 }
 

@@ -1,14 +1,14 @@
 package convo
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/pairs"
 	"github.com/seed-c1b73e60/convo/internal/ranges"
+	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -19,20 +19,8 @@ type resumer struct {
 	accepted map[string]bool
 	isCut    bool // some rows are taken back
 
-	given  map[string]bool // keys of the rows so far
-	listed map[string]int  // the places of rows whose keys are listed
-	places []Message       // the rows that the view shows, in order; without a key: the row is not there yet
-	place  int             // of the next row
-	stop   int             // the place after the run that the row before it is in
-	isOpen bool            // the first row from which on all are given was given
-	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
-	ended  Role            // of that row
-	isLeft bool            // a row was given between the last run and that row
-	answer bool            // an answer was given since
-	tail   []Message       // the rows after the decisions
-	calls  *calls          // of the newest answer; nil: none, or none was given yet
-	early  []Message       // user rows given before the results of calls, or where they may not be appended
-	queued map[string]bool // keys of rows that were queued: they were given before results, or the decisions have them
+	*runs.Placer[ID, Message]
+	early []Message // user rows given where they may not be appended
 
 	originals []*original
 	ids       map[ID]string // the keys of entries that a row tells
@@ -79,195 +67,52 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	n := len(r.rows.Rows)
-	r.places = make([]Message, n)
-	r.given, r.queued, r.listed = make(map[string]bool), make(map[string]bool), make(map[string]int)
-	for i, x := range r.rows.Rows[:r.rows.From] {
-		r.listed[x.Key] = i
+	untold := ID(0)
+	if n := len(r.in.entries); n > 0 {
+		untold = r.in.entries[n-1].id
 	}
-	r.place, r.end = r.rows.From, r.rows.end()
-	r.isOpen = n == 0 && r.end == ""
+	counter := newCounter(nil, Overheads{})
+	r.Placer = runs.NewPlacer(&r.rows.List, r.rows.end(), r.rows.left.id, untold, r.isOther)
 	for m, err := range rows {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
 		}
-		if err := r.take(m); err != nil {
-			return err
+		if err := r.Take(givenRow(m, counter)); err != nil {
+			fault := RowError(*err.(*runs.Fault))
+			if fault.Key == "" {
+				fault.Err = &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}
+			}
+			return &fault
 		}
 	}
-	if err := r.putEarly(); err != nil {
-		return err
-	}
-	if r.place < n {
-		last := r.rows.Rows[r.rows.Stop(r.place)-1]
-		return &RowError{Key: cmp.Or(r.rows.Rows[r.place].Key, last.Key), Fault: rowMissing}
-	}
-	if r.end != "" && (r.isLeft || n == 0) {
-		return &RowError{Key: r.end, Fault: rowMissing, Err: errors.New("it has left the view, and rows after it are new; a Message with its Key alone may stand for it")}
+	if err := r.End(); err != nil {
+		return (*RowError)(err.(*runs.Fault))
 	}
 	return nil
 }
 
-// take takes a row.
-func (r *resumer) take(m Message) error {
+// givenRow returns a copy of m, and what its place depends on.
+func givenRow(m Message, by *counter) runs.Given[ID, Message] {
+	m = m.clone()             // rows may use its slices again
 	m.Key = text.Valid(m.Key) // as it was appended
-	place, isListed := r.listed[m.Key]
-	begins := r.begins(m.Key)
-	switch {
-	case m.Role == RoleSystem && len(r.given) == 0 && !isListed && !begins:
-		return nil // the application sets it again
-	case m.Key == "":
-		return &RowError{Fault: rowUnexpected, Err: &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}}
-	case r.given[m.Key]:
-		return &RowError{Key: m.Key, Fault: rowTwice}
-	}
-	r.given[m.Key] = true
-	m = m.clone() // rows may use its slices again
-	if isListed {
-		r.places[place] = m
-		return nil
-	}
-	r.isOpen = r.isOpen || begins
-	if !r.isOpen {
-		return &RowError{Key: m.Key, Fault: rowUnexpected}
-	}
-	return r.order(m)
-}
-
-// begins reports whether the next run begins with the row with the key, or, if there is no
-// run, what is new follows it.
-func (r *resumer) begins(key string) bool {
-	if len(r.rows.Rows) == 0 {
-		return key == r.end && key != ""
-	}
-	return r.mayBegin() && r.rows.Rows[r.place].Key == key
-}
-
-// mayBegin reports whether the next row in view is the first of a run.
-func (r *resumer) mayBegin() bool {
-	return r.place < len(r.rows.Rows) && r.rows.Rows[r.place].Begins
-}
-
-// order puts a row in its place. A user message is never between calls and their results. If a
-// row is, the message waited in the queue, and was appended after the results.
-func (r *resumer) order(m Message) error {
-	switch {
-	case m.Role == RoleUser && r.calls.Open() > 0:
-		r.early = append(r.early, m)
-		return nil
-	case m.Role == RoleTool && r.isOfEarlier():
-		return nil
-	case m.Role == RoleTool && takes(r.calls, &m):
-		for _, e := range r.early {
-			r.queued[e.Key] = true
-		}
-	default:
-		if err := r.putEarly(); err != nil {
-			return err
-		}
-	}
-	if m.Role == RoleAssistant {
-		m.nameCalls()
-		r.calls, r.answer = newCalls(&m, newCounter(nil, Overheads{})), true
-	}
-	if err := r.put(m); err != nil || r.calls.Open() > 0 {
-		return err
-	}
-	return r.putEarly()
-}
-
-// putEarly puts the user rows that waited for results in their places.
-func (r *resumer) putEarly() error {
-	early := r.early
-	r.early = nil
-	for _, m := range early {
-		if err := r.put(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isOfEarlier reports whether the next row, if it is a tool message, answers calls before the
-// row from which on all are given. Only user messages were given since, which waited in the
-// queue for the results. The view does not show it.
-func (r *resumer) isOfEarlier() bool {
-	role, id := r.ended, r.rows.left.id // of the row before it
-	if all := len(r.rows.Rows); all > 0 {
-		if r.place == r.rows.From {
-			return false
-		}
-		role = r.places[r.place-1].Role
-		if r.place < all {
-			return !r.answer && role == RoleUser && !r.mayBegin()
-		}
-		id = r.rows.Newest()
-	}
-	n := len(r.in.entries)
-	return !r.answer && role == RoleUser && len(r.tail) == 0 && (n == 0 || r.in.entries[n-1].id <= id)
-}
-
-// takes reports whether all results of m answer open calls of c, and marks these as answered.
-func takes(c *calls, m *Message) bool {
+	m.nameCalls()
+	row := runs.Given[ID, Message]{Key: m.Key, Role: string(m.Role), Message: m, Calls: newCalls(&m, by)}
 	for _, p := range m.Parts {
 		result, ok := p.(ToolResult)
 		if !ok {
-			return false
+			row.IsMixed = true
+			break
 		}
-		i, err := c.Find(result.CallID, result.Name)
-		if err != nil {
-			return false
-		}
-		c.Answer(i)
+		row.Results = append(row.Results, pairs.Call{ID: result.CallID, Name: result.Name})
 	}
-	return true
+	return row
 }
 
-// put puts a row in the next place.
-func (r *resumer) put(m Message) error {
-	isDone, begins := r.place == len(r.rows.Rows), r.begins(m.Key)
-	switch {
-	case isDone && r.end == "":
-		r.tail = append(r.tail, m)
-		return nil
-	case isDone && m.Key == r.end:
-		r.end, r.ended = "", m.Role
-		return nil
-	case isDone:
-		r.isLeft = true
-		return nil
-	case r.mayBegin() && !begins:
-		return nil // the view does not show it
-	case begins:
-		r.stop = r.rows.Stop(r.place)
-	}
-	more, last := r.stop-1-r.place, r.rows.Rows[r.stop-1].Key // rows of the run that must follow
-	switch {
-	case more == 0 && last != "" && m.Key != last:
-		return &RowError{Key: r.firstOther(m.Key), Fault: rowUnexpected, Err: fmt.Errorf("%q did not come where it stood", abbreviate(last))}
-	case more > 0 && m.Key == last && !begins:
-		other := r.firstOther("")
-		if other == "" && m.Role == RoleUser {
-			return &RowError{Key: m.Key, Fault: rowUnexpected, Err: fmt.Errorf("%s stood before it that were not given before it", counted(more, "row", "rows"))}
-		}
-		return &RowError{Key: cmp.Or(other, m.Key), Fault: rowMissing, Err: fmt.Errorf("%s before %q", counted(more, "row", "rows"), abbreviate(last))}
-	}
-	r.places[r.place] = m
-	r.place++
-	return nil
-}
-
-// firstOther returns the key of the first row of the run that the next row is in that is not
-// what stood in its place, or the key otherwise.
-func (r *resumer) firstOther(otherwise string) string {
-	for i := r.rows.Start(r.place); i < r.place; i++ {
-		x, e := r.rows.Rows[i], &entry{msg: r.places[i]}
-		isValid := e.msg.checkShared(&e.inline) == nil
-		if !isValid || !r.rows.isShort(x.ID) && (x.Sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0 {
-			return r.places[i].Key
-		}
-	}
-	return otherwise
+// isOther reports whether a row is not what stood in a place, as far as that is known.
+func (r *resumer) isOther(place int, row runs.Given[ID, Message]) bool {
+	x, e := r.rows.Rows[place], &entry{msg: row.Message}
+	isValid := e.msg.checkShared(&e.inline) == nil
+	return !isValid || !r.rows.isShort(x.ID) && (x.Sum^fingerprint.Sum(e.msg.Sum()))>>callBits != 0
 }
 
 // build adds the entries of the rows to r.in.
@@ -298,9 +143,9 @@ func (r *resumer) build(opts *Options) error {
 // them their times.
 func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 	r.ids = make(map[ID]string)
-	turn, role := 0, RoleNone
+	var turns runs.Turns
 	for place, x := range r.rows.Rows {
-		m := r.places[place]
+		m := r.Places[place].Message
 		key := m.Key
 		i, isWhole := index(r.in.entries, x.ID)
 		switch {
@@ -309,15 +154,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 		case key == "":
 			return nil, &RowError{Key: x.Key, Fault: rowMissing}
 		}
-		switch {
-		case x.Begins:
-			turn = x.Turn
-		case m.Role == RoleUser && role != RoleUser:
-			turn++
-		}
-		if x.Begins || m.Role != RoleSystem {
-			role = m.Role
-		}
+		turn := turns.Next(x.Begins, x.Turn, string(m.Role))
 		if isWhole {
 			continue
 		}
@@ -374,15 +211,12 @@ func (r *resumer) nameResults() {
 			if len(e.msg.ToolResults()) < len(e.msg.Parts) {
 				continue
 			}
-			tokens := e.tokens
-			all, err := e.pairByID(calls, &answered)
-			e.tokens = tokens
-			if err == nil && !all {
+			if all, err := e.pairByID(calls, &answered); err == nil && !all {
 				rest = append(rest, e)
 			}
 		}
 		_, _, _ = pairRest(calls, rest)
-		for _, e := range rest {
+		for _, e := range answers {
 			e.tokens = 0 // it is counted when it has its names
 		}
 	}
@@ -479,13 +313,13 @@ func (r *resumer) stoodAfter(rows []*entry, now []fingerprint.Sum, place int) st
 func (h *History) appendTail(r *resumer) error {
 	queue := h.swapQueue(nil) // what was delivered is among the rows
 	for _, q := range queue {
-		r.queued[q.msg.Key] = true
+		r.Queued[q.msg.Key] = true
 	}
 	mayFollow := func() bool { return h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) }
 	delivered := false // the last message that was appended was queued
-	for rows := r.tail; len(rows) > 0; {
+	for rows := r.Tail; len(rows) > 0; {
 		m, n := rows[0], 1
-		if r.queued[m.Key] && (len(r.early) > 0 || !delivered && !mayFollow()) {
+		if r.Queued[m.Key] && (len(r.early) > 0 || !delivered && !mayFollow()) {
 			r.early, rows = append(r.early, m), rows[1:]
 			continue
 		}
@@ -495,7 +329,7 @@ func (h *History) appendTail(r *resumer) error {
 		if err := h.appendRow(r, rows[:n]); err != nil {
 			return err
 		}
-		delivered, rows = r.queued[m.Key], rows[n:]
+		delivered, rows = r.Queued[m.Key], rows[n:]
 		if len(r.early) == 0 || !mayFollow() {
 			continue
 		}
@@ -538,7 +372,7 @@ func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
 		left[m.Key] = true
 	}
 	for _, q := range queue {
-		if !r.given[q.msg.Key] || left[q.msg.Key] {
+		if !r.Seen[q.msg.Key] || left[q.msg.Key] {
 			waiting = append(waiting, q)
 			delete(left, q.msg.Key)
 		}

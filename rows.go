@@ -97,18 +97,15 @@ type rowLister struct {
 	view      *Snapshot
 	others    []*entry // that no row tells
 	keys      map[string]bool
-	next      ID // the ID, the turn and the role that continue the newest run
-	turn      int
-	role      Role
+	turns     runs.Turns
 	summer    rowSums
-	isNew     bool // the next row begins a run
 	uncleared bool // a result that is not cleared stands after the last cleared one
 }
 
 // newRowList returns the rows of a view, and the entries that no row tells. An error is a
 // *RowError.
 func newRowList(s *Snapshot) (*rowList, []*entry, error) {
-	l := &rowLister{view: s, keys: make(map[string]bool), isNew: true, uncleared: true}
+	l := &rowLister{view: s, keys: make(map[string]bool), uncleared: true}
 	l.rowList = &rowList{measuredFrame: measuredFrame{frame: s.frame()}}
 	for i := range s.list {
 		if err := l.add(i); err != nil {
@@ -118,7 +115,7 @@ func newRowList(s *Snapshot) (*rowList, []*entry, error) {
 	if left := s.newestLeft(); !l.keys[left.key] { // otherwise it was appended again
 		l.left = left
 	}
-	l.setFrom()
+	l.SetFrom(mostListed, func(id ID) ID { return s.find(id).head })
 	return l.rowList, l.others, nil
 }
 
@@ -136,28 +133,14 @@ func (l *rowLister) add(i int) error {
 		return &RowError{Key: key, Fault: rowTwice}
 	}
 	if key == "" {
-		l.isNew = true
 		return nil
 	}
 	l.keys[key] = true
-	l.place(e, sum)
+	l.Add(runs.Row[ID]{ID: e.id, Turn: e.turn, Key: key, Sum: sum}, string(e.msg.Role), &l.turns)
 	if told {
 		l.tell(i, cleared, changes)
 	}
 	return nil
-}
-
-// place adds the row of an entry to the newest run, or begins another.
-func (l *rowLister) place(e *entry, sum fingerprint.Sum) {
-	if e.msg.Role == RoleUser && l.role != RoleUser {
-		l.turn++
-	}
-	isNew := l.isNew || e.id != l.next || e.turn != l.turn
-	if isNew || !e.note {
-		l.role = e.msg.Role
-	}
-	l.Rows = append(l.Rows, runs.Row[ID]{ID: e.id, Turn: e.turn, Key: e.msg.Key, Sum: sum, Begins: isNew})
-	l.next, l.turn, l.isNew = e.id+1, e.turn, false
 }
 
 // tell adds what a row does not show of its entry, which is at an index of the view.
@@ -178,25 +161,6 @@ func (l *rowLister) tell(i int, cleared bool, changes []rowChange) {
 	}
 	if e.marks.has(paused) {
 		l.paused = ranges.Add(l.paused, e.id)
-	}
-}
-
-// setFrom sets from which run on every row is needed: the first long one, or the last.
-func (l *rowLister) setFrom() {
-	for i := 0; i < len(l.Rows); i = l.Stop(i) {
-		l.From = i
-		if l.Stop(i)-i > mostListed {
-			break
-		}
-	}
-	for l.From > 0 {
-		first := l.Rows[l.From].ID
-		head := l.view.find(first).head
-		i, ok := l.Find(head)
-		if head == first || !ok { // its calls have no row
-			break
-		}
-		l.From = l.Start(i) // the row of a message that was queued meanwhile may stand after the calls
 	}
 }
 
@@ -359,19 +323,10 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 	for range 3 { // the marker is longer for a longer number
 		n = cut + len(cutMarker(n, ref))
 	}
-	if at := strings.Index(textOf(now.Parts), cutMarker(n, ref)); n > 0 && at >= 0 {
+	if at := strings.Index(joinedTexts(now.Parts, ""), cutMarker(n, ref)); n > 0 && at >= 0 {
 		changes = append(changes, rowChange{head: at, left: n, ref: ref})
 	}
 	return changes
-}
-
-// textOf returns the texts among parts, joined.
-func textOf(parts []Part) string {
-	var b strings.Builder
-	for t := range eachOf[Text](parts) {
-		b.WriteString(string(t))
-	}
-	return b.String()
 }
 
 // fields returns the members of the JSON.

@@ -76,7 +76,7 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 	if err := isFree(ctx, to, toKey); err != nil {
 		return Salvaged{}, err
 	}
-	s := salvage{ctx: ctx, to: to, key: toKey}
+	s := salvage{ctx: ctx, to: to, key: toKey, copied: archive{yield: func(Archived, error) bool { return true }}}
 	for rec, err := range records(ctx, from, fromKey, 1) {
 		if err == nil {
 			err = s.add(&rec)
@@ -87,24 +87,22 @@ func Salvage(ctx context.Context, to Store, toKey string, from Store, fromKey st
 			return s.out, err
 		}
 	}
-	if s.last.ID == "" {
+	if s.copied.prev.ID == "" {
 		return s.out, errorf("salvage %q: nothing in it can be read: %w; restore a backup, or check the key", fromKey, ErrNotFound)
 	}
-	a := archive{yield: func(Archived, error) bool { return true }}
-	a.read(records(ctx, to, toKey, 1))
-	s.out.Gone = a.missing
+	s.out.Gone = s.copied.missing
 	return s.out, nil
 }
 
 // A salvage copies the readable records of a damaged log, and replaces the others.
 type salvage struct {
-	ctx  context.Context
-	to   Store
-	key  string
-	out  Salvaged
-	last Record   // written last, without Data; ID "": none
-	read *reading // of the records since the newest full one; nil: one of them is lost
-	was  scalars  // of the newest record that is whole
+	ctx    context.Context
+	to     Store
+	key    string
+	out    Salvaged
+	copied archive  // of the records written so far
+	read   *reading // of the records since the newest full one; nil: one of them is lost
+	was    scalars  // of the newest record that is whole
 }
 
 // add writes the next record that was read. A *DamageError says that it can be read
@@ -140,9 +138,9 @@ func (s *salvage) add(rec *Record) error {
 
 // fill writes an empty record for each one missing before rec.
 func (s *salvage) fill(rec *Record) error {
-	for s.last.ID != "" && s.last.Seq+1 < rec.Seq {
-		r := s.last
-		r.Seq, r.ID, r.Full = s.last.Seq+1, links.NewID(), false
+	for s.copied.prev.ID != "" && s.copied.prev.Seq+1 < rec.Seq {
+		r := s.copied.prev
+		r.Seq, r.ID, r.Full = s.copied.prev.Seq+1, links.NewID(), false
 		if err := s.writeLost(r, new(stateJSON)); err != nil {
 			return err
 		}
@@ -159,9 +157,9 @@ func (s *salvage) keepPart(rec *Record) error {
 	switch {
 	case errors.Is(err, ErrVersion):
 		return err
-	case err != nil || rec.Upto < s.last.Upto:
+	case err != nil || rec.Upto < s.copied.prev.Upto:
 		s.out.Lost = append(s.out.Lost, rec.Seq)
-		r.Upto = s.last.Upto
+		r.Upto = s.copied.prev.Upto
 	default:
 		s.out.Partial = append(s.out.Partial, rec.Seq)
 		part.undone, part.summaries, part.notes = from.undone, from.summaries, from.notes
@@ -170,11 +168,11 @@ func (s *salvage) keepPart(rec *Record) error {
 		}
 		part.past = merge(from.past, merge(orNil(from.system), from.entries))
 	}
-	r.Full = s.last.ID == ""
+	r.Full = s.copied.prev.ID == ""
 	if r.Full {
 		part.key, part.log = tags.NewKey(), links.NewID()
 	}
-	r.Entries, r.Tokens = s.last.Entries, s.last.Tokens
+	r.Entries, r.Tokens = s.copied.prev.Entries, s.copied.prev.Tokens
 	return s.writeLost(r, part)
 }
 
@@ -191,14 +189,12 @@ func (s *salvage) writeLost(r Record, part *stateJSON) error {
 
 // write appends a record after the last one.
 func (s *salvage) write(r Record) error {
-	r.Key, r.Prev = s.key, s.last.ID
+	r.Key, r.Prev = s.key, s.copied.prev.ID
 	if r.Created.IsZero() {
 		r.Created = time.Now().UTC().Round(0)
 	}
 	if err := appendTo(s.ctx, s.to, r); err != nil {
 		return err
 	}
-	s.last = r
-	s.last.Data = nil
-	return nil
+	return s.copied.add(&r)
 }

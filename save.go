@@ -115,7 +115,7 @@ func readLog(ctx context.Context, s Store, key string, seq uint64) (r *reading, 
 		return nil, err
 	case damage != nil:
 		return nil, &DamageError{Key: key, Offset: damage.Offset, Seq: newestWhole(ctx, s, key, seq), Err: damage.Err}
-	case r != nil && seq > 0 && r.newest.Seq != seq:
+	case r != nil && seq > 0 && r.seq != seq:
 		return nil, nil
 	}
 	return r, nil
@@ -191,7 +191,7 @@ func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
 // inRecord returns err, and names the newest record if the content of the log is at fault.
 func (r *reading) inRecord(err error) error {
 	if _, ok := errors.AsType[*SnapshotError](err); ok {
-		return errorf("record %d of %q: %w", r.newest.Seq, r.newest.Key, err)
+		return errorf("record %d of %q: %w", r.seq, r.key, err)
 	}
 	return err
 }
@@ -201,8 +201,8 @@ func (r *reading) inRecord(err error) error {
 func (r *reading) start(ctx context.Context, s Store, count bool) (*picture, error) {
 	p, err := r.picture(count)
 	if err != nil {
-		key := r.newest.Key
-		return nil, damageIn(key, newestWhole(ctx, s, key, r.newest.Seq), err)
+		key := r.key
+		return nil, damageIn(key, newestWhole(ctx, s, key, r.seq), err)
 	}
 	return p, nil
 }
@@ -210,20 +210,15 @@ func (r *reading) start(ctx context.Context, s Store, count bool) (*picture, err
 // asRead returns b as it is once the log was read. p is the content of the log, and loaded
 // the last ID after loading.
 func (b logbook) asRead(r *reading, p *picture, loaded ID) logbook {
-	first := r.newest.Seq - uint64(r.count) + 1
-	b.marks = slices.DeleteFunc(slices.Clone(b.marks), func(m summaryMark) bool { return b.name != r.state.log || m.seq >= first })
+	marks := slices.DeleteFunc(slices.Clone(b.marks), func(m summaryMark) bool { return b.name != r.name || m.seq >= r.first() })
 	for _, m := range r.marks {
-		b.marks = withMark(b.marks, m)
+		marks = withMark(marks, m)
 	}
-	b.name, b.id, b.seq, b.created = r.state.log, r.newest.ID, r.newest.Seq, r.newest.Created
-	b.recent = slices.Clone(r.ids[max(len(r.ids)-maxRecent, 0):])
-	b.saved, b.loaded = p, loaded
-	b.before, b.read, b.retry, b.count = r.state.before, r.size, 0, r.count
-	b.torn = r.newest.Torn
-	if raw := p.view.raw(); raw > 0 {
-		b.perToken = min(float64(r.size)/float64(raw), defaultPerToken)
-	}
-	b.drafts = nil
+	size := b.size
+	size.Open(r.state.before, r.size.Read, r.size.Count, p.view.raw())
+	b.logEnd = r.logEnd
+	b.marks, b.size, b.recent = marks, size, r.newest()
+	b.saved, b.loaded, b.drafts = p, loaded, nil
 	return b
 }
 
@@ -349,7 +344,7 @@ func (s *slots) takeLog(ctx context.Context) (context.Context, error) {
 }
 
 // write writes a record of the changes or, if full is set, of the whole state. It prunes the
-// log before that, so that the record has the right logbook.before although another History
+// log before that, so that the record has the right size.Before although another History
 // has pruned the log after its last record, and after it.
 func (h *History) write(ctx context.Context, full bool) error {
 	pruned := h.pruneAbove(ctx)
@@ -374,10 +369,10 @@ func (h *History) write(ctx context.Context, full bool) error {
 // Options.PruneAbove. It reports whether that succeeded, if it was due.
 func (h *History) pruneAbove(ctx context.Context) bool {
 	b, _ := h.openLog()
-	if b.before == 0 || !b.exceeds(h.opts.PruneAbove) {
+	if b.size.Before == 0 || !b.exceeds(h.opts.PruneAbove) {
 		return true
 	}
-	err := h.prune(ctx, b, b.first(), b.before)
+	err := h.prune(ctx, b, b.first(), b.size.Before)
 	if err != nil {
 		h.warn("convo: old records not removed", "key", b.key, "cause", err)
 	}
@@ -425,23 +420,26 @@ func appendTo(ctx context.Context, s Store, r Record) (err error) {
 // record returns the record of a draft, or nil if it has no changes and no other draft is
 // in doubt.
 func (b *logbook) record(d *draft) (*Record, error) {
-	d.id, d.created, d.name = links.NewID(), time.Now().UTC().Round(0), cmp.Or(b.name, links.NewID())
+	d.name = cmp.Or(b.name, links.NewID())
 	data, changed, err := b.data(d)
 	if err != nil || !changed && len(b.drafts) == 0 {
 		return nil, err
 	}
-	d.size = int64(len(data))
-	rec := &Record{
+	now := time.Now().UTC().Round(0)
+	d.bytes = len(data)
+	d.record = Record{
 		LogInfo: LogInfo{
-			Key: b.key, Title: d.picture.view.meta.title, Seq: b.seq + 1, Created: b.created, Updated: d.created,
+			Key: b.key, Title: d.picture.view.meta.title, Seq: b.seq + 1, Created: b.created, Updated: now,
 			Entries: d.picture.view.len(), Tokens: d.picture.estimated,
 		},
-		ID: d.id, Prev: b.id, Full: d.full, Format: recordFormat, Upto: d.picture.last, Data: data,
+		ID: links.NewID(), Prev: b.id, Full: d.full, Format: recordFormat, Upto: d.picture.last,
 	}
 	if b.created.IsZero() {
-		rec.Created = d.created
+		d.record.Created = now
 	}
-	return rec, rec.Check()
+	rec := d.record
+	rec.Data = data
+	return &rec, rec.Check()
 }
 
 // data returns the Data of a draft, and reports whether it has changes. It makes the
@@ -455,23 +453,20 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 	patch := difference(b.saved, d.picture)
 	patch.keep(d)
 	changed = patch.scalars != b.saved.scalars || !patch.isEmpty()
-	patch.before = b.before
+	patch.before = b.size.Before
 	data, err = patch.encode(inRecord)
 	if err != nil || !changed {
 		return data, changed, err
 	}
-	read := b.read + int64(len(data))
-	likely := frameBytes + b.perToken*float64(d.picture.view.raw())
-	tooMany := float64(b.count) >= max(maxCount, likely/perRecord)
-	if !tooMany && (read <= b.retry || float64(read) <= maxRead*likely) {
+	may, must := d.size.MayBeFull(len(data), d.picture.view.raw())
+	if !may {
 		return data, true, nil
 	}
 	full, err := b.full(d)
-	d.full = tooMany || read > maxRead*int64(len(full))
+	d.full = must || d.size.IsTooMuch(len(data), len(full))
 	if err != nil || d.full {
 		return full, true, err
 	}
-	d.retry = read + read/4
 	return data, true, nil
 }
 
@@ -479,10 +474,10 @@ func (b *logbook) data(d *draft) (data []byte, changed bool, err error) {
 func (b *logbook) full(d *draft) ([]byte, error) {
 	r := difference(noPicture, d.picture)
 	r.keep(d)
-	r.log, r.recent, r.before = d.name, b.recent, b.size()
+	r.log, r.recent, r.before = d.name, b.newest(), b.size.Bytes()
 	data, err := r.encode(inRecord)
-	if raw := d.picture.view.raw(); raw >= 200 && len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
-		d.perToken = max(float64(len(data)-frameBytes)/float64(raw), 0.5)
+	if len(d.past)+len(d.notes) == 0 { // otherwise much of it is not the view
+		d.size.Measure(len(data), d.picture.view.raw())
 	}
 	return data, err
 }
@@ -514,7 +509,7 @@ func (b *logbook) find(ctx context.Context, drafts []*draft) (found *draft, isNe
 
 // draftIn returns the draft with one of the IDs, or nil if there is none.
 func draftIn(drafts []*draft, ids ...string) *draft {
-	i := slices.IndexFunc(drafts, func(d *draft) bool { return slices.Contains(ids, d.id) })
+	i := slices.IndexFunc(drafts, func(d *draft) bool { return slices.Contains(ids, d.record.ID) })
 	if i < 0 {
 		return nil
 	}
@@ -545,7 +540,7 @@ func (h *History) Prune(ctx context.Context, before time.Time) error {
 			return err
 		}
 		b, _ = h.openLog()
-		return h.prune(ctx, b, b.seq, b.before)
+		return h.prune(ctx, b, b.seq, b.size.Before)
 	}
 	keep, freed, err := b.neededAt(ctx, before)
 	if err != nil || keep == 0 {
@@ -568,7 +563,7 @@ func (b *logbook) neededAt(ctx context.Context, at time.Time) (keep uint64, free
 		case rec.Full && sum > 0:
 			keep, freed = rec.Seq, sum
 		}
-		sum += int64(len(rec.Data)) + aroundData
+		sum += int64(len(rec.Data)) + links.AroundData
 		if !rec.Updated.Before(at) {
 			break
 		}

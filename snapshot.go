@@ -102,10 +102,8 @@ func (s *Snapshot) Messages() []Message {
 
 // OpenCalls returns the tool calls without a result, in order, such as those of a process
 // that ended in a call. A loop runs them first, as [History.Run] does.
-func (s *Snapshot) OpenCalls() []ToolCall { return s.openCalls(callsOf(s.list)) }
-
-// openCalls returns the calls of c that have no result. c is of the newest exchange.
-func (s *state) openCalls(c *calls) (open []ToolCall) {
+func (s *Snapshot) OpenCalls() (open []ToolCall) {
+	c := callsOf(s.list)
 	if c.Open() == 0 {
 		return nil
 	}
@@ -177,31 +175,24 @@ func (x Exchange) IDs() []ID { return idsOf(x.entries) }
 // Exchanges returns an iterator over the exchanges, system entries first.
 func (s *Snapshot) Exchanges() iter.Seq[Exchange] {
 	return func(yield func(Exchange) bool) {
-		for _, e := range s.sys {
-			x := Exchange{First: e.id, Last: e.id, Tokens: clampInt(e.tokens), Floor: true, entries: []*entry{e}}
-			if !yield(x) {
-				return
-			}
-		}
 		floor := s.floor()
-		for from := 0; from < len(s.list); {
-			_, to := exchangeAt(s.list, from)
-			group := s.list[from:to:to]
-			x := Exchange{
-				First:   group[0].id,
-				Last:    group[len(group)-1].id,
-				Tokens:  clampInt(rawOf(group)),
-				Floor:   floor.has(from),
-				Turn:    group[0].turn,
-				entries: group,
+		for n, list := range [...][]*entry{s.sys, s.list} {
+			for from, to := 0, 0; from < len(list); from = to {
+				_, to = exchangeAt(list, from)
+				group := list[from:to:to]
+				x := Exchange{
+					First:   group[0].id,
+					Last:    group[len(group)-1].id,
+					Tokens:  clampInt(rawOf(group)),
+					Floor:   n == 0 || floor.has(from),
+					Open:    to == len(list) && callsOf(list).Open() > 0,
+					Turn:    group[0].turn,
+					entries: group,
+				}
+				if !yield(x) {
+					return
+				}
 			}
-			if to == len(s.list) {
-				x.Open = callsOf(s.list).Open() > 0
-			}
-			if !yield(x) {
-				return
-			}
-			from = to
 		}
 	}
 }
@@ -313,25 +304,21 @@ func (s *state) ephemeralPlace() int {
 // the same: their messages come without tags. Nil names none.
 func (s *Snapshot) MessagesFrom(from int, named func(role Role, author string) bool) iter.Seq2[int, Message] {
 	return func(yield func(int, Message) bool) {
-		place, heads := s.ephemeralPlace(), len(s.sys)
+		heads := len(s.sys)
+		place := heads + s.ephemeralPlace()
 		v := viewer{key: s.key(), named: named, room: partRoom{next: s.shownParts(max(from, 0))}}
-		for i := max(from, 0); i < heads; i++ {
-			if !yield(i, v.show(&s.sys[i].msg)) {
+		for i := max(from, 0); i <= s.len(); i++ {
+			if i == heads && s.summary != nil && !yield(i, summaryMessage(v.key, s.summary)) {
 				return
 			}
-		}
-		if from <= heads && s.summary != nil && !yield(heads, summaryMessage(v.key, s.summary)) {
-			return
-		}
-		for i := max(from-heads, 0); i <= len(s.list); i++ {
 			if i == place && s.eph != nil {
 				for j := range s.eph.msgs {
-					if !yield(heads+i, v.show(&s.eph.msgs[j])) {
+					if !yield(i, v.show(&s.eph.msgs[j])) {
 						return
 					}
 				}
 			}
-			if i < len(s.list) && !yield(heads+i, v.show(&s.list[i].msg)) {
+			if i < s.len() && !yield(i, v.show(&s.at(i).msg)) {
 				return
 			}
 		}
@@ -402,9 +389,8 @@ func (v *viewer) show(m *Message) Message {
 func (s *state) shownParts(from int) int {
 	n := 0
 	count := func(m *Message) {
-		n += len(m.Parts)
-		for r := range eachOf[ToolResult](m.Parts) {
-			n += len(r.Parts)
+		for range m.allParts {
+			n++
 		}
 		if m.isTagged() {
 			n += 2

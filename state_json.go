@@ -28,7 +28,7 @@ type stateJSON struct {
 	version int    // of a snapshot or Decisions
 	key     string // of the conversation
 	log     string // names the log; in full records
-	before  int64  // as logbook.before has it
+	before  int64  // as Before of logbook.size
 	scalars
 	title, meta *string
 
@@ -157,7 +157,7 @@ var savedFields = [...]savedField{
 	}},
 	{key: "summary", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.summary, (*Summary).fields) }, set: func(in *stateJSON, from, to *picture) {
 		if from.view.summary != to.view.summary {
-			in.summary = new(to.view.summary.saved())
+			in.summary = new(orNil(to.view.summary).sum)
 		}
 	}},
 	{key: "system", in: inRecord | inSnapshot, at: func(in *stateJSON) any { return strictjson.Optional(&in.system, in.shown) }, set: func(in *stateJSON, from, to *picture) {
@@ -282,10 +282,10 @@ func (in *stateJSON) eachField(do func(i int, f *strictjson.Field)) {
 // decode reads the JSON of a form. Entries, pins and ranges are in order then. An error is a
 // *SnapshotError.
 func decode(data []byte, as form) (*stateJSON, error) {
-	if err := checkVersion(data, as); err != nil {
+	r := strictjson.NewReader(data)
+	if err := checkVersion(r, as); err != nil {
 		return nil, asSnapshotError(err)
 	}
-	r := strictjson.NewReader(data)
 	in := new(stateJSON)
 	if r.Null() {
 		r.Fail(errors.New("it is null"))
@@ -310,20 +310,13 @@ func asSnapshotError(err error) error {
 	return &SnapshotError{Index: -1, Err: err}
 }
 
-// checkVersion returns an error unless this package reads the version of the JSON of a form.
-func checkVersion(data []byte, as form) error {
+// checkVersion returns an error unless this package reads the version of the JSON of a form, which
+// r is about to read.
+func checkVersion(r *strictjson.Reader, as form) error {
 	if as == inRecord {
 		return nil
 	}
-	version, want := 0, versions[as]
-	r := strictjson.NewReader(data)
-	for key := range r.Object {
-		if string(key) == "version" {
-			version = r.Int()
-			break
-		}
-		r.Skip()
-	}
+	version, want := r.PeekInt("version"), versions[as]
 	switch {
 	case r.Err() != nil || version == want:
 		return r.Err()

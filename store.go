@@ -162,10 +162,13 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 	if ctx == nil {
 		ctx = context.Background()
 	}
+	list := links.Guard(func() iter.Seq2[Record, error] { return s.Records(ctx, key, from) }, func(v any) error {
+		return &PanicError{In: "Store.Records", Value: v, Stack: string(debug.Stack())}
+	})
 	return func(yield func(Record, error) bool) {
 		var prev Record
 		damaged := false // there was damage after prev
-		for rec, err := range guarded(func() iter.Seq2[Record, error] { return s.Records(ctx, key, from) }) {
+		for rec, err := range list {
 			if err != nil {
 				err = wording.WithBothEnds(ctx, err)
 				_, damaged = errors.AsType[*DamageError](err)
@@ -175,10 +178,9 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 				continue
 			}
 			usable, fault := follows(key, &prev, &rec, from <= 1)
-			if fault != nil && (!damaged || !usable) {
-				if !yield(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
-					return
-				}
+			isNew := fault != nil && (!damaged || !usable)
+			if isNew && !yield(Record{}, &DamageError{Key: key, Offset: -1, Seq: prev.Seq, Err: fault}) {
+				return
 			}
 			if !usable {
 				continue
@@ -188,30 +190,6 @@ func records(ctx context.Context, s Store, key string, from uint64) iter.Seq2[Re
 			}
 			prev, damaged = rec, false
 			prev.Data = nil
-		}
-	}
-}
-
-// guarded yields what a Store yields, and at the end an error if the Store panics. A panic of
-// the caller's loop passes through.
-func guarded(list func() iter.Seq2[Record, error]) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		inLoop, ended := false, false
-		defer func() {
-			if inLoop {
-				return
-			}
-			if v := recover(); v != nil && !ended {
-				yield(Record{}, &PanicError{In: "Store.Records", Value: v, Stack: string(debug.Stack())})
-			}
-		}()
-		for rec, err := range list() {
-			inLoop = true
-			ended = !yield(rec, err)
-			inLoop = false
-			if ended {
-				return
-			}
 		}
 	}
 }

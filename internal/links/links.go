@@ -4,6 +4,7 @@ package links
 import (
 	"crypto/rand"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -52,4 +53,29 @@ func Follows(key string, prev, rec Record, first bool, check func() error) (usab
 		fault = fmt.Errorf("record %d names %q as the one before it, which is %q", rec.Seq, rec.Prev, prev.ID)
 	}
 	return true, fault
+}
+
+// Guard yields what a list yields and, if it panics, what panicked returns at the end. A panic of
+// the caller's loop passes through.
+func Guard[R any](list func() iter.Seq2[R, error], panicked func(v any) error) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		inLoop, ended := false, false
+		defer func() {
+			if inLoop {
+				return
+			}
+			if v := recover(); v != nil && !ended {
+				var none R
+				yield(none, panicked(v))
+			}
+		}()
+		for rec, err := range list() {
+			inLoop = true
+			ended = !yield(rec, err)
+			inLoop = false
+			if ended {
+				return
+			}
+		}
+	}
 }

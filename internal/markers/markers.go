@@ -42,9 +42,9 @@ func Replace(text, old, now string) string {
 
 // Ref returns the reference in the markers of a result that was cut, and whether there is a
 // marker. If markers have different references, a tool wrote some of them, and none is believed.
-func Ref(texts iter.Seq[string]) (ref string, cut bool) {
+func Ref[T ~string](texts iter.Seq[T]) (ref string, cut bool) {
 	for t := range texts {
-		lines := strings.Split(t, "\n")
+		lines := strings.Split(string(t), "\n")
 		for i := 1; i < len(lines)-1; i++ {
 			found, ok := refIn(lines[i])
 			if ok && cut && found != ref {

@@ -10,6 +10,14 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 )
 
+// The roles of messages.
+const (
+	system    = "system"
+	user      = "user"
+	assistant = "assistant"
+	tool      = "tool"
+)
+
 // A Row is the place of a row in a view.
 type Row[N ~int64] struct {
 	ID     N
@@ -29,6 +37,60 @@ type List[N ~int64] struct {
 	Places []int64           // for each run what is to be added to the last ID and to the turn of the run before, and the number of rows
 	Run    int               // the index of the run that From is in
 	Sums   []fingerprint.Sum // of all rows
+}
+
+// Turns follow from the roles of the messages of a run: a turn begins with a user message after
+// another message.
+type Turns struct {
+	turn int
+	role string // of the newest message that is not a system message, or that begins a run
+}
+
+// after returns the turn of the next message, if no run begins with it.
+func (t *Turns) after(role string) int {
+	if role == user && t.role != user {
+		return t.turn + 1
+	}
+	return t.turn
+}
+
+// Next returns the turn of the next message, which is first if a run begins with it.
+func (t *Turns) Next(begins bool, first int, role string) int {
+	t.turn = t.after(role)
+	if begins {
+		t.turn = first
+	}
+	if begins || role != system {
+		t.role = role
+	}
+	return t.turn
+}
+
+// Add adds the row of a message. It begins a run if its ID or its turn does not follow from the row
+// before.
+func (l *List[N]) Add(x Row[N], role string, turns *Turns) {
+	x.Begins = len(l.Rows) == 0 || x.ID != l.Newest()+1 || x.Turn != turns.after(role)
+	turns.Next(x.Begins, x.Turn, role)
+	l.Rows = append(l.Rows, x)
+}
+
+// SetFrom sets from which run on every row is needed: the first with more than most rows, or the
+// last. head returns the first entry of the exchange of a row.
+func (l *List[N]) SetFrom(most int, head func(N) N) {
+	for i := 0; i < len(l.Rows); i = l.Stop(i) {
+		l.From = i
+		if l.Stop(i)-i > most {
+			break
+		}
+	}
+	for l.From > 0 {
+		first := l.Rows[l.From].ID
+		i, ok := l.Find(head(first))
+		if !ok || l.Rows[i].ID == first { // its calls have no row, or it begins its exchange
+			break
+		}
+		l.From = l.Start(i) // the row of a message that was queued meanwhile may stand after the calls
+	}
 }
 
 // Newest returns the ID of the last row, or 0.

@@ -91,14 +91,6 @@ func Key(dst []byte, key string) []byte {
 
 // The functions below append a member of an object, or nothing if the value is zero.
 
-// Text appends a string.
-func Text(dst []byte, key, s string) []byte {
-	if s == "" {
-		return dst
-	}
-	return AppendString(Key(dst, key), s)
-}
-
 // Int appends an integer.
 func Int[N ~int | ~int64](dst []byte, key string, n N) []byte {
 	if n == 0 {

@@ -149,11 +149,23 @@ func (r *Reader) Object(yield func(key []byte) bool) {
 // Peek returns the string with that key in the object that is next, or nil if it has none. It
 // does not read the object. The bytes are valid until the next string is read.
 func (r *Reader) Peek(key string) (value []byte) {
+	r.peek(key, func() { value = r.Bytes() })
+	return value
+}
+
+// PeekInt is Peek for an integer, and returns 0 if there is none.
+func (r *Reader) PeekInt(key string) (value int) {
+	r.peek(key, func() { value = r.Int() })
+	return value
+}
+
+// peek calls read at the value with that key in the object that is next.
+func (r *Reader) peek(key string, read func()) {
 	r.next()
 	at, field := r.at, r.field
 	for have := range r.Object {
 		if string(have) == key {
-			value = r.Bytes()
+			read()
 			break
 		}
 		r.Skip()
@@ -161,7 +173,6 @@ func (r *Reader) Peek(key string) (value []byte) {
 	if r.err == nil {
 		r.at, r.field = at, field
 	}
-	return value
 }
 
 // Array yields the indices of the elements of an array, or none for null. The loop

@@ -110,10 +110,9 @@ func TestPlain(t *testing.T) {
 // Members that are zero are left out, and commas stand between the others.
 func TestMembers(t *testing.T) {
 	dst := []byte("{")
-	dst = Text(dst, "no", "")
 	dst = Int(dst, "int", -7)
 	dst = Int(dst, "no", 0)
-	dst = Text(dst, "text", "a{")
+	dst = AppendString(Key(dst, "text"), "a{")
 	dst = Bool(dst, "no", false)
 	dst = Bool(dst, "bool", true)
 	dst = Time(dst, "no", time.Time{})
