@@ -133,10 +133,8 @@ func triggersOf(c CompactionStrategy) triggers {
 // Trigger. A type that embeds one of them, or points to it, may have a Due of its own.
 func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
 	switch c := c.(type) {
-	case ClearMedia:
-		return nil, []counting{c}
-	case SlidingWindow:
-		return nil, []counting{c}
+	case ClearMedia, SlidingWindow:
+		return nil, []counting{c.(counting)}
 	case chain:
 		for _, link := range c {
 			t, more := countingIn(link)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/cuts"
@@ -70,28 +71,26 @@ func (c ClearToolResults) Compact(_ context.Context, s *Snapshot, g Goal) (Edit,
 	least, r := int64(max(cmp.Or(c.MinFree, g.MinFree), 1)), g.room(s)
 	reached := func() bool { return s.raw()-x.freed <= r.Target && x.freed >= least }
 	hot := c.hot(s, &g)
-	x.leave(hot.results)
+	x.hot = hot.results
+	maps.DeleteFunc(x.hot, func(k Clear, _ bool) bool { return x.done[k] })
 
 	for i, ids := range c.superseded(s, toolExchanges) {
-		x.clear(toolExchanges[i], int64(c.MinResult), func(id string) bool { return slices.Contains(ids, id) })
+		x.clear(toolExchanges[i:i+1], int64(c.MinResult), func(id string) bool { return slices.Contains(ids, id) })
 	}
 	if x.freed == 0 || !reached() {
-		x.clearAll(toolExchanges[:old], int64(c.MinResult))
+		x.clear(toolExchanges[:old], int64(c.MinResult), nil)
 	}
-	if len(hot.results) > 0 && !reached() {
+	if len(x.hot) > 0 && !reached() {
 		x.e.Effort = &Effort{spare: g.spare(s, hot)}
 		if p := x.e.Effort.spare; p != nil {
 			r.Target = max(r.Target, p.most)
 		} else {
-			x.unleave(hot.results)
-			x.clearAll(toolExchanges[:old], int64(c.MinResult))
+			x.hot = nil
+			x.clear(toolExchanges[:old], int64(c.MinResult), nil)
 		}
 	}
-	for _, a := range toolExchanges[old:] {
-		if g.isOwn() || s.raw()-x.freed <= r.Target {
-			break
-		}
-		x.clear(a, max(int64(c.MinResult), r.Large()), nil)
+	for i := old; i < len(toolExchanges) && !g.isOwn() && s.raw()-x.freed > r.Target; i++ {
+		x.clear(toolExchanges[i:i+1], max(int64(c.MinResult), r.Large()), nil)
 	}
 	if x.freed < least {
 		return Edit{Effort: x.e.Effort}, ErrNoGain
@@ -105,56 +104,34 @@ type toolClearing struct {
 	id    *identity
 	e     Edit
 	freed int64          // raw tokens
-	done  map[Clear]bool // cleared, or not to be cleared
+	done  map[Clear]bool // cleared, or cannot be cleared
+	hot   map[Clear]bool // not to be cleared
 }
 
-// leave says that results are not to be cleared, unless they are already to be left: those
-// are taken out of the list.
-func (x *toolClearing) leave(results map[Clear]bool) {
-	for k := range results {
-		if x.done[k] {
-			delete(results, k)
-		}
-		x.done[k] = true
-	}
-}
-
-// unleave says that results may be cleared.
-func (x *toolClearing) unleave(results map[Clear]bool) {
-	for k := range results {
-		delete(x.done, k)
-	}
-}
-
-// clear clears the results of an exchange that are longer than their markers, have at least
-// least raw tokens and are not in x.done. If only is not nil, those for which it returns true
-// are cleared.
-func (x *toolClearing) clear(a cuts.Exchange, least int64, only func(callID string) bool) {
-	if a.Floor {
-		return
-	}
-	for _, in := range x.s.list[a.From+1 : a.To] {
-		for _, p := range in.msg.Parts {
-			r, ok := p.(ToolResult)
-			key := Clear{ID: in.id, CallID: r.CallID}
-			if !ok || r.Cleared || x.done[key] || only != nil && !only(r.CallID) {
-				continue
-			}
-			size := x.id.parts(r.Parts)
-			gain := size - x.id.text(x.id.marker(&r, "", in.id, size))
-			if gain <= 0 || size < least {
-				continue
-			}
-			x.freed += gain
-			x.e.Clear = append(x.e.Clear, key)
-			x.done[key] = true
-		}
-	}
-}
-
-func (x *toolClearing) clearAll(exchanges []cuts.Exchange, least int64) {
+// clear clears the results of exchanges that are longer than their markers, have at least least
+// raw tokens and are in neither x.done nor x.hot. If only is not nil, those for which it returns
+// true are cleared.
+func (x *toolClearing) clear(exchanges []cuts.Exchange, least int64, only func(callID string) bool) {
 	for _, a := range exchanges {
-		x.clear(a, least, nil)
+		if a.Floor {
+			continue
+		}
+		for _, in := range x.s.list[a.From+1 : a.To] {
+			for r := range eachOf[ToolResult](in.msg.Parts) {
+				key := Clear{ID: in.id, CallID: r.CallID}
+				if r.Cleared || x.done[key] || x.hot[key] || only != nil && !only(r.CallID) {
+					continue
+				}
+				size := x.id.parts(r.Parts)
+				gain := size - x.id.text(x.id.marker(&r, "", in.id, size))
+				if gain <= 0 || size < least {
+					continue
+				}
+				x.freed += gain
+				x.e.Clear = append(x.e.Clear, key)
+				x.done[key] = true
+			}
+		}
 	}
 }
 
@@ -210,15 +187,8 @@ type ClearMedia struct {
 func (ClearMedia) Name() string { return "clear-media" }
 
 // Due reports whether the view has at least TriggerAt media, or more than Status.MostMedia.
-func (c ClearMedia) Due(s Status) bool { return c.reached(s.Media, s.MostMedia) }
-
-func (c ClearMedia) isReached(s *state) bool {
-	most, _ := s.mediaLimit()
-	return c.reached(s.media, most)
-}
-
-func (c ClearMedia) reached(media, most int) bool {
-	return c.TriggerAt >= 0 && (media >= c.triggerAt() || most > 0 && media > most)
+func (c ClearMedia) Due(s Status) bool {
+	return c.TriggerAt >= 0 && (s.Media >= c.triggerAt() || s.MostMedia > 0 && s.Media > s.MostMedia)
 }
 
 func (c ClearMedia) triggerAt() int { return cmp.Or(c.TriggerAt, 90) }

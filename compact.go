@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,10 +56,16 @@ func (h *History) snapshotToSend(r *Report) (*Snapshot, error) {
 	}
 	h.prepare()
 	r.Fits = false
+	return h.snapshotLocked(), h.unfitLocked(r, nil)
+}
+
+// unfitLocked returns why the next request must not be sent after a compaction with the report r
+// that could not free more because of cause, which may be nil.
+func (h *History) unfitLocked(r *Report, cause error) error {
 	if h.isClosed() {
-		return h.snapshotLocked(), ErrClosed
+		return ErrClosed
 	}
-	return h.snapshotLocked(), &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied}
+	return &LimitError{Need: clampInt(h.upper()), Limit: clampInt(h.meter.marks().limit), Compacted: r.Outcome == OutcomeApplied, Err: cause}
 }
 
 // prepareLocked returns the snapshot to send.
@@ -301,10 +306,10 @@ func (h *History) noRoom(n int, compacted bool) error {
 func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	defer h.measureBeforeLocked(&r)
 	r.Reason = ReasonRoom
 	if h.isClosed() {
-		h.measureBeforeLocked(&r)
-		r.Outcome, r.Cause, r.Fits = OutcomeFailed, ErrClosed, false
+		r.Outcome, r.Cause = OutcomeFailed, ErrClosed
 		return nil, r, ErrClosed
 	}
 	limit, total := h.meter.marks().limit, h.upper()
@@ -315,7 +320,6 @@ func (h *History) reserveIfFree(n int) (res *Reservation, r Report, err error) {
 	case limit == noMark || int64(n) <= limit-total:
 		res = h.reserveWindowLocked(n)
 	}
-	h.measureBeforeLocked(&r)
 	return res, r, nil
 }
 
@@ -580,9 +584,8 @@ func namedSince(e *Edit, was, now *Snapshot, redact func(Message) Message, count
 	n.Keep(sum.Names)
 	for i := range was.len() {
 		entry := was.at(i)
-		_, leaves := slices.BinarySearch(e.Drop, entry.id)
 		m, read := entry.msg, n.Keep
-		if leaves && !now.isPinned(entry.head) { // an exchange that was pinned in the meantime stays
+		if hasID(e.Drop, entry.id) && !now.isPinned(entry.head) { // an exchange that was pinned in the meantime stays
 			m, read = redacted(&m, redact), n.Leave
 		}
 		for _, text := range m.texts {

@@ -40,19 +40,18 @@ type attempt struct {
 	floor   floorWeight     // of view
 	total   int64           // size of the request
 	minFree int64           // the least that the edit must free
-	noGain  bool            // dropping all but the floor would not be worth a model call
 	noSpill bool            // Options.Spill must not be called
 	goal    Goal
 
-	cuts        []replacement // of results in the floor, by the History itself; see cut.go
-	yields      bool          // the messages of Options.AfterCompaction leave, because the floor does not fit with them
-	cutErr      error         // why some were not cut, or why the strategy added nothing
-	failed      bool          // the strategy failed, and the cuts are applied without it
-	unclearable []Clear       // results that the previous attempt failed to clear
-	planErr     error         // of the strategy; nil: none
-	work        Effort        // of the strategy
-	summary     *Summary      // of the edit; nil: none
-	unspilled   []Clear       // results that were not cleared, because Options.Spill failed
+	cuts        []change // of results in the floor, by the History itself; see cut.go
+	yields      bool     // the messages of Options.AfterCompaction leave, because the floor does not fit with them
+	cutErr      error    // why some were not cut, or why the strategy added nothing
+	failed      bool     // the strategy failed, and the cuts are applied without it
+	unclearable []Clear  // results that the previous attempt failed to clear
+	planErr     error    // of the strategy; nil: none
+	work        Effort   // of the strategy
+	summary     *Summary // of the edit; nil: none
+	unspilled   []Clear  // results that were not cleared, because Options.Spill failed
 }
 
 // try makes one attempt. If the edit turns out to be stale, it makes a second
@@ -68,15 +67,11 @@ func (f *flight) try(n need) (Report, error) {
 		r, _, err = f.attempt(n, unspilled)
 	}
 	if err == nil && !r.Fits {
-		s := f.h.Status()
-		tooLarge := &LimitError{Need: s.Upper, Limit: s.Limit, Compacted: r.Outcome == OutcomeApplied}
+		var cause error
 		if r.Outcome == OutcomeDeclined {
-			tooLarge.Err = r.Cause
+			cause = r.Cause
 		}
-		err = tooLarge
-		if f.h.isClosed() {
-			err = ErrClosed
-		}
+		f.h.locked(func() { err = f.h.unfitLocked(&r, cause) })
 	}
 	return r, err
 }
@@ -170,9 +165,7 @@ func (a *attempt) noteReads() {
 	}
 	a.report.Again = len(found.Again)
 	next := before.With(found).After(found, func(id int64) bool {
-		_, dropped := slices.BinarySearch(a.report.Dropped, ID(id))
-		_, summarised := slices.BinarySearch(a.report.Summarised, ID(id))
-		return dropped || summarised
+		return hasID(a.report.Dropped, ID(id)) || hasID(a.report.Summarised, ID(id))
 	}, a.at.appended > 0 && 2*int64(a.report.AgainTokens) >= a.at.appended)
 	reread.Store(&next)
 	if next.IsUnfit() {
@@ -206,8 +199,9 @@ func (a *attempt) apply(e *Edit) ([]Clear, error) {
 	if err != nil {
 		return nil, err
 	}
-	ed.cuts, ed.yields, ed.noSpill = a.cuts, a.yields, a.noSpill
+	ed.changes, ed.yields, ed.noSpill = append(ed.changes, a.cuts...), a.yields, a.noSpill
 	ed.focus, ed.acceptLocked = a.focus, a.acceptLocked
+	ed.sort()
 	return a.f.h.carryOut(a.f.ctx, ed, &a.report)
 }
 
@@ -323,19 +317,10 @@ func (a *attempt) checkFloor() error {
 	calls := a.takeCalls(&w)
 	e.RewindRound, e.RewindUsers = a.rewinds()
 	// The size of the messages is divided in proportion to their raw tokens.
-	raw, given, tools := int64(0), int64(0), 0
-	weight := floor - a.scale.Weigh(0)
-	for _, share := range []struct {
-		raw int64
-		to  *int
-	}{
-		{w.tools, &tools}, {w.system, &e.System}, {w.newest, &e.Newest}, {w.round, &e.Round}, {calls, &e.Calls}, {w.users, &e.Users},
-		{w.pinned, &e.Pinned}, {w.ephemeral, &e.Ephemeral},
-	} {
-		raw += share.raw
-		upTo := sums.Portion(weight, raw, w.total()+calls)
-		*share.to = clampInt(upTo - given)
-		given = upTo
+	tools := 0
+	shares := sums.Divide(floor-a.scale.Weigh(0), w.tools, w.system, w.newest, w.round, calls, w.users, w.pinned, w.ephemeral)
+	for i, to := range []*int{&tools, &e.System, &e.Newest, &e.Round, &e.Calls, &e.Users, &e.Pinned, &e.Ephemeral} {
+		*to = clampInt(shares[i])
 	}
 	e.Tools += tools
 	if a.isShortOfBudget(a.limit) { // even if only the floor is left
@@ -386,17 +371,13 @@ func (a *attempt) rewinds() (round, users int) {
 func (a *attempt) setGoal(floor int64) bool {
 	counter, total := a.f.h.ident.counter, a.scale.Upper()
 	a.goal.Count = func(text string) int { return clampInt(counter.text(text)) }
-	switch {
-	case a.reason == ReasonTrigger:
-		a.noGain = total-floor < a.minFree
-	case total-max(floor, a.target) < a.minFree:
-		if total <= a.limit {
-			return false
+	if total-max(floor, a.target) < a.minFree { // the target of a Trigger is 0
+		if a.reason != ReasonTrigger {
+			if total <= a.limit {
+				return false
+			}
+			a.minFree = 1
 		}
-		a.noGain = true
-		a.minFree = 1
-	}
-	if a.noGain {
 		a.goal.NoModel = ErrNoGain
 	}
 	fits := int64(noMark)

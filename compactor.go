@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
+
+	"github.com/seed-c1b73e60/convo/internal/backoff"
 )
 
 // A compactor knows when a compaction is due, which one runs, and what came of the last ones.
@@ -114,8 +115,8 @@ func (c *compactor) restraints(now *moment) (undone uint64, noModel error) {
 	if now.fits() && now.isHeld() {
 		undone = now.heldSince
 	}
-	if c.breaker.isOpen(now) {
-		noModel = &breakerError{c.breaker.cause}
+	if now.isOpen(&c.breaker) {
+		noModel = &breakerError{c.breaker.Cause}
 	}
 	return undone, noModel
 }
@@ -193,30 +194,30 @@ func (c *compactor) ended(now *moment, e *ending) (told bool) {
 	switch {
 	case e.call == calledWell:
 		c.breaker = breaker{}
-	case e.call == calledInTime && now.at.lastEdit() <= e.at && !c.breaker.excused:
+	case e.call == calledInTime && now.at.lastEdit() <= e.at && !c.breaker.Excused:
 		// A rollback took back what the summary stands for. That is not the
 		// summarizer's fault. An edit that makes it stale, or a second rollback in a
 		// row, might be the summarizer's own.
-		c.breaker.excused = true
+		c.breaker.Excused = true
 	case e.call != notCalled:
-		c.breaker.trip(now, e.cause)
+		c.breaker.Trip(now.appendedEver, e.cause)
 	}
 	return told
 }
 
 // saved returns what a record holds of the breaker.
-func (c *compactor) saved() breaker { return c.breaker.saved() }
+func (c *compactor) saved() breaker { return c.breaker.Saved() }
 
 // adopt takes over the breaker is of a record, if was is what the last record held and
 // it has not changed since. It has more tokens ever appended than c knew.
 func (c *compactor) adopt(was, is breaker, more int64) {
-	if c.breaker.saved() != was {
-		c.breaker.appended = max(c.breaker.appended+more, 0)
+	if c.breaker.Saved() != was {
+		c.breaker.Appended = max(c.breaker.Appended+more, 0)
 		return
 	}
 	c.breaker = is
-	if is.failures > 0 {
-		c.breaker.cause = errEarlier
+	if is.Failures > 0 {
+		c.breaker.Cause = errEarlier
 	}
 }
 
@@ -280,11 +281,12 @@ func (m *moment) lastAnswer() time.Time {
 // MinFree/2 new tokens have been appended. This number doubles with each
 // further failure in a row, up to High - Low. Compactions that the caller
 // requested are not affected.
-type breaker struct {
-	failures int   // in a row
-	appended int64 // tokens ever appended at the last failure
-	excused  bool  // one failure caused by a rollback was forgiven
-	cause    error // the last failure
+type breaker = backoff.Breaker
+
+// isOpen reports whether a breaker stops calls.
+func (m *moment) isOpen(b *breaker) bool {
+	set := &m.marks.set
+	return b.Failures > 0 && b.IsOpen(m.since(b.Appended), int64(set.MinFree)/2, int64(set.High-set.Low))
 }
 
 // A breakerError is ErrBreaker with the last failure.
@@ -300,32 +302,6 @@ func (e *breakerError) Unwrap() error { return e.cause }
 
 // errEarlier is the cause of the failures of a breaker that was stored.
 var errEarlier = errors.New("convo: a failure before the History was opened")
-
-// trip counts a failure.
-func (b *breaker) trip(now *moment, cause error) {
-	b.cause = cause
-	b.failures = min(b.failures+1, math.MaxInt32)
-	b.appended = now.appendedEver
-}
-
-// isOpen reports whether calls are stopped.
-func (b *breaker) isOpen(now *moment) bool {
-	if b.failures == 0 {
-		return false
-	}
-	set := &now.marks.set
-	wait := max(int64(set.MinFree)/2, 1)
-	most := max(int64(set.High-set.Low), wait)
-	for range min(b.failures-1, 62) {
-		wait = min(wait*2, most)
-	}
-	return now.since(b.appended) < wait
-}
-
-// saved returns the part of b that a record holds.
-func (b *breaker) saved() breaker {
-	return breaker{failures: b.failures, appended: b.appended, excused: b.excused}
-}
 
 // A Trigger is an optional interface of a [CompactionStrategy]. It can start a compaction
 // before the request is too large, for example by the number of entries or turns, or by
@@ -343,9 +319,9 @@ type Trigger interface {
 	Due(Status) bool
 }
 
-// A counting Trigger depends on the numbers of entries, turns and media alone. So a check
-// asks it with the lock held, and makes no Status.
-type counting interface{ isReached(s *state) bool }
+// A counting Trigger of this package depends on the numbers of entries, turns and media alone. So
+// a check asks it with the lock held, and makes no whole Status.
+type counting interface{ Due(Status) bool }
 
 // Triggers are those of a strategy.
 type triggers struct {
@@ -356,7 +332,7 @@ type triggers struct {
 
 // isReached reports whether a counting Trigger is due.
 func (t *triggers) isReached(s *state) bool {
-	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.isReached(s) })
+	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.Due(s.counts()) })
 }
 
 // isDue calls t.Due and turns a panic into an error. A nil t is never due.

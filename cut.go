@@ -38,7 +38,7 @@ func (g *Goal) room(s *Snapshot) room {
 	target := g.target(s)
 	r := room{cuts.Room{Target: target, Share: min(target, s.raw()), Limit: noMark, Most: noMark}, g.spared}
 	if g.MinFree > 0 {
-		r.Most = s.raw() - int64(g.MinFree)
+		r.Most = s.raw() - min(int64(g.MinFree), s.raw()+1)
 	}
 	switch {
 	case g.Reason == ReasonOverflow: // the known limit was too high
@@ -387,19 +387,19 @@ func (a *attempt) useCuts(list []*cuttable, size int64) {
 		n := len(a.cuts)
 		if n == 0 || a.cuts[n-1].from != c.in {
 			to, _ := c.in.replaced(nil)
-			a.cuts = append(a.cuts, replacement{from: c.in, to: to, original: c.original})
+			a.cuts = append(a.cuts, change{id: c.in.id, from: c.in, r: &replacement{from: c.in, to: to, original: c.original}})
 			n++
 		}
-		a.cuts[n-1].to.msg.Parts[c.part] = short
+		a.cuts[n-1].r.to.msg.Parts[c.part] = short
 	}
 	if a.cuts == nil {
 		return
 	}
-	for _, r := range a.cuts {
-		r.to.tokens = id.message(&r.to.msg)
-		r.to.setMissing(r.original)
+	for _, c := range a.cuts {
+		c.r.to.tokens = id.message(&c.r.to.msg)
+		c.r.to.setMissing(c.r.original)
 	}
-	done, err := a.view.edited(&checkedEdit{cuts: a.cuts}, new(prepared), Report{})
+	done, err := a.view.edited(&checkedEdit{changes: a.cuts}, new(prepared), Report{})
 	if err != nil {
 		a.cuts = nil
 		return

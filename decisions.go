@@ -178,7 +178,7 @@ func (in *stateJSON) rewind(last ID) {
 	in.entries = slices.DeleteFunc(in.entries, func(e *entry) bool { return e.id > last })
 	in.pins = slices.DeleteFunc(in.pins, func(head ID) bool { return head > last })
 	for in.summary != nil && in.summary.before != nil && in.summary.newestRead() > last {
-		in.summary = in.summary.before
+		in.summary = &in.summary.before.sum
 	}
 	if in.summary != nil && in.summary.Text == "" {
 		in.summary = nil

@@ -222,9 +222,8 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 		if !ok {
 			return unknownEntry(ed.at, r.ID)
 		}
-		clear, cleared := slices.BinarySearchFunc(clears, r.ID, func(c change, id ID) int { return cmp.Compare(c.id, id) })
-		_, dropped := slices.BinarySearch(ed.drop, r.ID)
-		rule := floor.rule(i)
+		clear, cleared := slices.BinarySearchFunc(clears, r.ID, byID)
+		dropped, rule := hasID(ed.drop, r.ID), floor.rule(i)
 		switch {
 		case k > 0 && rewrites[k-1].ID == r.ID:
 			return &EditError{Rule: "rewrites an entry twice", ID: r.ID}
@@ -235,14 +234,15 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 		case rule != "" && ed.byStrategy:
 			return &EditError{Rule: "rewrites " + rule + ", which only an edit by hand may", ID: r.ID}
 		}
-		c := change{id: r.ID, from: ed.at.list[i], forget: r.Forget}
-		var err error
-		if c.msg, err = c.from.withParts(r.Parts); err != nil {
+		from := ed.at.list[i]
+		m, err := from.withParts(r.Parts)
+		if err != nil {
 			return err
 		}
 		if r.Forget {
-			c.msg = c.msg.cloned()
+			m = m.cloned()
 		}
+		c := change{id: r.ID, drop: dropped, from: from, msg: &m, forget: r.Forget}
 		switch {
 		case dropped && !r.Forget:
 		case cleared: // it forgets less of the dropped entry
@@ -251,7 +251,7 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 			ed.changes = append(ed.changes, c)
 		}
 	}
-	sortByID(ed.changes, func(x *change) ID { return x.id })
+	ed.sort()
 	return nil
 }
 
@@ -400,18 +400,18 @@ func (m *Message) keepResults(results []ToolResult) *EditError {
 // rewritten returns the replacement of c.from, which c rewrites; o is its original,
 // nil if there is none. If there is nothing to change, it replaces c.from by
 // itself.
-func (id *identity) rewritten(c *change, o *original) replacement {
+func (id *identity) rewritten(c *change, o *original) *replacement {
 	from := c.from
 	same := equalParts(c.msg.Parts, from.msg.Parts)
 	if same && (!c.forget || o == nil) {
-		return replacement{from: from, to: from}
+		return &replacement{from: from, to: from}
 	}
 	to, next := from.replaced(o)
 	to.setReads()
 	if same {
 		to.own().edit.looks = from.looks()
 	}
-	to.msg = c.msg
+	to.msg = *c.msg
 	to.setMade(0)
 	to.marks.set(bare, (from.marks.has(bare) || !from.final) && from.msg.Role == RoleAssistant && equalParts(to.msg.Parts, withoutReasoning(from.msg.Parts)))
 	id.weigh(to)
@@ -422,9 +422,9 @@ func (id *identity) rewritten(c *change, o *original) replacement {
 	next.readTokens, _ = id.entry(to, &next.read)
 	to.setMissing(next)
 	if c.forget {
-		return replacement{from, to, nil, departed{to, to, nil}}
+		return &replacement{from, to, nil, departed{to, to, nil}}
 	}
-	return replacement{from, to, next, departed{from, to, o}}
+	return &replacement{from, to, next, departed{from, to, o}}
 }
 
 // keepRead lets a summarizer go on reading originals that old holds: those of results that

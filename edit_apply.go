@@ -25,27 +25,30 @@ type checkedEdit struct {
 	at         *state         // the snapshot
 	drop       []ID           // in ascending order
 	covered    []ID           // the part of drop that newSummary stands for
-	changes    []change       // in ascending order of entries; for a dropped entry, what to forget
+	changes    []change       // of all entries that it names, in ascending order
 	byStrategy bool           // it may not rewrite the floor
 	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
 	oldSummary *placedSummary // the summary in the snapshot
 
 	// What a compaction adds.
-	cuts         []replacement                   // of results in the floor; in ascending order
 	yields       bool                            // the messages of Options.AfterCompaction leave
 	noSpill      bool                            // Options.Spill is not called
 	focus        string                          // of the compaction
 	acceptLocked func(before, next *state) error // nil: the edit is accepted; else called before it takes effect, with the lock held
 }
 
-// A change clears results in one entry, or rewrites it.
+// A change says what an edit does with one entry. If the entry is dropped, texts and msg say what
+// of it is to be forgotten.
 type change struct {
 	id    ID
-	texts []Clear
+	drop  bool
+	texts []Clear // of results
 
-	from   *entry // in the snapshot, to be rewritten; nil: results in it are cleared
-	msg    Message
-	forget bool // the original
+	from   *entry   // in the snapshot, to be rewritten or cut; else nil
+	msg    *Message // what from is rewritten to; nil: results of it are cut
+	forget bool     // the original
+
+	r *replacement // what prepare has made of the entry, or a cut; nil: nothing
 }
 
 // matches returns the Clear that applies to the result of a call, or nil.
@@ -92,8 +95,19 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if err == nil && e.Summary != nil {
 		err = ed.checkSummary(*e.Summary)
 	}
+	changed := ed.changes
+	for _, id := range ed.drop {
+		if _, ok := slices.BinarySearchFunc(changed, id, byID); !ok {
+			ed.changes = append(ed.changes, change{id: id, drop: true})
+		}
+	}
+	ed.sort()
 	return ed, err
 }
+
+func byID(c change, id ID) int { return cmp.Compare(c.id, id) }
+
+func (ed *checkedEdit) sort() { sortByID(ed.changes, func(c *change) ID { return c.id }) }
 
 // checkSummary checks a summary that is to be put in place, and sets what is about it in ed.
 func (ed *checkedEdit) checkSummary(summary Summary) error {
@@ -141,30 +155,23 @@ func (ed *checkedEdit) checkSummary(summary Summary) error {
 func (ed *checkedEdit) checkDrop() error {
 	at, drop := ed.at, ed.drop
 	floor := at.floor()
-	for from := 0; from < len(at.list) && len(drop) > 0; {
-		_, to := exchangeAt(at.list, from)
-		named := 0
-		for _, e := range at.list[from:to] {
-			if len(drop) > 0 && drop[0] < e.id {
-				return unknownEntry(at, drop[0])
+	for len(drop) > 0 {
+		from, to, named := 0, 0, 0
+		for named < len(drop) && (named == 0 || drop[named] <= at.list[to-1].id) {
+			i, ok := index(at.list, drop[named])
+			if !ok {
+				return unknownEntry(at, drop[named])
 			}
-			if len(drop) > 0 && drop[0] == e.id {
-				drop = drop[1:]
-				named++
-			}
+			from, to = exchangeAt(at.list, i)
+			named++
 		}
-		if named > 0 {
-			if named < to-from {
-				return &EditError{Rule: "drops part of an exchange; name all entries of it, or none", ID: at.list[from].id}
-			}
-			if rule := floor.rule(from); rule != "" {
-				return &EditError{Rule: "drops " + rule + leaveOut(rule), ID: at.list[from].id}
-			}
+		if named < to-from {
+			return &EditError{Rule: "drops part of an exchange; name all entries of it, or none", ID: at.list[from].id}
 		}
-		from = to
-	}
-	if len(drop) > 0 {
-		return unknownEntry(at, drop[0])
+		if rule := floor.rule(from); rule != "" {
+			return &EditError{Rule: "drops " + rule + leaveOut(rule), ID: at.list[from].id}
+		}
+		drop = drop[named:]
 	}
 	return nil
 }
@@ -203,7 +210,8 @@ func (ed *checkedEdit) checkClear(clears []Clear) error {
 		if rule := floor.rule(i); rule != "" {
 			return &EditError{Rule: "clears " + rule + leaveOut(rule), ID: c.ID, CallID: c.CallID}
 		}
-		if _, dropped := slices.BinarySearch(ed.drop, c.ID); dropped && !c.Forget {
+		dropped := hasID(ed.drop, c.ID)
+		if dropped && !c.Forget {
 			continue
 		}
 		c.Text = text.Valid(c.Text)
@@ -211,7 +219,7 @@ func (ed *checkedEdit) checkClear(clears []Clear) error {
 			c.Text = strings.Clone(c.Text) // it may share memory with forgotten content
 		}
 		if n := len(ed.changes); n == 0 || ed.changes[n-1].id != c.ID {
-			ed.changes = append(ed.changes, change{id: c.ID})
+			ed.changes = append(ed.changes, change{id: c.ID, drop: dropped})
 		}
 		last := &ed.changes[len(ed.changes)-1]
 		last.texts = append(last.texts, c)
@@ -228,9 +236,8 @@ func hasResult(e *entry, callID string) bool {
 	})
 }
 
-// prepared holds the new content of an edit, counted.
+// prepared holds the new summary of an edit, counted, and what could not be cleared.
 type prepared struct {
-	changes   []replacement  // one for each of checkedEdit.changes
 	summary   *placedSummary // nil: none
 	spillErrs []error        // why results are not cleared
 	unspilled []Clear        // these results
@@ -245,7 +252,7 @@ func (p *prepared) notSpilled(c Clear, err error) {
 }
 
 // A replacement is an entry, a copy of it that was cut, cleared or rewritten, and
-// the original of the copy. It is zero if there is nothing to change.
+// the original of the copy.
 type replacement struct {
 	from, to *entry
 	original *original
@@ -255,34 +262,33 @@ type replacement struct {
 // prepare makes and counts the texts that an edit puts in place, for the view now.
 // It runs the caller's code, so no lock may be held.
 func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
-	p := &prepared{changes: make([]replacement, len(ed.changes))}
+	p := new(prepared)
 	for i := range ed.changes {
 		c := &ed.changes[i]
-		k, ok := index(now.list, c.id)
-		if !ok {
-			continue // perform will return a staleError
+		if c.texts == nil && c.msg == nil {
+			continue
 		}
-		from := now.list[k]
-		if _, pinned := slices.BinarySearch(now.pins, from.head); pinned {
-			continue // perform will keep it
-		}
-		if c.from == nil {
-			p.changes[i] = id.cleared(from, now.original(c.id), c, spill, p)
-		} else if c.from == from { // otherwise perform will return a staleError
-			p.changes[i] = id.rewritten(c, now.original(c.id))
+		c.r = nil
+		from := now.find(c.id)
+		switch {
+		case from == nil: // perform will return a staleError
+		case now.isPinned(from.head): // perform will keep it
+		case c.from == nil:
+			c.r = id.cleared(from, now.original(c.id), c, spill, p)
+		case c.from == from: // otherwise perform will return a staleError
+			c.r = id.rewritten(c, now.original(c.id))
 		}
 	}
 	if ed.newSummary != nil && ed.newSummary.Text != "" {
 		p.summary = id.place(*ed.newSummary)
-		p.summary.sum.Tokens = clampInt(p.summary.raw)
 	}
 	return p
 }
 
-// cleared returns the replacement of an entry with results cleared; o is its
-// original, nil if there is none. The copy does not keep the cleared content in
-// memory.
-func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) replacement {
+// cleared returns the replacement of an entry with results cleared, or nil if there is nothing
+// to clear; o is its original, nil if there is none. The copy does not keep the cleared content
+// in memory.
+func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) *replacement {
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
@@ -309,10 +315,10 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 		}
 	}
 	if !changed && was == from {
-		return replacement{}
+		return nil
 	}
 	if !changed {
-		return replacement{from, was, o, departed{was, was, o}}
+		return &replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
 		to.setReads()
@@ -320,7 +326,7 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	}
 	to.tokens = id.message(&to.msg)
 	to.setMissing(next)
-	return replacement{from, to, next, departed{was, to, o}}
+	return &replacement{from, to, next, departed{was, to, o}}
 }
 
 // forgotten returns e with those results cleared whose originals are to be
@@ -427,15 +433,16 @@ func (done *editEffect) complete(before *state, p *prepared) {
 	}
 	r.Cause = errors.Join(p.spillErrs...)
 	for _, d := range done.gone {
-		_, summarised := slices.BinarySearch(r.Summarised, d.was.id)
-		if summarised && before.isCounted(d.was.id) && (d.was.final || !before.summary.hasRead(d.was.id)) {
-			r.Unread = max(r.Unread-clampInt(d.was.missing()), 0) // the strategy has counted it too
-		}
-		if _, dropped := slices.BinarySearch(r.Dropped, d.was.id); dropped {
-			r.Unread = clampInt(int64(r.Unread) + d.was.tokens)
-			if !before.isCounted(d.was.id) && (d.was.final || !before.summary.hasRead(d.was.id) && !done.summary.hasRead(d.was.id)) {
-				r.Unread = clampInt(int64(r.Unread) + d.was.missing())
+		id, missing := d.was.id, d.was.missing()
+		counted, isRead := hasID(before.counted, id), !d.was.final && before.summary.hasRead(id)
+		switch {
+		case hasID(r.Summarised, id) && counted && !isRead:
+			r.Unread = max(r.Unread-clampInt(missing), 0) // the strategy has counted it too
+		case hasID(r.Dropped, id):
+			if counted || isRead || !d.was.final && done.summary.hasRead(id) {
+				missing = 0
 			}
+			r.Unread = clampInt(int64(r.Unread) + d.was.tokens + missing)
 		}
 	}
 	r.SummaryDropped = before.summary != nil && done.summary == nil
@@ -459,7 +466,7 @@ func (done *editEffect) countLost() {
 	for _, e := range done.list {
 		switch {
 		case e.missing() == 0:
-		case done.isCounted(e.id):
+		case hasID(done.counted, e.id):
 			counted = append(counted, e.id)
 		case e.final || !done.keep.archived && !done.summary.hasRead(e.id) && done.original(e.id) == nil:
 			counted, lost = append(counted, e.id), lost+e.missing()
@@ -468,12 +475,6 @@ func (done *editEffect) countLost() {
 	if lost > 0 {
 		done.counted, done.report.Unread = counted, clampInt(int64(done.report.Unread)+lost)
 	}
-}
-
-// isCounted reports whether a report has counted what the entry with the ID lacks.
-func (s *state) isCounted(id ID) bool {
-	_, ok := slices.BinarySearch(s.counted, id)
-	return ok
 }
 
 // perform applies an edit to done, whose slices must be clipped. On an error, or if the edit
@@ -488,8 +489,8 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if err := done.checkCovered(ed, p); err != nil {
 		return err
 	}
-	if len(ed.drop)+len(ed.changes)+len(ed.cuts) > 0 {
-		if err := done.editList(ed, p); err != nil || done.retry {
+	if len(ed.changes) > 0 {
+		if err := done.editList(ed); err != nil || done.retry {
 			return err
 		}
 		done.noteLeft(done.gone)
@@ -531,58 +532,36 @@ func (done *editEffect) checkCovered(ed *checkedEdit, p *prepared) error {
 // putSummary puts the summary of the edit in place, unless everything that it stands for was
 // pinned. If it is nil, putSummary removes the one in place.
 func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
-	was := done.summary
+	was, r := done.summary, &done.report
 	if s == nil {
 		done.changed, done.summary = done.changed || was != nil, nil
 		return
 	}
-	done.splitDropped(ed)
-	if len(done.report.Summarised) == 0 && len(ed.covered) > 0 {
+	all := r.Dropped
+	r.Dropped = added(ed.covered, all)
+	r.Summarised = added(r.Dropped, all)
+	if len(r.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
-	covers, reads := ranges.Minus(ed.newSummary.Covers, ranges.Of[Range](done.report.Spared)), ed.newSummary.Read
+	covers, reads := ranges.Minus(ed.newSummary.Covers, ranges.Of[Range](r.Spared)), ed.newSummary.Read
 	s.sum.Updates, s.sum.Time = 0, time.Now()
 	if was != nil {
 		covers, reads = slices.Concat(was.sum.Covers, covers), slices.Concat(was.sum.Read, reads)
 		s.sum.Updates = min(was.sum.Updates, maxUpdates-1) + 1
 	}
 	s.sum.Covers, s.sum.Read = done.covering(covers), done.covering(reads)
-	s.setBefore(was, len(done.report.Summarised) > 0 || slices.ContainsFunc(done.report.Forgotten, was.hasRead))
+	s.setBefore(was, len(r.Summarised) > 0 || slices.ContainsFunc(r.Forgotten, was.hasRead))
 	done.summary, done.changed = s, true
-	if len(ed.newSummary.Read) == 0 {
-		return
+	if len(ed.newSummary.Read) > 0 {
+		r.Read = added(r.Spared, ranges.Within(idsOf(done.list), ed.newSummary.Read))
 	}
-	isRead := ranges.In(ed.newSummary.Read)
-	for _, e := range done.list {
-		_, spared := slices.BinarySearch(done.report.Spared, e.id)
-		if isRead(e.id) && !spared {
-			done.report.Read = append(done.report.Read, e.id)
-		}
-	}
-}
-
-// splitDropped moves the entries that the summary stands for from dropped to
-// summarised.
-func (done *editEffect) splitDropped(ed *checkedEdit) {
-	r, covered := &done.report, ed.covered
-	r.Summarised = slices.Grow(r.Summarised, min(len(r.Dropped), len(covered)))
-	r.Dropped = slices.DeleteFunc(r.Dropped, func(id ID) bool { // both ascend
-		for len(covered) > 0 && covered[0] < id {
-			covered = covered[1:]
-		}
-		isCovered := len(covered) > 0 && covered[0] == id
-		if isCovered {
-			r.Summarised = append(r.Summarised, id)
-		}
-		return isCovered
-	})
 }
 
 // editList drops, clears, cuts and rewrites entries of the list. Those after the
 // last entry that the edit names are copied as they are.
-func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
+func (done *editEffect) editList(ed *checkedEdit) error {
 	w := editWalk{editEffect: done, floor: done.floor(), byStrategy: ed.byStrategy}
-	names := ed.names(p)
+	names, rewrites := ed.changes, slices.ContainsFunc(ed.changes, func(c change) bool { return c.msg != nil })
 	done.report.Dropped = make([]ID, 0, len(ed.drop))
 	done.gone = make([]departed, 0, len(names))
 	originals, others := make([]*original, 0, len(done.originals)), done.originals
@@ -596,7 +575,7 @@ func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
 		}
 		if names[0].id == e.id {
 			var err error
-			e, o, err = w.apply(i, names[0], o)
+			e, o, err = w.apply(i, &names[0], o)
 			if err != nil || done.retry {
 				return err
 			}
@@ -605,7 +584,7 @@ func (done *editEffect) editList(ed *checkedEdit, p *prepared) error {
 		if e == nil {
 			continue
 		}
-		w.sealed = w.sealed || len(ed.changes) > 0 && e.msg.isSigned()
+		w.sealed = w.sealed || rewrites && e.msg.isSigned()
 		list = append(list, e)
 		if o != nil {
 			originals = append(originals, o)
@@ -626,57 +605,24 @@ type editWalk struct {
 	sealed     bool // whether an entry that stays holds signed reasoning
 }
 
-// A naming is what an edit does with an entry. A dropped entry may also be changed, if its
-// original is to be forgotten.
-type naming struct {
-	id       ID
-	drop     bool
-	cut      bool
-	rewrites *entry       // what it rewrites, or nil
-	r        *replacement // of a change or a cut
-}
-
 const changedSince = "was changed by another edit since; take a new snapshot"
-
-// names returns what the edit does with each entry that it names, in ascending order.
-func (ed *checkedEdit) names(p *prepared) []naming {
-	all := make([]naming, 0, len(ed.drop)+len(ed.changes)+len(ed.cuts))
-	for _, id := range ed.drop {
-		all = append(all, naming{id: id, drop: true})
-	}
-	for i, c := range ed.changes {
-		n := naming{id: c.id, rewrites: c.from, r: &p.changes[i]}
-		if k, dropped := slices.BinarySearch(ed.drop, c.id); dropped {
-			n.drop = true
-			all[k] = n
-		} else {
-			all = append(all, n)
-		}
-	}
-	for i := range ed.cuts {
-		r := &ed.cuts[i]
-		all = append(all, naming{id: r.from.id, cut: true, r: r})
-	}
-	sortByID(all, func(n *naming) ID { return n.id })
-	return all
-}
 
 // apply returns the entry that takes the place of the one with index i, and its original;
 // no entry if it is dropped. It may set retry instead.
-func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error) {
-	e, r, done := w.list[i], n.r, &w.report
+func (w *editWalk) apply(i int, c *change, o *original) (*entry, *original, error) {
+	e, r, done := w.list[i], c.r, &w.report
 	switch {
 	case w.floor.pinned(i):
 		done.Spared = append(done.Spared, e.id)
-	case n.cut && r.from != e, n.rewrites != nil && n.rewrites != e:
+	case c.from != nil && c.from != e:
 		return nil, nil, &staleError{ID: e.id, Reason: changedSince}
-	case n.cut:
+	case c.from != nil && c.msg == nil:
 		done.Shortened = append(done.Shortened, e.id)
 		w.record(e, departed{e, r.to, o})
 		return r.to, r.original, nil
-	case (n.drop || n.rewrites == nil || w.byStrategy) && w.floor.has(i):
+	case (c.drop || c.from == nil || w.byStrategy) && w.floor.has(i):
 		return nil, nil, &staleError{ID: e.id, Reason: fmt.Sprintf("is %s by now, which no compaction removes; take a new snapshot", w.floor.rule(i))}
-	case n.drop && (r == nil || r.from == nil || r.from == e):
+	case c.drop && (r == nil || r.from == e):
 		was := departed{e, nil, o}
 		if r != nil && r.was.was != nil { // without what is to be forgotten
 			was.was, was.original = r.was.was, r.was.original
@@ -685,11 +631,11 @@ func (w *editWalk) apply(i int, n naming, o *original) (*entry, *original, error
 		w.touch(e)
 		w.record(e, was)
 		return nil, nil, nil
-	case r.from == nil && n.rewrites == nil: // nothing to clear, or Options.Spill failed
-	case r.from != e:
+	case r == nil && c.from == nil: // nothing to clear, or Options.Spill failed
+	case r == nil || r.from != e:
 		w.retry = true
 	case r.to == e: // as it was
-	case n.rewrites != nil:
+	case c.from != nil:
 		if w.sealed {
 			own := *r.to
 			own.marks.set(bare, false)

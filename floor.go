@@ -78,12 +78,7 @@ func (f *floor) has(i int) bool { return f.hasUnpinned(i) || f.pinned(i) }
 
 // hasUnpinned reports whether list[i] belongs to the floor for another reason
 // than a pin.
-func (f *floor) hasUnpinned(i int) bool {
-	if f.s.list[i].note {
-		return i >= f.newest || i >= f.tail
-	}
-	return i >= f.newest || f.users.has(i) || f.round.has(i) || f.asked.has(i)
-}
+func (f *floor) hasUnpinned(i int) bool { return f.unpinnedRule(i) != "" }
 
 // unpinned returns the entries that belong to the floor for another reason than a pin.
 func (f *floor) unpinned() (list []*entry) {
@@ -114,12 +109,18 @@ const pinnedRule = "a pinned exchange"
 // rule says in words why list[i] belongs to the floor. It is empty if list[i]
 // does not.
 func (f *floor) rule(i int) string {
-	switch {
-	case f.pinned(i):
+	if f.pinned(i) {
 		return pinnedRule
-	case f.s.list[i].note && f.hasUnpinned(i):
+	}
+	return f.unpinnedRule(i)
+}
+
+// unpinnedRule is rule without pins.
+func (f *floor) unpinnedRule(i int) string {
+	switch note := f.s.list[i].note; {
+	case note && (i >= f.newest || i >= f.tail):
 		return "a note that no assistant message has followed yet"
-	case f.s.list[i].note:
+	case note:
 		return ""
 	case i >= f.newest:
 		return "the newest exchange"

@@ -79,7 +79,7 @@ func (l *loader) summarise() {
 	}
 	sum := Summary{Covers: ranges.Of[Range](l.gone), Time: time.Now()}
 	sum.Text, sum.Names = splitNames(all)
-	l.to.summary = l.ident.placed(sum)
+	l.to.summary = l.ident.place(sum)
 }
 
 // noteOfResults returns a user message with the results of m, a line each if there are

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/markers"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // An original is the content of an entry before it was rewritten or its results were
@@ -147,9 +148,7 @@ const keptAt = markers.KeptAt
 func cutMarker(bytes int, ref string) string { return markers.Cut(bytes, ref) }
 
 // cutMarker returns the text that replaces o in a result that is cut.
-func (o Opaque) cutMarker(ref string) string {
-	return "[" + o.label() + "]" + cutMarker(len(o.JSON), ref)
-}
+func (o Opaque) cutMarker(ref string) string { return markers.Opaque(o.label(), o.JSON, ref) }
 
 // markerText returns the text that replaces a cleared result.
 func markerText(r *ToolResult, ref string) string {
@@ -222,78 +221,29 @@ func (id *identity) renumber(e *entry, was ID) {
 // marker. If markers have different references, a tool wrote some of them, and none is believed.
 func cutRef(r *ToolResult) (ref string, cut bool) { return markers.Ref(eachOf[Text](r.Parts)) }
 
-// texts returns the tokens of the texts among parts.
-func (c *counter) texts(parts []Part) (n int64) {
-	for t := range eachOf[Text](parts) {
-		n += c.text(string(t))
-	}
-	return n
+// content returns the tokens of the parts of a result that can be cut: all but media.
+func (c *counter) content(parts []Part) int64 {
+	return sums.Over(parts, func(p Part) int64 { return c.text(known(p).body()) })
 }
 
-// content returns the tokens of the parts of a result that can be cut: all but media.
-func (c *counter) content(parts []Part) (n int64) {
-	for _, p := range parts {
-		n += c.text(known(p).body())
-	}
-	return n
+// cutter returns what cuts results.
+func (c *counter) cutter() markers.Cutter[Text, Part] {
+	return markers.Cutter[Text, Part]{Count: c.text, Opaque: func(p Part) (json string, label func() string) {
+		o, ok := p.(Opaque)
+		if !ok {
+			return "", nil
+		}
+		return o.JSON, o.label
+	}}
 }
 
 // leastCut returns the tokens of the content of r if only the marker is left.
-func (c *counter) leastCut(r *ToolResult, ref string) int64 {
-	size := textSize(r.Parts)
-	for o := range eachOf[Opaque](r.Parts) {
-		size += len(o.cutMarker(ref))
-	}
-	return c.text(cutMarker(size, ref))
-}
+func (c *counter) leastCut(r *ToolResult, ref string) int64 { return c.cutter().Least(r.Parts, ref) }
 
 // cutResult cuts r until its content has at most limit tokens with the markers: first
 // opaque parts, and then the middle of its text. Media stay. It reports false if the
 // marker alone is above the limit.
-func (c *counter) cutResult(r ToolResult, limit int64, ref string) (ToolResult, bool) {
-	least := c.leastCut(&r, ref)
-	if least > limit {
-		return r, false
-	}
-	r, opaque := c.withoutOpaque(r, limit, min(limit/2, limit-least), ref)
-	weight := c.texts(r.Parts)
-	if weight+opaque <= limit {
-		return r, true
-	}
-	limit -= opaque
-	size := textSize(r.Parts)
-	room := max(limit-c.text(cutMarker(size, ref)), 0)
-	for keep := int(float64(size) * float64(room) / float64(weight)); ; keep = keep * 7 / 8 {
-		short := markers.WithoutMiddle[Text](r.Parts, keep, ref)
-		if keep == 0 || c.texts(short) <= limit {
-			r.Parts = short
-			return r, true
-		}
-	}
-}
-
-// withoutOpaque replaces opaque parts of r by markers, the largest first. It stops when the
-// content has at most limit tokens, or when the opaque parts that are left have at most most,
-// so that cutting the text is enough. left is the tokens of those.
-func (c *counter) withoutOpaque(r ToolResult, limit, most int64, ref string) (_ ToolResult, left int64) {
-	var order []int // their indices
-	sizes := make([]int64, len(r.Parts))
-	for i, p := range r.Parts {
-		if o, ok := p.(Opaque); ok {
-			order, sizes[i] = append(order, i), c.text(o.JSON)
-			left += sizes[i]
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
-	texts := c.texts(r.Parts)
-	r.Parts = slices.Clone(r.Parts)
-	for _, i := range order {
-		if left <= most || left <= limit-texts {
-			break
-		}
-		marker := r.Parts[i].(Opaque).cutMarker(ref)
-		r.Parts[i] = Text(marker)
-		left, texts = left-sizes[i], texts+c.text(marker)
-	}
-	return r, left
+func (c *counter) cutResult(r ToolResult, limit int64, ref string) (_ ToolResult, ok bool) {
+	r.Parts, ok = c.cutter().Cut(r.Parts, limit, ref)
+	return r, ok
 }

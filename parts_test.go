@@ -265,8 +265,7 @@ func verdictOf(c *compactor, now *moment, asked Reason, focus string) (v verdict
 
 type isAlways bool
 
-func (is isAlways) Due(Status) bool         { return bool(is) }
-func (is isAlways) isReached(s *state) bool { return bool(is) }
+func (is isAlways) Due(Status) bool { return bool(is) }
 
 func TestCompactor_Due(t *testing.T) {
 	above := func(n int64) func(*moment) { return func(m *moment) { m.upper = n } }
@@ -380,16 +379,16 @@ func TestCompactor_Breaker(t *testing.T) {
 // Another process may have stored its breaker in the meantime.
 func TestCompactor_Adopt(t *testing.T) {
 	down := errors.New("down")
-	theirs := breaker{failures: 3, appended: 70} // as a record holds it
+	theirs := breaker{Failures: 3, Appended: 70} // as a record holds it
 	c := compactor{}
 	c.adopt(breaker{}, theirs, 10)
 	assert.Equal(t, theirs, c.saved())
-	assert.ErrorIs(t, c.breaker.cause, errEarlier)
+	assert.ErrorIs(t, c.breaker.Cause, errEarlier)
 
 	c.ended(aMoment(func(m *moment) { m.appendedEver = 90 }), &ending{call: calledInVain, cause: down})
 	c.adopt(theirs, breaker{}, 10)
-	assert.Equal(t, breaker{failures: 4, appended: 100}, c.saved(), "its own has changed since")
-	assert.Equal(t, down, c.breaker.cause)
+	assert.Equal(t, breaker{Failures: 4, Appended: 100}, c.saved(), "its own has changed since")
+	assert.Equal(t, down, c.breaker.Cause)
 }
 
 // Only the first decline is reported, and the next one after an edit or after limits were set.

@@ -601,7 +601,7 @@ func (ed *checkedEdit) clearPlaces(at *Snapshot, places []RefusedPart) error {
 		if err := m.check(true); err != nil {
 			return err
 		}
-		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: m})
+		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: &m})
 	}
 	return nil
 }

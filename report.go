@@ -158,14 +158,11 @@ func (s *setup) deliver(r Report) {
 		}()
 	}
 	level := slog.LevelDebug
-	switch r.Outcome {
-	case OutcomeApplied:
+	switch {
+	case r.Outcome == OutcomeFailed, r.Reason == ReasonAppend, r.Outcome == OutcomeApplied && r.trouble() != nil:
+		level = slog.LevelWarn
+	case r.Outcome == OutcomeApplied:
 		level = slog.LevelInfo
-	case OutcomeFailed:
-		level = slog.LevelWarn
-	}
-	if r.Reason == ReasonAppend || r.Outcome == OutcomeApplied && r.trouble() != nil {
-		level = slog.LevelWarn
 	}
 	defer func() { _ = recover() }()
 	s.opts.Logger.LogAttrs(context.Background(), level, "convo: compaction "+r.Outcome.String(), r.attrs()...)
@@ -298,10 +295,7 @@ func (r *Report) firstNote() string {
 		return ""
 	}
 	for _, d := range r.left.gone {
-		if d.was.id != r.left.first {
-			continue
-		}
-		if _, ok := slices.BinarySearch(r.Dropped, d.was.id); ok {
+		if d.was.id == r.left.first && hasID(r.Dropped, d.was.id) {
 			return fmt.Sprintf(" unread, the user's first (%s) among them", counted(clampInt(d.was.tokens), "token", "tokens"))
 		}
 	}
@@ -323,11 +317,9 @@ func (r *Report) readNote() string {
 // shown only the kind and the size.
 func (r *Report) mediaNote() string {
 	n := 0
-	if r.left != nil {
-		for _, d := range r.left.gone {
-			if _, ok := slices.BinarySearch(r.Summarised, d.was.id); ok {
-				n += d.was.msg.media()
-			}
+	for _, d := range orNil(r.left).gone {
+		if hasID(r.Summarised, d.was.id) {
+			n += d.was.msg.media()
 		}
 	}
 	if n == 0 {
@@ -628,38 +620,25 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	e, marks, b := h.estimate(), h.meter.marks(), h.recorder.book()
-	most, _ := h.mediaLimit()
-	again := orNil(h.reread.Load())
-	appended, edited := h.times()
-	return Status{
-		Entries:      h.state.len(),
-		System:       len(h.sys),
-		Turns:        h.turns,
-		OpenCalls:    h.openCount(),
-		Media:        h.media,
-		MostMedia:    most,
-		Queued:       len(h.queue),
-		Unsaved:      b.unsaved(&h.state, h.compactor.saved()),
-		Torn:         clampInt(b.torn),
-		Tokens:       e.Tokens,
-		Upper:        e.Upper,
-		Window:       marks.set.Window,
-		AwaitsAnswer: h.awaitsNext(true),
-		Assumed:      marks.set.Assumed,
-		Limit:        orZero(marks.limit, marks.set.Window),
-		High:         orZero(marks.high, clampInt(marks.set.most())),
-		Low:          orZero(marks.low, clampInt(marks.set.most())),
-		Soft:         orZero(marks.soft, clampInt(marks.set.most())),
-		MinFree:      clampInt(marks.minFree),
-		Decisions:    h.decisions(),
-		Again:        again.Calls,
-		AgainTokens:  clampInt(again.Tokens),
-		Originals:    clampInt(h.originalRaw),
-		Appended:     clampInt(h.appended),
-		LastAppend:   appended,
-		LastEdit:     edited,
-	}
+	s, e, marks, b := h.counts(), h.estimate(), h.meter.marks(), h.recorder.book()
+	again, most := orNil(h.reread.Load()), clampInt(marks.set.most())
+	s.OpenCalls, s.Queued, s.AwaitsAnswer = h.openCount(), len(h.queue), h.awaitsNext(true)
+	s.Unsaved, s.Torn = b.unsaved(&h.state, h.compactor.saved()), clampInt(b.torn)
+	s.Tokens, s.Upper = e.Tokens, e.Upper
+	s.Window, s.Assumed, s.MinFree = marks.set.Window, marks.set.Assumed, clampInt(marks.minFree)
+	s.Limit = orZero(marks.limit, marks.set.Window)
+	s.High, s.Low, s.Soft = orZero(marks.high, most), orZero(marks.low, most), orZero(marks.soft, most)
+	s.Decisions = h.decisions()
+	s.Again, s.AgainTokens = again.Calls, clampInt(again.Tokens)
+	s.Originals, s.Appended = clampInt(h.originalRaw), clampInt(h.appended)
+	s.LastAppend, s.LastEdit = h.times()
+	return s
+}
+
+// counts returns the numbers of entries, turns and media, in constant time.
+func (s *state) counts() Status {
+	most, _ := s.mediaLimit()
+	return Status{Entries: s.len(), System: len(s.sys), Turns: s.turns, Media: s.media, MostMedia: most}
 }
 
 // timeOf returns the time of Unix nanoseconds, or the zero time for 0.

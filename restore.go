@@ -83,7 +83,7 @@ func (l *loader) fill() (err error) {
 	v, s := l.to, l.from
 	v.last, v.figures, v.meta, v.takenBack, v.left = s.last, s.figures, s.meta, s.takenBack, s.left
 	if s.summary != nil {
-		v.summary = l.ident.placed(s.summary.sum)
+		v.summary = l.ident.place(s.summary.sum)
 	}
 	if t := s.tools; t != nil {
 		v.tools = l.ident.toolset(t.tools, t.key)
@@ -127,13 +127,6 @@ func (l *loader) entries() error {
 	l.summarise()
 	l.to.replace(l.sys, l.list, l.originals, l.turn)
 	return nil
-}
-
-// placed returns a summary that is counted.
-func (id *identity) placed(s Summary) *placedSummary {
-	p := id.place(s)
-	p.sum.Tokens = clampInt(p.raw)
-	return p
 }
 
 // finishLoad does what is left to do for a History that was loaded. No lock is needed, since h
@@ -579,7 +572,7 @@ func (in *stateJSON) state(count bool) (state, error) {
 		s.tools = s.id.toolset(t.tools, t.key)
 	}
 	if in.summary != nil && in.summary.Text != "" {
-		s.summary = s.id.placed(*in.summary)
+		s.summary = s.id.place(*in.summary)
 	}
 	s.request = s.requestOf(in.heads, in.sent)
 	return s, nil

@@ -32,28 +32,20 @@ func (s *state) isTakenBack(id ID) bool { return s.takenBackUpTo(id) != 0 }
 // takenBackUpTo returns the newest ID that was taken back together with the entry with the ID,
 // or 0 if that was not taken back.
 func (s *state) takenBackUpTo(id ID) ID {
-	i := sort.Search(len(s.takenBack), func(i int) bool { return s.takenBack[i].Last >= id })
-	if i == len(s.takenBack) || s.takenBack[i].First > id || s.find(id) != nil {
+	r, is := ranges.Find(s.takenBack, id)
+	if !is || s.find(id) != nil {
 		return 0
 	}
-	return s.takenBack[i].Last
+	return r.Last
 }
 
 // cameBack notes that the entries of a list are in the view again.
 func (s *state) cameBack(list []*entry) {
-	var left []Range
+	var back []ID
 	for _, r := range s.takenBack {
-		for _, e := range list[firstAfter(list, r.First-1):firstAfter(list, r.Last)] {
-			if e.id > r.First {
-				left = append(left, Range{r.First, e.id - 1})
-			}
-			r.First = e.id + 1
-		}
-		if r.First <= r.Last {
-			left = append(left, r)
-		}
+		back = append(back, idsOf(list[firstAfter(list, r.First-1):firstAfter(list, r.Last)])...)
 	}
-	s.takenBack = left
+	s.takenBack = ranges.Minus(s.takenBack, ranges.Of[Range](back))
 	s.left = slices.DeleteFunc(slices.Clone(s.left), func(r leftRow) bool { _, ok := index(list, r.id); return ok })
 }
 
@@ -469,15 +461,10 @@ const maxReversals = 1000
 // Comparing IDs with at.last is therefore enough.
 func (v *view) editsStay(at *Snapshot) bool {
 	since := sort.Search(len(v.edits), func(i int) bool { return v.edits[i].version > at.version })
-	switch {
-	case since == len(v.edits):
-		return true
-	case v.edits[since].newest > at.last:
-		return false
-	case len(at.list) == 0:
+	if since == len(v.edits) {
 		return true
 	}
-	return v.holds(at.floor().unpinned())
+	return v.edits[since].newest <= at.last && (len(at.list) == 0 || v.holds(at.floor().unpinned()))
 }
 
 // recordEdit records the edit that has just made the current version. newest

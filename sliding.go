@@ -41,15 +41,11 @@ func (w SlidingWindow) keep() (entries, turns int) {
 }
 
 // Due reports whether there are at least TriggerAt turns or entries.
-func (w SlidingWindow) Due(s Status) bool { return w.reached(s.Entries-s.System, s.Turns) }
-
-func (w SlidingWindow) isReached(s *state) bool { return w.reached(len(s.list), s.turns) }
-
-// reached is Due for n entries besides the system entries, in the given number of turns.
-func (w SlidingWindow) reached(n, inTurns int) bool {
+func (w SlidingWindow) Due(s Status) bool {
 	entries, turns := w.keep()
+	n := s.Entries - s.System
 	if turns > 0 {
-		return inTurns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
+		return s.Turns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
 	}
 	return n > max(entries, w.TriggerAt-1)
 }
@@ -57,10 +53,16 @@ func (w SlidingWindow) reached(n, inTurns int) bool {
 // Compact returns an edit that drops the entries before the window. It returns
 // [ErrNoGain] if there are none.
 func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, error) {
-	place := w.place(&s.state)
-	c := cut{s: s}
-	l := s.exchanges(nil)
-	c.collect(l.Before(l.At(place), false))
+	c, l := cut{s: s}, s.exchanges(nil)
+	entries, turns := w.keep()
+	place := 0
+	if turns > 0 {
+		place = l.At(newest(s.list, 0, turns))
+	}
+	if entries > 0 {
+		place = l.Window(place, entries, len(s.list))
+	}
+	c.collect(l.Before(place, false))
 	e := Edit{Drop: c.drop}
 	if place > 0 && s.summary != nil && !s.summary.sum.Time.IsZero() {
 		e.Summary = &Summary{}
@@ -69,31 +71,6 @@ func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, er
 		return Edit{}, ErrNoGain
 	}
 	return e, nil
-}
-
-// place returns the index in the list where the window begins.
-func (w SlidingWindow) place(s *state) int {
-	entries, turns := w.keep()
-	least := 0
-	if turns > 0 {
-		least = newest(s.list, 0, turns)
-	}
-	if entries == 0 || len(s.list)-least <= entries {
-		return least
-	}
-	heads, turn := 0, -1 // user messages at the head of the turn so far
-	for a := range walk(s) {
-		if a.Turn != turn {
-			heads, turn = 0, a.Turn
-		}
-		if a.From >= least && len(s.list)-a.From+heads <= entries {
-			return a.From
-		}
-		if a.User {
-			heads++
-		}
-	}
-	return len(s.list)
 }
 
 // Truncate is a [CompactionStrategy] that drops the oldest exchanges until the view is no

@@ -40,8 +40,8 @@ type spiller struct {
 // start returns a spiller for one edit, without what belongs to the operation.
 func (s *spills) start(now *moment) *spiller {
 	p := &spiller{known: s.refs, added: map[spillKey]string{}}
-	if s.breaker.isOpen(now) {
-		p.down = errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(s.breaker.cause))
+	if now.isOpen(&s.breaker) {
+		p.down = errorf("%w: no result can be cleared, since Options.Spill is not called for a while after failures, the last of which was: %s; History.Compact calls it anyway", ErrNoGain, withoutPrefix(s.breaker.Cause))
 	}
 	return p
 }
@@ -54,7 +54,7 @@ func (s *spills) end(now *moment, p *spiller) {
 	case p.succeeded > 0:
 		s.breaker = breaker{}
 	case p.failed > 0:
-		s.breaker.trip(now, p.cause)
+		s.breaker.Trip(now.appendedEver, p.cause)
 	}
 	if !p.applied {
 		maps.Copy(p.added, s.refs)

@@ -603,8 +603,13 @@ func (s *state) isPinned(head ID) bool {
 	if n := len(s.pins); n > 0 && s.pins[n-1] < head {
 		return false // the usual case when an entry is appended
 	}
-	_, pinned := slices.BinarySearch(s.pins, head)
-	return pinned
+	return hasID(s.pins, head)
+}
+
+// hasID reports whether an ID is in a list, which ascends.
+func hasID(list []ID, id ID) bool {
+	_, ok := slices.BinarySearch(list, id)
+	return ok
 }
 
 // exchangeRaw returns the raw tokens of the exchange with this head, and the part of them
@@ -639,7 +644,7 @@ func withoutPin(pins []ID, heads ...ID) []ID {
 // added returns the IDs in to that are not in from. Both lists ascend.
 func added(from, to []ID) (ids []ID) {
 	for _, id := range to {
-		if _, old := slices.BinarySearch(from, id); !old {
+		if !hasID(from, id) {
 			ids = append(ids, id)
 		}
 	}

@@ -132,9 +132,9 @@ var savedFields = [...]savedField{
 	{key: "released", in: inAll, at: func(in *stateJSON) any { return (*int64)(&in.released) }, most: func(in *stateJSON) int64 { return int64(in.last) }},
 	{key: "ever", in: inLog, at: func(in *stateJSON) any { return &in.ever }, most: anyTotal},
 	{key: "edited", in: inLog, at: func(in *stateJSON) any { return &in.edited }},
-	{key: "failures", in: inLog, at: func(in *stateJSON) any { return &in.breaker.failures }, most: anyTotal},
-	{key: "failed_at", in: inLog, at: func(in *stateJSON) any { return &in.breaker.appended }, most: func(in *stateJSON) int64 { return in.ever }},
-	{key: "excused", in: inLog, at: func(in *stateJSON) any { return &in.breaker.excused }},
+	{key: "failures", in: inLog, at: func(in *stateJSON) any { return &in.breaker.Failures }, most: anyTotal},
+	{key: "failed_at", in: inLog, at: func(in *stateJSON) any { return &in.breaker.Appended }, most: func(in *stateJSON) int64 { return in.ever }},
+	{key: "excused", in: inLog, at: func(in *stateJSON) any { return &in.breaker.Excused }},
 	{key: "limits", in: inLog, at: func(in *stateJSON) any { return in.meterFigures.limitFields() }},
 	{key: "tools_set", in: inLog, at: func(in *stateJSON) any { return &in.toolsSet }},
 	{key: "named", in: inLog, at: func(in *stateJSON) any { return in.named.fields() }},
@@ -489,7 +489,7 @@ func (s *Summary) fields() []strictjson.Field {
 		{Key: "names", Value: &s.Names},
 		{Key: "covers", Value: rangesJSON(&s.Covers)},
 		{Key: "read", Value: rangesJSON(&s.Read)},
-		{Key: "before", Value: strictjson.Optional(&s.before, (*Summary).fields)},
+		{Key: "before", Value: strictjson.Optional(&s.before, func(b *placedSummary) []strictjson.Field { return b.sum.fields() })},
 		{Key: "updates", Value: &s.Updates},
 		{Key: "time", Value: &s.Time},
 		{Key: "usage", Value: usage},
@@ -719,7 +719,7 @@ func (s *Summary) checkSaved(last ID, most int) error {
 	case !ranges.Ascend(s.Covers, last) || !ranges.Ascend(s.Read, last):
 		return fmt.Errorf("the summary covers %v and has read %v, want ascending ranges from 1 to last, %d", s.Covers, s.Read, last)
 	}
-	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.checkSaved(last, most-1))
+	return cmp.Or(s.Usage.fault(), s.Native.fault(), checkTime("time", s.Time), s.before.summary().checkSaved(last, most-1))
 }
 
 // checkLeft returns an error if left cannot be an entry that is not in the view.

@@ -158,12 +158,9 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 		return "", Edit{Effort: &Effort{}}, causeOf(ctx)
 	}
 	name, e, err = callStrategy(ctx, c, direct, s, g)
-	if err != nil {
-		e = Edit{Effort: e.Effort}
-	}
 	if e.Effort == nil {
 		e.Effort = new(Effort)
-		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || e.hasSummary()) {
+		if g.NoModel == nil && (err != nil && !isDecline(err, 0) || err == nil && e.hasSummary()) {
 			e.Effort.Calls = 1 // assumed, so that the breaker counts a strategy that does not report its calls
 		}
 	}
@@ -175,9 +172,10 @@ func plan(ctx context.Context, c CompactionStrategy, direct bool, s *Snapshot, g
 	}
 	e.Effort = &work
 	if err == nil && e.hasSummary() && e.Summary.Native.Format == "" && work.askedForSummary() {
-		if err = e.Summary.repeats(); err != nil {
-			e = Edit{Effort: e.Effort}
-		}
+		err = e.Summary.repeats()
+	}
+	if err != nil {
+		e = Edit{Effort: e.Effort}
 	}
 	return name, e, err
 }
@@ -231,19 +229,9 @@ func triggerOf(c CompactionStrategy) Trigger {
 
 // status returns the part of a Status that a snapshot alone provides.
 func (s *Snapshot) status() Status {
-	raw := clampInt(s.raw())
-	most, _ := s.mediaLimit()
-	return Status{
-		Entries:   s.len(),
-		System:    len(s.sys),
-		Turns:     s.turns,
-		OpenCalls: callsOf(s.list).Open(),
-		Media:     s.media,
-		MostMedia: most,
-		Tokens:    raw,
-		Upper:     raw,
-		Appended:  clampInt(s.appended),
-	}
+	out, raw := s.counts(), clampInt(s.raw())
+	out.OpenCalls, out.Tokens, out.Upper, out.Appended = callsOf(s.list).Open(), raw, raw, clampInt(s.appended)
+	return out
 }
 
 // await calls f on its own goroutine and returns the results of f. If ctx ends first, it

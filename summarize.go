@@ -13,6 +13,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/extract"
 	"github.com/seed-c1b73e60/convo/internal/prompt"
 	"github.com/seed-c1b73e60/convo/internal/ranges"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -185,12 +186,8 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 	if s.raw() <= target && !(keeps && g.isOwn()) {
 		return nil
 	}
-	fits := s.raw() - min(int64(max(g.MinFree, 1)), s.raw()+1) // the largest size of the view after the edit
-	if g.spared != nil {
-		fits = min(fits, g.spared.most)
-	}
-	least := int64(min(w.maxTokens, leastSummary))
-	r := g.room(s)
+	r, least := g.room(s), int64(min(w.maxTokens, leastSummary))
+	fits := min(r.Most, s.raw()-1) // the largest size of the view after the edit
 	if !keeps && !dropsAny(s, r, z.maxTail(false)) {
 		return nil // everything left may stay, so a summary would only use room
 	}
@@ -202,11 +199,8 @@ func (z *Summarize) planDrop(w *writer, s *Snapshot, g *Goal, cleared []source) 
 		if c.room(fits) < least {
 			r.Target, r.Most = fits, fits
 			c = Summarize{}.planCut(s, r, w.maxTokens+forNames, len(s.list))
-			for _, id := range c.drop {
-				if id >= s.list[keep].id {
-					notKept++
-				}
-			}
+			i, _ := slices.BinarySearch(c.drop, s.list[keep].id)
+			notKept = len(c.drop) - i
 		}
 	}
 	if len(c.drop) == 0 || c.room(fits) < least {
@@ -286,11 +280,11 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 		w.unread = addClamped(w.unread, read.Missing)
 	}
 	for _, src := range cleared {
-		if _, dropped := slices.BinarySearch(p.drop, src.id); dropped {
+		if hasID(p.drop, src.id) {
 			continue
 		}
 		call := w.s.find(w.s.find(src.id).head)
-		if n := len(w.sources); n == 0 || !slices.ContainsFunc(w.sources, func(x source) bool { return x.id == call.id }) {
+		if !slices.ContainsFunc(w.sources, func(x source) bool { return x.id == call.id }) {
 			w.sources = append(w.sources, sourceOf(call))
 		}
 		w.sources, w.read = append(w.sources, src), append(w.read, src.id)
@@ -301,19 +295,18 @@ func (w *writer) collect(ctx context.Context, g *Goal, p *summaryPlan, cleared [
 
 // before returns the Summary.before of an edit that drops entries: the present summary, or what
 // was before it if this edit reads nothing that stays, with what Extract makes of the entries.
-func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *Summary, err error) {
+func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *placedSummary, err error) {
 	base := cmp.Or(w.s.summary, noSummary)
 	if len(w.read) == 0 {
-		base = base.before
+		base = base.sum.before
 	}
 	if base == nil || len(drop) == 0 {
 		return nil, nil
 	}
 	x := writer{s: w.s.withoutSummary(), count: w.count, maxTokens: max(w.maxTokens/4, leastExtract)}
 	for _, src := range w.sources { // they are redacted
-		_, dropped := slices.BinarySearch(drop, src.id)
 		switch {
-		case !dropped:
+		case !hasID(drop, src.id):
 		case w.s.summary.hasRead(src.id): // those before it have not
 			m := g.original(ctx, w.s, src.id).Message
 			if m, err = safely("Options.Redact", func() Message { return redacted(&m, w.redact) }); err != nil {
@@ -369,7 +362,7 @@ type writer struct {
 	words      userWords     // these stay
 	previous   string        // the summary to update
 	oldNames   string        // its Names
-	next       *Message      // the first message that stays after the sources; nil: none
+	next       []source      // the first message that stays after the sources; empty: none
 	redact     func(Message) Message
 	inTurn     bool      // others may follow: all calls end while there is time left until ctx's deadline
 	until      time.Time // when they end; zero: no bound
@@ -378,9 +371,9 @@ type writer struct {
 
 	sources    []source
 	read       []ID      // the entries that stay: of the sources those with results cleared, and those of said; ascending
-	system     []Message // they stay in the view in addition to the summary
-	pinned     []Message // these also stay in the view
-	said       []Message // messages of the user, which stay yet
+	system     []source  // they stay in the view in addition to the summary
+	pinned     []source  // these also stay in the view
+	said       []source  // messages of the user, which stay yet
 	sent       *Snapshot // see Goal.Sent
 	sentTokens int
 	unread     int            // tokens cut out of results, here or earlier
@@ -401,11 +394,8 @@ type source struct {
 func sourceOf(e *entry) source { return source{e.id, &e.msg, e.tokens} }
 
 // tokensOf returns the raw tokens of sources.
-func tokensOf(list []source) (tokens int64) {
-	for _, src := range list {
-		tokens += src.tokens
-	}
-	return tokens
+func tokensOf(list []source) int64 {
+	return sums.Over(list, func(s source) int64 { return s.tokens })
 }
 
 // messagesOf returns copies of the messages of sources.
@@ -427,23 +417,18 @@ func (w *writer) names(summary *Summary, drop []ID, most int) string {
 
 // staying yields the texts that stay in the view, the newest messages first.
 func (w *writer) staying(drop []ID) iter.Seq[string] {
+	stay := slices.Clone(w.s.sys)
+	for _, e := range slices.Backward(w.s.list) {
+		if !hasID(drop, e.id) {
+			stay = append(stay, e)
+		}
+	}
 	return func(yield func(string) bool) {
-		in := func(e *entry) bool {
+		for _, e := range stay {
 			for _, t := range e.msg.texts {
 				if !yield(t) {
-					return false
+					return
 				}
-			}
-			return true
-		}
-		for _, e := range w.s.sys {
-			if !in(e) {
-				return
-			}
-		}
-		for _, e := range slices.Backward(w.s.list) {
-			if _, leaves := slices.BinarySearch(drop, e.id); !leaves && !in(e) {
-				return
 			}
 		}
 	}
@@ -455,9 +440,9 @@ func (w *writer) collectPinned() {
 	for i, e := range w.s.list {
 		switch {
 		case w.s.isPinned(e.head):
-			w.pinned = append(w.pinned, e.msg.clone())
+			w.pinned = append(w.pinned, sourceOf(e))
 		case w.words.has(i) && callsModel(w.with):
-			w.said, w.read = append(w.said, e.msg.clone()), append(w.read, e.id)
+			w.said, w.read = append(w.said, sourceOf(e)), append(w.read, e.id)
 		}
 	}
 	slices.Sort(w.read)
@@ -497,11 +482,10 @@ func (w *writer) write(ctx context.Context) (Summary, error) {
 		w.until = deadline.Add(-time.Until(deadline) / 4)
 	}
 	for _, e := range w.s.sys {
-		w.system = append(w.system, e.msg.clone())
+		w.system = append(w.system, sourceOf(e))
 	}
 	w.next = w.firstAfter()
-	var err error
-	if w.media, err = w.prepare(); err != nil {
+	if err := w.prepare(); err != nil {
 		return Summary{}, err
 	}
 	p := w.newPrompt()
@@ -533,8 +517,8 @@ func (w *writer) writeFrom(ctx context.Context, p *prompt.Prompt, chunks []promp
 			Prompt:      p.Around(previous, chunk.Text),
 			Previous:    previous,
 			Messages:    messagesOf(w.sources[chunk.From:chunk.To]),
-			System:      cloneAll(w.system),
-			Pinned:      cloneAll(slices.Concat(w.pinned, w.said)),
+			System:      messagesOf(w.system),
+			Pinned:      messagesOf(slices.Concat(w.pinned, w.said)),
 			Focus:       w.focus,
 			MaxTokens:   w.maxTokens,
 			Instruction: p.Task.After(),
@@ -558,8 +542,7 @@ func (w *writer) writeFrom(ctx context.Context, p *prompt.Prompt, chunks []promp
 // extract is write for Extract, which reads the messages and needs neither a prompt nor
 // a window.
 func (w *writer) extract(ctx context.Context) (summary Summary, err error) {
-	media, err := w.prepare()
-	if err != nil {
+	if err := w.prepare(); err != nil {
 		return Summary{}, err
 	}
 	if ctx.Err() != nil {
@@ -570,34 +553,28 @@ func (w *writer) extract(ctx context.Context) (summary Summary, err error) {
 	w.notes, unread = notesOf(w.sources)
 	summary.Text = w.notes.Summary(w.previous, w.maxTokens, w.count)
 	w.unread = addClamped(w.unread, clampInt(unread))
-	w.work.Unread = addClamped(w.unread, media)
+	w.mediaUnread()
+	w.work.Unread = w.unread
 	summary.Text = strings.TrimSpace(text.Valid(summary.Text))
 	return summary, summary.fault()
 }
 
-// prepare sets the previous summary and redacts everything. It returns the tokens of the
-// media in the sources.
-func (w *writer) prepare() (media int, err error) {
-	media = w.mediaTokens()
+// prepare counts the media in the sources, sets the previous summary and redacts everything.
+func (w *writer) prepare() error {
+	counter := w.s.counter()
+	for _, src := range w.sources {
+		for media := range src.msg.allMedia {
+			w.media = addClamped(w.media, clampInt(counter.parts([]Part{media})))
+		}
+	}
 	if old := w.s.summary; old != nil {
 		w.previous, w.oldNames = old.sum.Text, old.sum.Names
 	}
-	return media, w.redactAll()
+	return w.redactAll()
 }
 
 // mediaUnread counts the media as unread: a prompt only names them.
 func (w *writer) mediaUnread() { w.unread, w.media = addClamped(w.unread, w.media), 0 }
-
-// mediaTokens returns the tokens of the media in the sources.
-func (w *writer) mediaTokens() (n int) {
-	counter := w.s.counter()
-	for i := range w.sources {
-		for media := range w.sources[i].msg.allMedia {
-			n = addClamped(n, clampInt(counter.parts([]Part{media})))
-		}
-	}
-	return n
-}
 
 // redactAll changes what the summarizer sees as Options.Redact says.
 func (w *writer) redactAll() (err error) {
@@ -605,13 +582,10 @@ func (w *writer) redactAll() (err error) {
 		return nil
 	}
 	defer catch(&err, "Options.Redact")
-	for i := range w.sources {
-		own := redacted(w.sources[i].msg, w.redact)
-		w.sources[i].msg = &own
-	}
-	for _, list := range [][]Message{w.system, w.pinned, w.said} {
+	for _, list := range [][]source{w.sources, w.system, w.pinned, w.said, w.next} {
 		for i := range list {
-			list[i] = redacted(&list[i], w.redact)
+			own := redacted(list[i].msg, w.redact)
+			list[i].msg = &own
 		}
 	}
 	for _, text := range []*string{&w.previous, &w.oldNames} {
@@ -620,10 +594,6 @@ func (w *writer) redactAll() (err error) {
 			m = redacted(&m, w.redact)
 			*text = m.Text()
 		}
-	}
-	if w.next != nil {
-		next := redacted(w.next, w.redact)
-		w.next = &next
 	}
 	w.sent = nil
 	return nil
@@ -743,14 +713,6 @@ func (w *writer) bound(ctx context.Context) (context.Context, context.CancelFunc
 		return context.WithDeadlineCause(ctx, w.until, fmt.Errorf("no answer within three quarters of the time until the deadline of ctx; give ctx more time, or use a faster model: %w", context.DeadlineExceeded))
 	}
 	return ctx, func() {}
-}
-
-func cloneAll(msgs []Message) []Message {
-	out := make([]Message, len(msgs))
-	for i := range msgs {
-		out[i] = msgs[i].clone()
-	}
-	return out
 }
 
 // Handoff returns a summary of the whole view, without Covers, for an [Edit] of another

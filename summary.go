@@ -2,20 +2,16 @@ package convo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/repeats"
-	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
@@ -68,9 +64,9 @@ type Summary struct {
 	Tokens  int       // raw tokens, including the tags and Options.SummaryHint
 	Time    time.Time // when it was added to the view; zero for a summary from With that is in no History
 
-	// before is the summary from before the last reading. Without a text, there was none. Nil: it
-	// is not known, or not needed, since Covers has all of Read.
-	before *Summary
+	// before is the summary from before the last reading, which is not counted in an Edit. Without
+	// a text, there was none. Nil: it is not known, or not needed, since Covers has all of Read.
+	before *placedSummary
 }
 
 // A Native is a compaction made by a provider, for requests to the same model.
@@ -111,23 +107,7 @@ func (n *Native) sameAs(m *Native) bool {
 }
 
 // fault returns an error if n breaks a rule of its fields.
-func (n *Native) fault() error {
-	if n.Format == "" {
-		if n.Model != "" || len(n.Items) > 0 {
-			return errors.New("the summary has native items without a format")
-		}
-		return nil
-	}
-	if len(n.Items) == 0 {
-		return fmt.Errorf("the summary has no native items of format %.40q", n.Format)
-	}
-	for i, item := range n.Items {
-		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
-			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
-		}
-	}
-	return nil
-}
+func (n *Native) fault() error { return answers.Fault(n.Format, n.Model, n.Items) }
 
 // views returns what items stand for that a provider has made of s.
 func (s *Snapshot) views() []coveredView {
@@ -198,16 +178,7 @@ func (s *Summary) print(ids bool) string {
 }
 
 // printRanges returns ranges as text, such as "3-9 12".
-func printRanges(list []Range) string {
-	texts := make([]string, len(list))
-	for i, r := range list {
-		texts[i] = fmt.Sprint(r.First)
-		if r.Last != r.First {
-			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
-		}
-	}
-	return abbreviateList(texts, " ")
-}
+func printRanges(list []Range) string { return abbreviateList(ranges.Texts(list), " ") }
 
 // maxUpdates is the largest value of Summary.Updates.
 const maxUpdates = math.MaxInt32
@@ -243,26 +214,38 @@ type placedSummary struct {
 	raw     int64           // raw tokens, including the tags
 	hint    string          // what the model sees after it, with the space before it
 	content fingerprint.Sum // of the text that the model sees
-	before  *placedSummary  // sum.before; nil: it is not known, or not needed
 }
 
-// noSummary is a placedSummary.before that says that there was none.
+// noSummary is a Summary.before that says that there was none.
 var noSummary = new(placedSummary)
+
+// summary returns the Summary that s has, or nil. s may be nil.
+func (s *placedSummary) summary() *Summary {
+	if s == nil {
+		return nil
+	}
+	return &s.sum
+}
 
 // hasRead reports whether s has read the entry with the ID. s may be nil.
 func (s *placedSummary) hasRead(id ID) bool {
 	if s == nil {
 		return false
 	}
-	all := s.sum.Read
-	i := sort.Search(len(all), func(i int) bool { return all[i].Last >= id })
-	return i < len(all) && all[i].First <= id
+	_, is := ranges.Find(s.sum.Read, id)
+	return is
 }
 
 // newestRead returns the newest entry in Read, or 0 if there is none.
-func (s *Summary) newestRead() ID {
-	if n := len(s.Read); n > 0 {
-		return s.Read[n-1].Last
+func (s *Summary) newestRead() ID { return lastOf(s.Read) }
+
+// newestCovered returns the newest entry that s stands for, or 0 if there is none.
+func (s *Summary) newestCovered() ID { return lastOf(s.Covers) }
+
+// lastOf returns the last ID of ranges, or 0 if there are none.
+func lastOf(list []Range) ID {
+	if n := len(list); n > 0 {
+		return list[n-1].Last
 	}
 	return 0
 }
@@ -283,8 +266,8 @@ func (s *placedSummary) unread(ids []ID) *placedSummary {
 // back returns the newest of s and those before it of which passes does not report true, or the
 // oldest that is known. It returns nil if there was none. s may be nil.
 func (s *placedSummary) back(passes func(*placedSummary) bool) *placedSummary {
-	for s != nil && s.before != nil && passes(s) {
-		s = s.before
+	for s != nil && s.sum.before != nil && passes(s) {
+		s = s.sum.before
 	}
 	if s == noSummary {
 		return nil
@@ -300,17 +283,12 @@ func (s *Summary) newestKept() ID {
 	}
 	first := s
 	for first.before != nil {
-		first = first.before
+		first = &first.before.sum
 	}
 	return max(s.newestCovered(), first.newestRead())
 }
 
-func (s *placedSummary) newestKept() ID {
-	if s == nil {
-		return 0
-	}
-	return s.sum.newestKept()
-}
+func (s *placedSummary) newestKept() ID { return s.summary().newestKept() }
 
 // upTo returns the newest of s and those before it that has read no entry newer than last, as
 // far as that is known. It returns nil if s stands for newer ones only. s may be nil.
@@ -321,34 +299,21 @@ func (s *placedSummary) upTo(last ID) *placedSummary {
 	return s.back(func(s *placedSummary) bool { return s.sum.newestRead() > last })
 }
 
-// newestCovered returns the newest entry that s stands for, or 0 if there is none.
-func (s *Summary) newestCovered() ID {
-	if s == nil || len(s.Covers) == 0 {
-		return 0
-	}
-	return s.Covers[len(s.Covers)-1].Last
-}
-
 // mostBefore is how many summaries before the present one are kept at most.
 const mostBefore = 2
 
-// setBefore sets s.before, for the edit that puts s in the place of was. With drops, the edit
+// setBefore sets Summary.before of s, for the edit that puts s in the place of was. With drops, the edit
 // drops entries that s stands for, and those before s were written for it. Without, was is the
 // one before.
 func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
 	switch {
 	case !s.sum.readsMore():
-		s.before = nil
+		s.sum.before = nil
 	case !drops:
-		s.before = cmp.Or(was, noSummary).newest(mostBefore)
+		s.sum.before = cmp.Or(was, noSummary).newest(mostBefore)
 	}
-	s.sum.before = nil
-	for at := s; at.before != nil; at = at.before {
-		at.sum.before = &at.before.sum
-		if !drops || at.before == noSummary {
-			break
-		}
-		at.before.sum.Covers, at.before.sum.Updates, at.before.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
+	for b := s.sum.before; drops && b != nil && b != noSummary; b = b.sum.before {
+		b.sum.Covers, b.sum.Updates, b.sum.Time = s.sum.Covers, s.sum.Updates, s.sum.Time
 	}
 }
 
@@ -356,65 +321,52 @@ func (s *placedSummary) setBefore(was *placedSummary, drops bool) {
 func (s *placedSummary) newest(n int) *placedSummary {
 	deep := s
 	for i := 0; i < n && deep != nil; i++ {
-		deep = deep.before
+		deep = deep.sum.before
 	}
 	if deep == nil {
 		return s
 	}
 	own := *s
-	own.before, own.sum.before = nil, nil
+	own.sum.before = nil
 	if n > 1 {
-		own.before = s.before.newest(n - 1)
-		own.sum.before = &own.before.sum
+		own.sum.before = s.sum.before.newest(n - 1)
 	}
 	return &own
 }
 
-// extended returns s and those before it, each with a text about what leaves.
-func (s *placedSummary) extended(text string) *Summary {
-	next := &Summary{Text: text}
+// extended returns s and those before it, each with a text about what leaves, not counted.
+func (s *placedSummary) extended(text string) *placedSummary {
 	if s == noSummary {
-		return next
+		return &placedSummary{sum: Summary{Text: text}}
 	}
-	next.Text, next.Names, next.Read = s.sum.Text+"\n\n"+text, s.sum.Names, s.sum.Read
-	if s.before != nil {
-		next.before = s.before.extended(text)
+	next := Summary{Text: s.sum.Text + "\n\n" + text, Names: s.sum.Names, Read: s.sum.Read}
+	if s.sum.before != nil {
+		next.before = s.sum.before.extended(text)
 	}
-	return next
+	return &placedSummary{sum: next}
 }
 
-// place returns a summary for a view.
+// place returns a summary for a view, counted.
 func (id *identity) place(sum Summary) *placedSummary {
 	text, hint := sum.shown(), id.summaryHint()
 	p := &placedSummary{sum: sum, raw: id.summaryTokens(text), hint: hint, content: fingerprint.Sum(0).String(text + hint)}
-	p.before = id.placeBefore(sum.before)
-	if p.before != nil {
-		p.sum.before = &p.before.sum
+	switch was := sum.before; {
+	case was == nil:
+	case was.sum.Text == "":
+		p.sum.before = noSummary
+	default:
+		p.sum.before = id.place(was.sum)
 	}
-	n := &p.sum.Native
-	if n.Format == "" {
-		return p
+	if n := &p.sum.Native; n.Format != "" {
+		if n.Compacted != nil {
+			n.stoodFor, n.Compacted = n.Compacted.views(), nil
+		}
+		p.raw = max(p.raw, id.nativeTokens(n, sum.Usage))
+		p.content = p.content.String(n.Format).String(n.Model)
+		for _, item := range n.Items {
+			p.content = p.content.String(item)
+		}
 	}
-	if n.Compacted != nil {
-		n.stoodFor, n.Compacted = n.Compacted.views(), nil
-	}
-	p.raw = max(p.raw, id.nativeTokens(n, sum.Usage))
-	p.content = p.content.String(n.Format).String(n.Model)
-	for _, item := range n.Items {
-		p.content = p.content.String(item)
-	}
-	return p
-}
-
-// placeBefore returns the placedSummary.before for Summary.before.
-func (id *identity) placeBefore(sum *Summary) *placedSummary {
-	if sum == nil {
-		return nil
-	}
-	if sum.Text == "" {
-		return noSummary
-	}
-	p := id.place(*sum)
 	p.sum.Tokens = clampInt(p.raw)
 	return p
 }
@@ -486,15 +438,7 @@ func (id *identity) summaryTokens(text string) int64 {
 // may sort its argument.
 func (s *state) covering(list []Range) []Range {
 	ranges.Sort(list)
-	var out []Range
-	for _, r := range list {
-		if n := len(out); n > 0 && !s.hasWithin(out[n-1].Last+1, r.First-1) {
-			out[n-1].Last = max(out[n-1].Last, r.Last)
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
+	return ranges.Join(list, func(first, last ID) bool { return !s.hasWithin(first, last) })
 }
 
 // hasWithin reports whether the view has an entry with an ID from first to last.
@@ -528,20 +472,10 @@ func (s *Summary) checkUsable(freed, minFree int64) error {
 
 // fault returns an error if the summary is not complete or has no text.
 func (s *Summary) fault() error {
-	switch {
-	case s.Stop == StopLength:
-		return &RefusedError{Reason: "the summary was cut off; raise the output limit of its model"}
-	case s.Stop == StopToolCall:
-		return &RefusedError{Reason: "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none"}
-	case s.Stop == StopRefused:
-		return &RefusedError{Reason: "the model refused to write a summary; use another model to summarise"}
-	case s.Stop == StopPause:
-		return &RefusedError{Reason: "the model paused before it finished the summary; let the Summarizer go on until it is done"}
-	case s.Stop == StopCancelled:
-		return &RefusedError{Reason: "the summary was stopped before it was whole; compact again"}
-	case s.Stop != StopDone:
-		return &RefusedError{Reason: "the summary has an unknown Stop: " + s.Stop.String() + "; want StopDone for one that is whole"}
-	case strings.TrimSpace(s.Text) == "":
+	if s.Stop != StopDone {
+		return &RefusedError{Reason: wording.Unfinished(s.Stop)}
+	}
+	if strings.TrimSpace(s.Text) == "" {
 		return &RefusedError{Reason: "the summary is empty; use another model to summarise"}
 	}
 	return nil

@@ -48,10 +48,10 @@ func promptMessage(m *Message) prompt.Message {
 	return prompt.Message{Role: string(m.Role), Author: text.Shorten(m.Author, 200), IsHosts: m.isMarkedHosts(), Body: b.String()}
 }
 
-func promptMessages(msgs []Message) []prompt.Message {
-	list := make([]prompt.Message, len(msgs))
-	for i := range msgs {
-		list[i] = promptMessage(&msgs[i])
+func promptMessages(sources []source) []prompt.Message {
+	list := make([]prompt.Message, len(sources))
+	for i := range sources {
+		list[i] = promptMessage(sources[i].msg)
 	}
 	return list
 }
@@ -109,15 +109,15 @@ func (w *writer) shortened(m *Message) *Message {
 }
 
 // firstAfter returns the first message after those to summarise, apart from those that
-// were kept. It returns nil if there is none.
-func (w *writer) firstAfter() *Message {
+// were kept. It returns none if there is none.
+func (w *writer) firstAfter() []source {
 	if len(w.sources) == 0 {
 		return nil
 	}
 	i, _ := index(w.s.list, w.sources[len(w.sources)-1].id+1)
 	for ; i < len(w.s.list); i++ {
 		if !w.stays(i) {
-			return &w.s.list[i].msg
+			return []source{sourceOf(w.s.list[i])}
 		}
 	}
 	return nil
@@ -125,12 +125,12 @@ func (w *writer) firstAfter() *Message {
 
 // border returns the beginning of w.next, quoted; see prompt.Border.
 func (w *writer) border() string {
-	if w.next == nil {
+	if len(w.next) == 0 {
 		return ""
 	}
-	call := ToolCall{}
-	if calls := w.next.ToolCalls(); len(calls) > 0 {
+	call, next := ToolCall{}, w.next[0].msg
+	if calls := next.ToolCalls(); len(calls) > 0 {
 		call = calls[0]
 	}
-	return prompt.Border(w.next.Text(), call.Name, call.Arguments)
+	return prompt.Border(next.Text(), call.Name, call.Arguments)
 }

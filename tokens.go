@@ -9,6 +9,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/bigram"
 	"github.com/seed-c1b73e60/convo/internal/bpe"
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -244,11 +245,8 @@ func (c *counter) text(s string) int64 {
 func clampTokens(n int) int64 { return min(max(int64(n), 0), maxTextTokens) }
 
 // parts returns the tokens of parts.
-func (c *counter) parts(parts []Part) (n int64) {
-	for _, p := range parts {
-		n += known(p).tokens(c)
-	}
-	return n
+func (c *counter) parts(parts []Part) int64 {
+	return sums.Over(parts, func(p Part) int64 { return known(p).tokens(c) })
 }
 
 // clampInt returns n, or the nearest int if int has 32 bits.

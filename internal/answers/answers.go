@@ -4,7 +4,12 @@ package answers
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
 
 // Kind says what a text is if it is no summary: "a tool call", "nothing but reasoning" or
@@ -222,4 +227,23 @@ func Texts(item string) (texts []string, ok bool) {
 	}
 	in(v)
 	return texts, true
+}
+
+// Fault returns an error if items can be no compaction that a model has made, in a format of a
+// provider. There is none without a format.
+func Fault(format, model string, items []string) error {
+	switch {
+	case format == "" && model == "" && len(items) == 0:
+		return nil
+	case format == "":
+		return errors.New("the summary has native items without a format")
+	case len(items) == 0:
+		return fmt.Errorf("the summary has no native items of format %.40q", format)
+	}
+	for i, item := range items {
+		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
+			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
+		}
+	}
+	return nil
 }

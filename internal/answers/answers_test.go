@@ -96,3 +96,27 @@ func TestTexts(t *testing.T) {
 	_, ok = answers.Texts("{")
 	assert.False(t, ok)
 }
+
+func TestFault(t *testing.T) {
+	for _, tt := range []struct {
+		format, model string
+		items         []string
+		want          string
+	}{
+		{"", "", nil, ""},
+		{"f", "", []string{" {}", `{"a":1}`}, ""},
+		{"", "m", nil, "without a format"},
+		{"", "", []string{"{}"}, "without a format"},
+		{"f", "m", nil, `no native items of format "f"`},
+		{"f", "", []string{"{}", "[]"}, "native item 1 "},
+		{"f", "", []string{"{"}, "native item 0 "},
+		{"f", "", []string{"{\"a\":\"\xff\"}"}, "native item 0 "},
+	} {
+		err := answers.Fault(tt.format, tt.model, tt.items)
+		if tt.want == "" {
+			assert.NoError(t, err, "%+v", tt)
+		} else {
+			assert.ErrorContains(t, err, tt.want, "%+v", tt)
+		}
+	}
+}

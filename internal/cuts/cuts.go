@@ -50,6 +50,24 @@ func (l *List) Spared() (tokens int64) {
 	return tokens
 }
 
+// Window returns the index of the first exchange from least on with which at most most of n
+// entries are left, and the user messages at the beginning of its turn, which count as well.
+func (l *List) Window(least, most, n int) int {
+	heads, turn := 0, -1 // user messages at the head of the turn so far
+	for i, x := range l.Exchanges {
+		if x.Turn != turn {
+			heads, turn = 0, x.Turn
+		}
+		if i >= least && n-x.From+heads <= most {
+			return i
+		}
+		if x.User {
+			heads++
+		}
+	}
+	return len(l.Exchanges)
+}
+
 // isInside reports whether a place, before the exchange with that index, is inside a turn.
 func (l *List) isInside(place int) bool {
 	all := l.Exchanges

@@ -112,3 +112,25 @@ func TestSurplus(t *testing.T) {
 		assert.Equal(t, tt.want, cuts.Surplus(tt.all, tt.most, tt.large), "%+v", tt)
 	}
 }
+
+func TestList_Window(t *testing.T) {
+	for _, tt := range []struct {
+		list        string
+		least, most int
+		want        int
+	}{
+		{"", 0, 1, 0},
+		{"uaa uaa", 0, 9, 0},
+		{"uaa uaa", 0, 6, 0},
+		{"uaa uaa", 0, 5, 2}, // with the user message of the turn
+		{"uaa uaa", 0, 4, 3},
+		{"uaa uaa", 0, 3, 3},
+		{"uaa uaa", 0, 2, 5},
+		{"uaa uaa", 0, 1, 6}, // there is no room for the user message as well
+		{"uaa uaa", 3, 9, 3},
+		{"uuaa", 0, 3, 3},
+	} {
+		l := listOf(tt.list)
+		assert.Equal(t, tt.want, l.Window(tt.least, tt.most, len(l.Exchanges)), "%+v", tt)
+	}
+}

@@ -13,6 +13,10 @@ func Cut(bytes int, ref string) string {
 	return fmt.Sprintf("\n[cut: %d bytes left out%s]\n", bytes, place(ref))
 }
 
+// Opaque returns the text that replaces an opaque part of a result that is cut. label says what
+// kind it is.
+func Opaque(label, json, ref string) string { return "[" + label + "]" + Cut(len(json), ref) }
+
 // Cleared returns the text that replaces a result of a tool.
 func Cleared(tool string, bytes int, ref string) string {
 	return fmt.Sprintf("[result of %s cleared: %d bytes%s]", tool, bytes, place(ref))

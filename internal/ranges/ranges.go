@@ -3,7 +3,9 @@ package ranges
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"sort"
 )
 
 // A Range is a type of ranges from First to Last, inclusive.
@@ -37,6 +39,15 @@ func Add[R Range[N], N ~int64](list []R, id N) []R {
 // Has reports whether one of the ranges holds an ID.
 func Has[R Range[N], N ~int64](list []R, id N) bool {
 	return slices.ContainsFunc(list, func(r R) bool { return pair[N](r).First <= id && id <= pair[N](r).Last })
+}
+
+// Find returns the range that holds an ID, if there is one. The ranges ascend.
+func Find[R Range[N], N ~int64](list []R, id N) (found R, ok bool) {
+	i := sort.Search(len(list), func(i int) bool { return pair[N](list[i]).Last >= id })
+	if i == len(list) || pair[N](list[i]).First > id {
+		return found, false
+	}
+	return list[i], true
 }
 
 // In returns a function that reports whether an ID is in one of the ranges, which are sorted by
@@ -99,6 +110,34 @@ func Minus[R Range[N], N ~int64](list, others []R) (left []R) {
 		}
 	}
 	return left
+}
+
+// Join joins two ranges, which are sorted by First, if isEmpty reports true for the IDs from the
+// end of one to the beginning of the next.
+func Join[R Range[N], N ~int64](list []R, isEmpty func(first, last N) bool) (out []R) {
+	for _, x := range list {
+		r, n := pair[N](x), len(out)
+		if n > 0 && isEmpty(pair[N](out[n-1]).Last+1, r.First-1) {
+			was := pair[N](out[n-1])
+			out[n-1] = R(pair[N]{was.First, max(was.Last, r.Last)})
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Texts returns each range as text, such as "3-9", or "3" for one ID.
+func Texts[R Range[N], N ~int64](list []R) []string {
+	texts := make([]string, len(list))
+	for i, x := range list {
+		r := pair[N](x)
+		texts[i] = fmt.Sprint(r.First)
+		if r.Last != r.First {
+			texts[i] = fmt.Sprintf("%d-%d", r.First, r.Last)
+		}
+	}
+	return texts
 }
 
 // Merge merges two lists that ascend by ID. If both have an ID, it takes the element of b.

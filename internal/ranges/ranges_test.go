@@ -43,6 +43,9 @@ func TestRanges_AsSets(t *testing.T) {
 		for i := id(1); i <= 20; i++ {
 			require.Equal(t, slices.Contains(a, i), ranges.Has(x, i), "seed %d, ID %d", seed, i)
 			require.Equal(t, slices.Contains(without(a, b), i), ranges.Has(left, i), "seed %d, ID %d", seed, i)
+			found, ok := ranges.Find(x, i)
+			require.Equal(t, slices.Contains(a, i), ok, "seed %d, ID %d", seed, i)
+			require.Equal(t, ok, ok && found.First <= i && i <= found.Last, "seed %d, ID %d", seed, i)
 		}
 		require.Equal(t, without(a, without(a, b)), ranges.Within(a, y), "seed %d", seed)
 		mixed := slices.Clone(y)
@@ -101,4 +104,23 @@ func TestAscend(t *testing.T) {
 	} {
 		assert.Equal(t, c.want, ranges.Ascend(c.list, 9), "%v", c.list)
 	}
+}
+
+func TestJoin(t *testing.T) {
+	isEmpty := func(first, last id) bool { return first > last || first > 5 } // there is nothing above 5
+	for _, c := range []struct{ list, want []span }{
+		{nil, nil},
+		{[]span{{1, 2}, {4, 4}}, []span{{1, 2}, {4, 4}}},
+		{[]span{{1, 2}, {3, 4}}, []span{{1, 4}}},
+		{[]span{{1, 4}, {2, 3}, {4, 5}}, []span{{1, 5}}},
+		{[]span{{1, 5}, {8, 9}, {20, 20}}, []span{{1, 20}}},
+	} {
+		was := slices.Clone(c.list)
+		assert.Equal(t, c.want, ranges.Join(c.list, isEmpty), "%v", was)
+		assert.Equal(t, was, c.list)
+	}
+}
+
+func TestTexts(t *testing.T) {
+	assert.Equal(t, []string{"3-9", "12"}, ranges.Texts([]span{{3, 9}, {12, 12}}))
 }

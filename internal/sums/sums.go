@@ -1,4 +1,4 @@
-// Package sums adds numbers whose sum may be larger than an int64.
+// Package sums adds and divides numbers, also those whose sum is larger than an int64.
 package sums
 
 import (
@@ -29,6 +29,30 @@ func (s Sum) Int64() int64 {
 		return math.MaxInt64
 	}
 	return int64(min(s.low, math.MaxInt64))
+}
+
+// Over returns the sum of what of returns for each element of a list.
+func Over[T any](list []T, of func(T) int64) (n int64) {
+	for _, x := range list {
+		n += of(x)
+	}
+	return n
+}
+
+// Divide divides n in proportion to amounts, so that the shares sum up to n. No argument is
+// negative. If all amounts are 0, so are the shares.
+func Divide(n int64, amounts ...int64) []int64 {
+	whole, upTo, given := int64(0), int64(0), int64(0)
+	for _, a := range amounts {
+		whole += a
+	}
+	shares := make([]int64, len(amounts))
+	for i, a := range amounts {
+		upTo += a
+		shares[i] = Portion(n, upTo, whole) - given
+		given += shares[i]
+	}
+	return shares
 }
 
 // Portion returns n * part / whole, or 0 if whole is 0. No argument is negative, and part is at

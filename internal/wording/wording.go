@@ -252,6 +252,26 @@ func NameOf[N ~uint8](n N, names ...string) string {
 	return fmt.Sprintf("%T(%d)", n, uint8(n))
 }
 
+// unfinished says for each Stop of package convo why a summary is refused, and what to do.
+var unfinished = [...]string{
+	1: "the summary was cut off; raise the output limit of its model",
+	2: "the model called a tool instead of finishing the summary; request it without tools, or with tool choice none",
+	3: "the model refused to write a summary; use another model to summarise",
+	4: "the model paused before it finished the summary; let the Summarizer go on until it is done",
+	5: "the summary was stopped before it was whole; compact again",
+}
+
+// Unfinished says why a summary is refused with a Stop of package convo that is not StopDone.
+func Unfinished[S interface {
+	~uint8
+	fmt.Stringer
+}](stop S) string {
+	if int(stop) < len(unfinished) {
+		return unfinished[stop]
+	}
+	return "the summary has an unknown Stop: " + stop.String() + "; want StopDone for one that is whole"
+}
+
 // Print implements Format for a type. text returns the text to print, with or without IDs.
 func Print(f fmt.State, verb rune, text func(ids bool) string) {
 	if verb == 'v' && (f.Flag('+') || f.Flag('#')) {

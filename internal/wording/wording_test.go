@@ -85,3 +85,13 @@ func TestRoleError(t *testing.T) {
 		assert.Equal(t, want, e.String())
 	}
 }
+
+type stop uint8
+
+func (stop) String() string { return "odd" }
+
+func TestUnfinished(t *testing.T) {
+	assert.Equal(t, "the summary was cut off; raise the output limit of its model", wording.Unfinished(stop(1)))
+	assert.Contains(t, wording.Unfinished(stop(5)), "was stopped")
+	assert.Equal(t, "the summary has an unknown Stop: odd; want StopDone for one that is whole", wording.Unfinished(stop(6)))
+}
