@@ -131,7 +131,7 @@ func (n *Native) fault() error {
 
 // views returns what items stand for that a provider has made of s.
 func (s *Snapshot) views() []coveredView {
-	now := coveredView{front: s.frame().front(), prefix: s.whole()}
+	now := coveredView{front: s.frame().Front(), prefix: s.whole()}
 	now.ephemeral = 0
 	list := []coveredView{now}
 	for _, c := range s.covered() {
@@ -150,7 +150,7 @@ func (s *state) covered() (list []coveredView) {
 		return nil
 	}
 	for _, c := range s.summary.sum.Native.stoodFor {
-		if c.front == s.frame().front() {
+		if c.front == s.frame().Front() {
 			list = append(list, c)
 		}
 	}

@@ -85,3 +85,9 @@ func TestRoleError(t *testing.T) {
 		assert.Equal(t, want, e.String())
 	}
 }
+
+func TestValue(t *testing.T) {
+	assert.Equal(t, `Name is "a", want b`, wording.Value("Name", "a", "b"))
+	assert.Equal(t, "Limits.High is -1,000, want 0 or more", wording.Value("Limits.High", -1000, "0 or more"))
+	assert.Equal(t, "soft is 1.5, want less", wording.Value("soft", 1.5, "less"))
+}
