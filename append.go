@@ -278,7 +278,7 @@ func (v *view) sentAfter(batch []pendingEntry) sentView {
 		}
 		if a.isSystem() {
 			a.setContent()
-			f.sys = f.sys.Add(a.content)
+			f.Sys = f.Sys.Add(a.content)
 		} else {
 			sent.prefix.add(a.entry)
 		}
@@ -292,9 +292,7 @@ func (v *view) bindTo(a *pendingEntry, sent sentView) {
 	if a.again || !a.msg.isSigned() || !v.binds(sent) {
 		return
 	}
-	own := a.own()
-	own.made, own.during = sent.prefix.sum(), sent.edit
-	a.setOwn(own)
+	a.bindTo(sent.prefix.sum(), sent.edit)
 }
 
 // join checks whether a batch can be appended. It gives the entries their IDs
@@ -567,13 +565,9 @@ func checkCallIDs(parts []Part) error {
 		return nil
 	}
 	var seen map[string]bool
-	for i, p := range parts {
-		c, ok := p.(ToolCall)
-		if !ok {
-			continue
-		}
+	for c := range eachOf[ToolCall](parts) {
 		if seen == nil {
-			seen = make(map[string]bool, len(parts)-i)
+			seen = make(map[string]bool, len(parts))
 		}
 		if seen[c.ID] {
 			return &PairError{Err: errDuplicateCall, CallID: c.ID, Name: c.Name}

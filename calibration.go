@@ -279,12 +279,7 @@ func (l learned) of(model string) *calibration {
 
 // version returns the version of the newest snapshot that a report for the
 // model was applied to, or 0.
-func (l learned) version(model string) uint64 {
-	if c := l.of(model); c != nil {
-		return c.version
-	}
-	return 0
-}
+func (l learned) version(model string) uint64 { return orNil(l.of(model)).version }
 
 // with returns l with c in place of its model's calibration.
 func (l learned) with(c *calibration) learned {

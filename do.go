@@ -359,25 +359,22 @@ func (r Reply) Text() string {
 // answer with [Result], or with [ResultError] if the arguments are not valid.
 func (r Reply) OpenCalls() (left []ToolCall) {
 	var all []ToolCall
-	open, answered := make(map[string]int), make(map[string]int) // how many calls, by ID
+	open, answered := make(map[string][]int), make(map[int]bool) // indices in all
 	for _, m := range r.Messages {
 		for _, c := range m.ToolCalls() {
+			open[c.ID] = append(open[c.ID], len(all))
 			all = append(all, c)
-			open[c.ID]++
 		}
 		for _, result := range m.ToolResults() {
-			if id := result.CallID; open[id] > 0 {
-				open[id]--
-				answered[id]++
+			if of := open[result.CallID]; len(of) > 0 {
+				answered[of[0]], open[result.CallID] = true, of[1:]
 			}
 		}
 	}
-	for _, c := range all {
-		if answered[c.ID] > 0 {
-			answered[c.ID]-- // the first ones with an ID are answered first
-			continue
+	for i, c := range all {
+		if !answered[i] {
+			left = append(left, c)
 		}
-		left = append(left, c)
 	}
 	return left
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
@@ -105,16 +104,7 @@ type ValueError struct {
 	Want  string // what is allowed, in words
 }
 
-func (e *ValueError) Error() string {
-	value := fmt.Sprint(e.Value)
-	switch v := e.Value.(type) {
-	case string:
-		value = strconv.Quote(v)
-	case int:
-		value = grouped(v)
-	}
-	return fmt.Sprintf("convo: %s is %s, want %s", e.Name, value, e.Want)
-}
+func (e *ValueError) Error() string { return "convo: " + wording.Value(e.Name, e.Value, e.Want) }
 
 // refuse adds a [*ValueError] to faults if a value is wrong.
 func refuse(faults []error, isWrong bool, name string, value any, want string) []error {
@@ -133,10 +123,11 @@ type MessageError struct {
 }
 
 func (e *MessageError) Error() string {
-	if e.Part < 0 {
-		return fmt.Sprintf("convo: message %d (%s): %s", e.Index, roleName(e.Role), e.Reason)
+	part := ""
+	if e.Part >= 0 {
+		part = fmt.Sprintf(", part %d", e.Part)
 	}
-	return fmt.Sprintf("convo: message %d (%s), part %d: %s", e.Index, roleName(e.Role), e.Part, e.Reason)
+	return fmt.Sprintf("convo: message %d (%s)%s: %s", e.Index, wording.RoleName(string(e.Role)), part, e.Reason)
 }
 
 // A RoleError says that a message of this role is not allowed in its position, by
@@ -333,12 +324,12 @@ type SnapshotError struct {
 }
 
 func (e *SnapshotError) Error() string {
-	if e.Mended != "" {
-		s := fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, e.Mended)
-		if e.Err == nil {
-			return s
-		}
-		return s + ": " + withoutPrefix(e.Err)
+	at := fmt.Sprintf("convo: snapshot entry %d (ID %d): ", e.Index, e.ID)
+	switch {
+	case e.Mended != "" && e.Err == nil:
+		return at + e.Mended
+	case e.Mended != "":
+		return at + e.Mended + ": " + withoutPrefix(e.Err)
 	}
 	cause := withoutPrefix(e.Err)
 	if e.Index < 0 {
@@ -355,7 +346,7 @@ func (e *SnapshotError) Error() string {
 	default:
 		cause += e.remedy()
 	}
-	return fmt.Sprintf("convo: snapshot entry %d (ID %d): %s", e.Index, e.ID, cause)
+	return at + cause
 }
 
 // remedy returns what to do about data that is not as it was written, unless the cause has
@@ -482,9 +473,6 @@ func isTooLarge(err error) bool {
 
 // withoutPrefix returns the text of an error on one line, for use in the text of another.
 func withoutPrefix(err error) string { return wording.Plain(err) }
-
-// roleName returns r as an error quotes it.
-func roleName(r Role) string { return wording.RoleName(string(r)) }
 
 // causeOf returns why ctx ended: an error that wraps both ctx's error and its cause.
 func causeOf(ctx context.Context) error { return wording.CauseOf(ctx) }

@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
@@ -146,13 +147,13 @@ func (v *view) seenAgain() {
 		return
 	}
 	f, at := v.frame(), *cal.at
-	if was.sysSeen && f.sys == was.sys {
+	if was.sysSeen && f.Sys == was.Sys {
 		at.sys = shown{entries: slices.Clip(v.sys)}
 	}
-	if was.toolsSeen && f.tools == was.tools {
+	if was.toolsSeen && f.Tools == was.Tools {
 		at.tools = v.tools
 	}
-	if was.ephemeralSeen && f.eph == was.eph {
+	if was.ephemeralSeen && f.Eph == was.Eph {
 		at.eph = v.eph
 	}
 	own := *cal
@@ -214,25 +215,9 @@ func (v *view) releaseViews(after ID) {
 // History, and a [*ValueError] if a figure is negative or greater than the figure that it is a
 // part of.
 func (h *History) RecordUsage(at *Snapshot, u Usage) error {
-	doubt, err := h.recordUsage(at, u)
-	if doubt != nil {
-		h.warnOfUsage(at, u, doubt)
-	}
-	h.warnDue(false)
-	if err == nil {
-		h.prove(at.version)
-	}
-	return err
-}
-
-// recordUsage is RecordUsage without logging. It also returns why a report was ignored,
-// if that is to be logged.
-func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
-	if err := u.fault(); err != nil {
-		return nil, err
-	}
-	err = h.change(func() error {
-		if err := h.ownsLocked(at); err != nil {
+	var doubt error // why the report is ignored, if that is to be logged
+	err := h.change(func() error {
+		if err := cmp.Or(u.fault(), h.ownsLocked(at)); err != nil {
 			return err
 		}
 		h.setSent(at)
@@ -249,7 +234,14 @@ func (h *History) recordUsage(at *Snapshot, u Usage) (doubt, err error) {
 		}
 		return nil
 	})
-	return doubt, err
+	if doubt != nil {
+		h.warnOfUsage(at, u, doubt)
+	}
+	h.warnDue(false)
+	if err == nil {
+		h.prove(at.version)
+	}
+	return err
 }
 
 // warnOfUsage logs that the usage reported for a snapshot was ignored.

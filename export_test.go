@@ -196,7 +196,7 @@ func DropsAny(s *Snapshot, g Goal, maxTail int64) (says, drops bool) {
 // with those up to one entry. It returns how many entries were bound.
 func Release(h *History) (released int) {
 	h.change(func() error {
-		released = len(h.bound())
+		released = len(h.signedIDs(true))
 		if !h.isClosed() && h.released < h.last {
 			h.release(h.last)
 		}

@@ -212,7 +212,7 @@ func (h *History) Snapshot() *Snapshot {
 func (h *History) snapshotLocked() *Snapshot {
 	s, isNew := h.view.snapshot()
 	if isNew {
-		s.owner, s.setting = h, h.meter.marks().set.setting()
+		s.owner, s.setting = h, h.meter.marks().set.sizes()
 	}
 	return s
 }

@@ -127,7 +127,7 @@ func TestKinds_Fingerprints(t *testing.T) {
 			assert.Equal(t, slices.Contains(strings.Fields(inNone[k.name][1]), name), was.Sum() == now.Sum(), "%s.%s in Sum", k.name, name)
 		}
 		assert.Equal(t, k == reasoningKind, was.content() == (&Message{Role: k.roles[0]}).content(), k.name)
-		sum := (&entry{msg: *was, content: was.content()}).sumSent()
+		sum := (&entry{msg: *was, content: was.content()}).Sent()
 		assert.NotEqual(t, (&Message{Role: k.roles[0]}).content(), sum, "what is sent of %s", k.name)
 	}
 }

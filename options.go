@@ -332,13 +332,8 @@ func (s *setup) newMessages(batch []pendingEntry, msgs []Message) ([]pendingEntr
 
 // identify sets the key of the message of e, if it has none, and the time of e.
 func (s *setup) identify(e *entry) (err error) {
-	if s.opts.Key != nil && e.msg.Key == "" {
-		if err := s.name(&e.msg); err != nil {
-			return err
-		}
-	}
-	if s.opts.Time == nil {
-		return nil
+	if err := s.name(&e.msg); err != nil || s.opts.Time == nil {
+		return err
 	}
 	defer catch(&err, "Options.Time")
 	t := s.opts.Time(e.msg.clone())
@@ -352,8 +347,11 @@ func (s *setup) identify(e *entry) (err error) {
 	return nil
 }
 
-// name gives m the key that Options.Key returns.
+// name gives m the key that Options.Key returns, if it has none.
 func (s *setup) name(m *Message) (err error) {
+	if s.opts.Key == nil || m.Key != "" {
+		return nil
+	}
 	defer catch(&err, "Options.Key")
 	m.Key = s.opts.Key(m.clone())
 	return m.checkKey()
@@ -493,8 +491,6 @@ func (s *setup) answerOpen(c *calls, last ID, turn int, reason string, tokens in
 		e.inline[0] = ToolResult{CallID: k.ID, Name: k.Name, Parts: []Part{Text(reason)}, IsError: true}
 		e.msg = Message{Role: RoleTool, Parts: e.inline[:]}
 		results, answered = append(results, e), append(answered, i)
-	}
-	for _, i := range answered {
 		c.Answer(i)
 	}
 	return results, answered
@@ -523,10 +519,8 @@ func (s *setup) newQueued(msgs []Message) ([]*queued, error) {
 	}
 	list := make([]*queued, len(batch))
 	for i, a := range batch {
-		if s.opts.Key != nil && a.msg.Key == "" {
-			if err := s.name(&a.msg); err != nil {
-				return nil, atIndex(err, i)
-			}
+		if err := s.name(&a.msg); err != nil {
+			return nil, atIndex(err, i)
 		}
 		list[i] = &queued{msg: a.msg, tokens: a.tokens, pin: a.pin}
 	}

@@ -27,7 +27,7 @@ func meterOf(t *testing.T, l Limits) meter {
 // requestOf returns a snapshot of that many raw tokens, which was made for a model with a window.
 func requestOf(raw int64, model string, window int, version uint64) *Snapshot {
 	s := &Snapshot{state: state{listRaw: raw, version: version, knowledge: &knowledge{model: model}}}
-	s.setting.window = int64(window)
+	s.setting.Window = window
 	return s
 }
 
@@ -813,9 +813,9 @@ func (v *view) grow(roles ...Role) {
 func checkTotals(t *testing.T, v *view) {
 	t.Helper()
 	assert.Equal(t, rawOf(v.list), v.listRaw)
-	assert.Equal(t, countTurns(v.list), v.turns)
 	var own state
 	own.replace(nil, v.list, nil, 0)
+	assert.Equal(t, own.turns, v.turns)
 	assert.Equal(t, own.fold, v.fold)
 }
 

@@ -82,8 +82,8 @@ func (v *view) onlyOpen(head ID, batch []pendingEntry) ([]pendingEntry, error) {
 
 // answerFault returns the error that an assistant message would get now.
 func (v *view) answerFault(roles *RolePolicy) error {
-	if err := v.openFault(); err != nil {
-		return err
+	if v.openCount() > 0 {
+		return openError(v.calls)
 	}
 	if prev := v.newestRole(); !v.isPaused() && !roles.allows(prev, RoleAssistant) {
 		return &RoleError{Attempted: RoleAssistant, Previous: prev}

@@ -285,11 +285,6 @@ func (r *recovery) clear(isLast bool) (report Report, err error) {
 	}()
 	r.h.curing.Lock()
 	defer r.h.curing.Unlock()
-	return r.clearAlone(isLast)
-}
-
-// clearAlone is clear for the only caller at a time.
-func (r *recovery) clearAlone(isLast bool) (report Report, err error) {
 	h, at := r.h, r.at
 	report = h.notNeededReport()
 	report.Reason = ReasonRefused
@@ -456,42 +451,34 @@ func (c *clearing) covers(places []RefusedPart, release ID) bool {
 	})
 }
 
-// A spot is a part of a message in view.
+// A spot is a part of a message in view, and where it is. The message is ephemeral if its ID is 0.
 type spot struct {
-	e            *entry // nil: the message is ephemeral
-	part, inside int    // as in a RefusedPart
-	p            Part
+	RefusedPart
+	p Part
 }
 
 // spots returns the parts of the messages in view but for those of system messages and the
 // summary.
 func (s *state) spots() (all []spot) {
-	add := func(e *entry, m *Message) {
+	add := func(id ID, m *Message) {
 		for i, p := range m.Parts {
+			at := RefusedPart{ID: id, Key: m.Key, Part: i, Inside: -1}
 			result, ok := p.(ToolResult)
 			if !ok {
-				all = append(all, spot{e, i, -1, p})
+				all = append(all, spot{at, p})
 			}
-			for k, p := range result.Parts {
-				all = append(all, spot{e, i, k, p})
+			for at.Inside, p = range result.Parts {
+				all = append(all, spot{at, p})
 			}
 		}
 	}
 	for _, e := range s.list {
-		add(e, &e.msg)
+		add(e.id, &e.msg)
 	}
 	for _, m := range orNil(s.eph).msgs {
-		add(nil, &m)
+		add(0, &m)
 	}
 	return all
-}
-
-// isAt reports whether s is at a place.
-func (s spot) isAt(p RefusedPart) bool { return s.e != nil && p.isAt(s.place()) }
-
-// place returns where s is. Its message must be an entry.
-func (s spot) place() RefusedPart {
-	return RefusedPart{ID: s.e.id, Key: s.e.msg.Key, Part: s.part, Inside: s.inside}
 }
 
 // item returns what package overflow is told of s.
@@ -511,9 +498,7 @@ func (s spot) item() (x overflow.Item) {
 	case Opaque:
 		x = overflow.Item{Kind: overflow.Block, Fields: overflow.FieldsOf(p.JSON)}
 	}
-	if s.e != nil {
-		x.Entry = int64(s.e.id)
-	}
+	x.Entry = int64(s.ID)
 	return x
 }
 
@@ -548,13 +533,13 @@ func (r *refusal) take(at *Snapshot, spots []spot) (found []int, release ID, err
 	for _, p := range r.named {
 		isKnown := false
 		for i, s := range spots {
-			if s.e == nil || s.e.id != p.ID || s.part != p.Part || p.Inside >= 0 && s.inside != p.Inside {
+			if s.ID == 0 || s.ID != p.ID || s.Part != p.Part || p.Inside >= 0 && s.Inside != p.Inside {
 				continue
 			}
 			isKnown = true
 			switch s.p.(type) {
 			case Text:
-				if p.Inside >= 0 || s.inside < 0 { // it does not name a whole result
+				if p.Inside >= 0 || s.Inside < 0 { // it does not name a whole result
 					return nil, 0, &EditError{Rule: "clears a text, which no refusal does", ID: p.ID}
 				}
 			case Reasoning:
@@ -576,7 +561,7 @@ func (r *refusal) take(at *Snapshot, spots []spot) (found []int, release ID, err
 func (r *refusal) placesOf(at *Snapshot, spots []spot, found []int) (places []RefusedPart, err error) {
 	floor := at.floor()
 	for _, i := range found {
-		p := spots[i].place()
+		p := spots[i].RefusedPart
 		if k, _ := index(at.list, p.ID); floor.pinned(k) {
 			return nil, &EditError{Rule: "clears what the provider has refused in " + pinnedRule + "; Unpin it first", ID: p.ID}
 		}
@@ -595,7 +580,11 @@ func (ed *checkedEdit) clearPlaces(at *Snapshot, places []RefusedPart) error {
 		e := at.find(places[0].ID)
 		m := e.msg.clone()
 		for len(places) > 0 && places[0].ID == e.id {
-			m.clearAt(places[0])
+			parts, i := m.Parts, places[0].Part
+			if result, ok := parts[i].(ToolResult); ok {
+				parts, i = result.Parts, places[0].Inside
+			}
+			parts[i] = withoutRefused(parts[i], places[0].Words)
 			places = places[1:]
 		}
 		if err := m.check(true); err != nil {
@@ -604,18 +593,6 @@ func (ed *checkedEdit) clearPlaces(at *Snapshot, places []RefusedPart) error {
 		ed.changes = append(ed.changes, change{id: e.id, from: e, msg: &m})
 	}
 	return nil
-}
-
-// clearAt clears a part of m, whose parts are not shared.
-func (m *Message) clearAt(p RefusedPart) {
-	part := &m.Parts[p.Part]
-	if result, ok := (*part).(ToolResult); ok {
-		result.Parts = slices.Clone(result.Parts)
-		result.Parts[p.Inside] = withoutRefused(result.Parts[p.Inside], p.Words)
-		*part = result
-		return
-	}
-	*part = withoutRefused(*part, p.Words)
 }
 
 // withoutRefused returns what takes the place of a part that a provider has refused.

@@ -266,8 +266,8 @@ func (m *merger) replace() (more int64) {
 	}
 	v.summary, v.pins, v.queue = stored.summary, slices.Clone(t.pins), t.queue
 	v.replace(stored.sys, stored.list, stored.originals, stored.turn)
-	if a, b := orNil(was.request), orNil(t.request); a.requestHeads != b.requestHeads || a.requestFigures != b.requestFigures {
-		v.request = b.withLogged(orNil(v.request).logged) // others were answered since
+	if a, b := orNil(was.request), orNil(t.request); a.Heads != b.Heads || a.Figures != b.Figures {
+		v.request = b.WithLogged(orNil(v.request).Logged) // others were answered since
 	}
 	v.seen = 0
 	v.answeredAt, v.cacheTTL = time.Time{}, 0 // another process may have asked since

@@ -96,7 +96,7 @@ func (l *loader) fill() (err error) {
 			return err
 		}
 	}
-	v.request = s.request.counted(s.list, v.list)
+	v.request = s.request.Counted(s.list, v.list)
 	if l.opts.AsSent {
 		v.bindAll()
 	}
@@ -580,6 +580,6 @@ func (in *stateJSON) state(count bool) (state, error) {
 
 // loaded returns the view of p, for the limits that were saved with it.
 func (p *picture) loaded() *Snapshot {
-	p.view.setting, p.view.knowledge = p.limits.setting(), p.view.known().within(p.limits, true)
+	p.view.setting, p.view.knowledge = p.limits.sizes(), p.view.known().within(p.limits, true)
 	return p.view
 }

@@ -299,7 +299,7 @@ func (v *view) inherit(rows []pendingEntry, n int, all bool) {
 		was, known := made[row.msg.seals()]
 		row.bound = known || !mayAnswer
 		if known {
-			row.setMadeLike(was)
+			row.bindTo(was.made(), was.own().during)
 		}
 		mayAnswer = mayAnswer && !row.msg.isSigned()
 	}
@@ -516,7 +516,7 @@ func (v *view) revert(to *state) (back ID, was, now *placedSummary) {
 	was = v.summary
 	v.replace(v.sys, slices.Clone(to.list), to.originals, max(to.touched, newestTurn(to.list)))
 	if v.request != before {
-		v.request = v.request.back()
+		v.request = v.request.Back()
 	}
 	v.summary, v.appended, v.left, v.edits = to.summary, to.appended, to.left, to.edits
 	v.pins = slices.DeleteFunc(slices.Clone(v.pins), func(head ID) bool { _, ok := index(v.list, head); return !ok })

@@ -345,7 +345,7 @@ func (r *rowList) fields() []strictjson.Field {
 		{Key: "paused", Value: rangesJSON(&r.paused)},
 		{Key: "cleared", Value: rangesJSON(&r.cleared)},
 		{Key: "changes", Value: strictjson.Objects(&r.changes, (*rowChange).fields)},
-		{Key: "frame", Value: fingerprint.Values{(*fingerprint.Sum)(&r.frame.sys), &r.frame.tools, &r.frame.eph}},
+		{Key: "frame", Value: fingerprint.Values{(*fingerprint.Sum)(&r.frame.Sys), &r.frame.Tools, &r.frame.Eph}},
 		{Key: "sent", Value: strictjson.Optional(&r.sent, (*sentView).fields)},
 	}
 }

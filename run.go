@@ -490,35 +490,29 @@ func (h *History) CompactTool() Handler {
 			Description: prompt.CompactTool,
 			Schema:      prompt.CompactSchema,
 		},
-		Run: func(ctx context.Context, call ToolCall) ([]Part, error) {
-			said, err := h.answerCompact(ctx, call)
-			if err != nil {
-				return nil, err
-			}
-			return []Part{Text(said)}, nil
-		},
+		Run: h.answerCompact,
 	}
 }
 
 // answerCompact compacts, as a call of CompactTool asks for, and returns what its result says.
-func (h *History) answerCompact(ctx context.Context, call ToolCall) (said string, err error) {
+func (h *History) answerCompact(ctx context.Context, call ToolCall) ([]Part, error) {
 	var args struct{ Next string }
 	if err := json.Unmarshal([]byte(call.Arguments), &args); err != nil {
-		return "", fmt.Errorf("the arguments are not a JSON object: %w", err)
+		return nil, fmt.Errorf("the arguments are not a JSON object: %w", err)
 	}
 	next := strings.TrimSpace(text.Valid(args.Next))
 	if next == "" {
-		return "", errors.New("say what you do next")
+		return nil, errors.New("say what you do next")
 	}
 	focus := next[:text.Floor(next, mostFocus)]
 	r, _ := h.withSlot(ctx, ReasonTool, 1, ifDue(ReasonTool, focus))
 	switch r.Outcome {
 	case OutcomeApplied:
-		return "Done: older messages were removed. Go on with what you wanted to do next.", nil
+		return textParts("Done: older messages were removed. Go on with what you wanted to do next."), nil
 	case OutcomeNotNeeded, OutcomeDeclined:
-		return "Nothing was removed, because it would make too little room. Go on with what you wanted to do next.", nil
+		return textParts("Nothing was removed, because it would make too little room. Go on with what you wanted to do next."), nil
 	}
-	return "", errors.New("nothing was removed, because the compaction failed; go on with what you wanted to do next")
+	return nil, errors.New("nothing was removed, because the compaction failed; go on with what you wanted to do next")
 }
 
 // mostFocus is how many bytes of what the model does next the summarizer is told.

@@ -240,10 +240,7 @@ func (v *view) setTools(t *toolset) {
 
 // Tools returns the tools given to [History.SetTools], in their order.
 func (s *Snapshot) Tools() []Tool {
-	if s.tools == nil {
-		return nil
-	}
-	return slices.Clone(s.tools.tools)
+	return slices.Clone(orNil(s.tools).tools)
 }
 
 // SetModel names the model that the next requests go to, and replaces the limits in the

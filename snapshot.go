@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-c1b73e60/convo/internal/limits"
 	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/tags"
 	"github.com/seed-c1b73e60/convo/internal/wording"
@@ -22,9 +23,9 @@ import (
 // but Rollback accepts snapshots that Load made from its own log.
 type Snapshot struct {
 	owner    *History
-	loaded   loaded // zero: Load has not made it
-	setting  setting
-	imported bool // NewSnapshot made it
+	loaded   loaded        // zero: Load has not made it
+	setting  limits.Limits // with defaults; zero: no History has made it
+	imported bool          // NewSnapshot made it
 	state
 }
 
@@ -33,11 +34,6 @@ type loaded struct {
 	key, log string
 	seq      uint64
 	id       string // of the record
-}
-
-// A setting holds the limits that a Breakdown and a usage report need, beside the state.
-type setting struct {
-	window, reserve, high, low, soft int64
 }
 
 // Len returns the number of entries, including system entries. The summary and
@@ -484,10 +480,10 @@ func (s *Snapshot) Breakdown() Breakdown {
 	}
 	b.Tools = clampInt(int64(b.Tools) + overhead)
 	b.Pinned = clampInt(sums.Portion(rest, s.pinRaw, whole))
-	b.High, b.Low, b.Soft = clampInt(s.setting.high), clampInt(s.setting.low), clampInt(s.setting.soft)
-	if w := s.setting.window; w > 0 {
-		b.Window, b.Reserve = clampInt(w), clampInt(s.setting.reserve)
-		b.Free = clampInt(w - s.setting.reserve - scale.Tokens())
+	b.High, b.Low, b.Soft = s.setting.High, s.setting.Low, s.setting.Soft
+	if s.setting.Window > 0 {
+		b.Window, b.Reserve = s.setting.Window, s.setting.Reserve
+		b.Free = clampInt(int64(s.setting.Limit()) - scale.Tokens())
 	}
 	return b
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/kept"
 	"github.com/seed-c1b73e60/convo/internal/models"
 )
 
@@ -134,16 +135,12 @@ func (e *entry) setReads() {
 }
 
 // setMade sets the fingerprint of the view that the request of e was made of.
-func (e *entry) setMade(view fingerprint.Sum) {
-	r := e.own()
-	r.made, r.during = view, 0
-	e.setOwn(r)
-}
+func (e *entry) setMade(view fingerprint.Sum) { e.bindTo(view, 0) }
 
-// setMadeLike binds e as another entry is.
-func (e *entry) setMadeLike(other *entry) {
-	r, o := e.own(), other.own()
-	r.made, r.during = o.made, o.during
+// bindTo binds e to a view, whose newest edit had made the version during.
+func (e *entry) bindTo(view fingerprint.Sum, during uint64) {
+	r := e.own()
+	r.made, r.during = view, during
 	e.setOwn(r)
 }
 
@@ -169,27 +166,22 @@ func (s *entryMarks) set(m entryMarks, on bool) {
 func (s entryMarks) has(m entryMarks) bool { return s&m != 0 }
 
 // setTools sets e.tools and adjusts e.tokens.
-func (e *entry) setTools(tools bool) {
+func (e *entry) setTools(tools bool) { e.setCounted(&e.tools, tools, int64(e.idle)) }
+
+// setCounted sets a field of e, with which e has so many more tokens.
+func (e *entry) setCounted(field *bool, on bool, tokens int64) {
 	switch {
-	case tools && !e.tools:
-		e.tokens += int64(e.idle)
-	case !tools && e.tools:
-		e.tokens -= int64(e.idle)
+	case on && !*field:
+		e.tokens += tokens
+	case !on && *field:
+		e.tokens -= tokens
 	}
-	e.tools = tools
+	*field = on
 }
 
 // setNote sets whether the system message e is a note: an entry of the list rather than a
 // system entry. tags are the raw tokens of the tags that a note may be sent with.
-func (e *entry) setNote(note bool, tags int64) {
-	switch {
-	case note && !e.note:
-		e.tokens += tags
-	case !note && e.note:
-		e.tokens -= tags
-	}
-	e.note = note
-}
+func (e *entry) setNote(note bool, tags int64) { e.setCounted(&e.note, note, tags) }
 
 // isSystem reports whether e is a system entry, which comes before all others.
 func (e *entry) isSystem() bool { return e.msg.Role == RoleSystem && !e.note }
@@ -384,21 +376,14 @@ func (s *state) append(e *entry, o *original) {
 		s.sysRaw += e.tokens
 		s.sysFold = s.sysFold.Add(e.content)
 	} else {
-		if n := len(s.list); e.turn > 0 && (n == 0 || s.list[n-1].turn < e.turn) {
-			s.turns++
-		}
 		s.turn = max(s.turn, e.turn)
 		if len(s.list) == cap(s.list) {
 			s.list = slices.Grow(s.list, len(s.list)/2+1) // append alone grows a long list by a quarter, and copies twice as much
 		}
 		s.list = append(s.list, e)
+		s.count(len(s.list)-1, 1)
 		s.fold = s.fold.Add(e.content)
-		s.listRaw += e.tokens
-		s.request, s.asked = s.request.joined(s.list), s.asked.joined(s.list)
-		s.countMedia(e, 1)
-		if s.isPinned(e.head) {
-			s.pinRaw += e.tokens
-		}
+		s.request, s.asked = s.request.Joined(s.list), s.asked.Joined(s.list)
 	}
 	if o != nil {
 		s.putOriginals(append(s.originals, o), s.originalRaw+o.tokens)
@@ -411,29 +396,20 @@ func (s *state) append(e *entry, o *original) {
 // capacity. Then no append overwrites entries of the snapshot, and s does not keep the
 // removed entries in memory.
 func (s *state) cutTail(n int, seen bool) {
-	turn, raw := newestTurn(s.list[:n]), rawOf(s.list[n:])
+	raw := s.listRaw
 	if n < len(s.list) {
 		if k, _ := s.originalAt(s.list[n].id); k < len(s.originals) {
 			s.putOriginals(slices.Clone(s.originals[:k]), rawOriginals(s.originals[:k]))
 		}
 	}
 	for _, r := range [...]**request{&s.request, &s.asked} {
-		if own := (*r).cut(s.list, n); own != *r {
-			*r = own.back()
+		if own := (*r).Cut(s.list, n); own != *r {
+			*r = own.Back()
 		}
 	}
-	for _, e := range slices.Backward(s.list[n:]) {
+	for i, e := range slices.Backward(s.list[n:]) {
+		s.count(n+i, -1)
 		s.fold = s.fold.Remove(e.content)
-	}
-	for _, e := range s.list[n:] {
-		s.countMedia(e, -1)
-		if s.isPinned(e.head) {
-			s.pinRaw -= e.tokens
-		}
-		if e.turn > turn {
-			turn = e.turn
-			s.turns--
-		}
 	}
 	if seen {
 		own := make([]*entry, n, n+n/8+8)
@@ -443,8 +419,7 @@ func (s *state) cutTail(n int, seen bool) {
 		clear(s.list[n:])
 		s.list = s.list[:n]
 	}
-	s.listRaw -= raw
-	s.appended = max(s.appended-raw, 0)
+	s.appended = max(s.appended-(raw-s.listRaw), 0)
 	s.turn = max(s.touched, newestTurn(s.list))
 }
 
@@ -456,19 +431,15 @@ func (s *state) putTail(n int, tail []*entry) { s.list = slices.Concat(s.list[:n
 // call sumMeasured to set pinMeasured.
 func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	if len(list) != len(s.list) || len(list) > 0 && &list[0] != &s.list[0] {
-		s.media, s.wide, s.huge, s.fold = 0, 0, 0, 0
-		for _, e := range list {
+		was := s.list
+		s.list = list
+		s.listRaw, s.pinRaw, s.turns, s.media, s.wide, s.huge, s.fold = 0, 0, 0, 0, 0, 0, 0
+		for i, e := range list {
 			e.setContent()
-			s.countMedia(e, 1)
+			s.count(i, 1)
 			s.fold = s.fold.Add(e.content)
 		}
-		s.request, s.asked = s.request.moved(s.list, list), s.asked.moved(s.list, list)
-		s.list, s.listRaw, s.turns = list, rawOf(list), countTurns(list)
-		s.pinRaw = 0
-		for _, head := range s.pins {
-			raw, _ := s.exchangeRaw(head)
-			s.pinRaw += raw
-		}
+		s.request, s.asked = s.request.Moved(was, list), s.asked.Moved(was, list)
 	}
 	s.sysFold = 0
 	for _, e := range sys {
@@ -480,8 +451,16 @@ func (s *state) replace(sys, list []*entry, originals []*original, turn int) {
 	s.putOriginals(originals, rawOriginals(originals))
 }
 
-// countMedia adds the media of e, or with -1 takes them away.
-func (s *state) countMedia(e *entry, by int) {
+// count adds list[i] to the sums over the list, or with -1 takes it away.
+func (s *state) count(i, by int) {
+	e := s.list[i]
+	s.listRaw += int64(by) * e.tokens
+	if s.isPinned(e.head) {
+		s.pinRaw += int64(by) * e.tokens
+	}
+	if e.turn > newestTurn(s.list[:i]) {
+		s.turns += by
+	}
 	s.media += by * e.msg.media()
 	if e.marks.has(wide) {
 		s.wide += by
@@ -664,36 +643,13 @@ func index(list []*entry, id ID) (int, bool) {
 
 // samePart returns the length of the common prefix of two lists. It does not compare
 // memory that they share, because entries that a snapshot shows are never overwritten.
-func samePart(a, b []*entry) int {
-	n := min(len(a), len(b))
-	if n == 0 || &a[0] == &b[0] {
-		return n
-	}
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
+func samePart(a, b []*entry) int { return kept.SamePart(a, b) }
 
 // rawOf returns the raw tokens of a list.
 func rawOf(list []*entry) int64 {
 	var n int64
 	for _, e := range list {
 		n += e.tokens
-	}
-	return n
-}
-
-// countTurns returns the number of turns in a list.
-func countTurns(list []*entry) int {
-	n, turn := 0, 0
-	for _, e := range list {
-		if e.turn > turn {
-			turn = e.turn
-			n++
-		}
 	}
 	return n
 }

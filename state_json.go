@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
+	"github.com/seed-c1b73e60/convo/internal/kept"
 	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/tags"
@@ -49,11 +50,11 @@ type stateJSON struct {
 	rows    *rowList  // in Decisions: what stands in place of entries that the application has
 	pins    []ID      // new pins
 	unpin   []ID
-	queue   *[]*queued      // all of it
-	back    *[]Range        // what was taken back: all of it
-	left    *leftRow        // the newest row that an edit dropped and no rollback took back; zero: there is none any more
-	heads   *requestHeads   // of the last answered request
-	sent    *requestFigures // the same
+	queue   *[]*queued    // all of it
+	back    *[]Range      // what was taken back: all of it
+	left    *leftRow      // the newest row that an edit dropped and no rollback took back; zero: there is none any more
+	heads   *kept.Heads   // of the last answered request
+	sent    *kept.Figures // the same
 
 	// For the archive.
 	undone    []Range
@@ -188,11 +189,11 @@ var savedFields = [...]savedField{
 	{key: "left", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.left, (*leftRow).fields) }, set: func(in *stateJSON, from, to *picture) {
 		in.left = changed(from.view.newestLeft(), to.view.newestLeft())
 	}},
-	{key: "heads", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.heads, (*requestHeads).value) }, set: func(in *stateJSON, from, to *picture) {
-		in.heads = changed(orNil(from.view.request).requestHeads, orNil(to.view.request).requestHeads)
+	{key: "heads", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.heads, (*kept.Heads).Value) }, set: func(in *stateJSON, from, to *picture) {
+		in.heads = changed(orNil(from.view.request).Heads, orNil(to.view.request).Heads)
 	}},
-	{key: "sent", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.sent, (*requestFigures).value) }, set: func(in *stateJSON, from, to *picture) {
-		in.sent = changed(orNil(from.view.request).requestFigures, orNil(to.view.request).requestFigures)
+	{key: "sent", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.sent, (*kept.Figures).Value) }, set: func(in *stateJSON, from, to *picture) {
+		in.sent = changed(orNil(from.view.request).Figures, orNil(to.view.request).Figures)
 	}},
 
 	// For the archive; see keep.
@@ -519,17 +520,6 @@ func (r *Range) fields() []strictjson.Field {
 // fields returns the members of the JSON.
 func (r *leftRow) fields() []strictjson.Field {
 	return []strictjson.Field{{Key: "id", Value: (*int64)(&r.id)}, {Key: "key", Value: &r.key}}
-}
-
-// value returns the value of the JSON.
-func (h *requestHeads) value() strictjson.Value {
-	return fingerprint.Values{&h.model, &h.tools, &h.sys, &h.summary, &h.eph}
-}
-
-// value returns the value of the JSON.
-func (f *requestFigures) value() strictjson.Value {
-	numbers := f.numbers()
-	return strictjson.Numbers(maxTotal, numbers[:]...)
 }
 
 // shown returns the value of a list of entries of the view.

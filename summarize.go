@@ -747,7 +747,7 @@ func (h *History) Handoff(ctx context.Context, with Summarizer, focus string) (_
 		return Summary{}, worded("the conversation is empty, so there is nothing to summarise; append to it first", ErrNoGain)
 	}
 	w := writer{
-		with: with, window: int(s.setting.window), windowName: "Limits.Window", maxTokens: maxSummary(int(s.setting.low)), focus: focus,
+		with: with, window: s.setting.Window, windowName: "Limits.Window", maxTokens: maxSummary(s.setting.Low), focus: focus,
 		s: s, sent: sent, sentTokens: tokens, count: (&Goal{}).count(s), redact: h.opts.Redact,
 	}
 	originals := h.newOriginals(s)

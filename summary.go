@@ -111,7 +111,7 @@ func (n *Native) fault() error { return answers.Fault(n.Format, n.Model, n.Items
 
 // views returns what items stand for that a provider has made of s.
 func (s *Snapshot) views() []coveredView {
-	now := coveredView{front: s.frame().front(), prefix: s.whole()}
+	now := coveredView{front: s.frame().Front(), prefix: s.whole()}
 	now.ephemeral = 0
 	list := []coveredView{now}
 	for _, c := range s.covered() {
@@ -130,7 +130,7 @@ func (s *state) covered() (list []coveredView) {
 		return nil
 	}
 	for _, c := range s.summary.sum.Native.stoodFor {
-		if c.front == s.frame().front() {
+		if c.front == s.frame().Front() {
 			list = append(list, c)
 		}
 	}

@@ -135,7 +135,7 @@ func (s *state) sentWith(c *calls) sentView {
 func (v *view) release(last ID) {
 	for i, bound := range v.signed {
 		if bound && v.list[i].id <= last {
-			v.request = v.request.released(v.list, i)
+			v.request = v.request.Released(v.list, i)
 			break
 		}
 	}
@@ -179,14 +179,6 @@ func (v *view) keptPrefix() (kept float64, end string, again int64) {
 
 // openCount returns how many calls have no result.
 func (v *view) openCount() int { return v.calls.Open() }
-
-// openFault returns the error of a message other than a result, or nil if no call is open.
-func (v *view) openFault() error {
-	if v.openCount() == 0 {
-		return nil
-	}
-	return openError(v.calls)
-}
 
 // isNewest reports whether the newest exchange has calls and begins with the entry head.
 func (v *view) isNewest(head ID) bool { return v.calls != nil && v.calls.Head == head }

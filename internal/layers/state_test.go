@@ -15,7 +15,7 @@ import (
 
 // stateWriters are the methods of state that write sys, list, their totals, turns
 // and turn. clipped writes them in a copy, with the same entries.
-var stateWriters = []string{"append", "cutTail", "putTail", "putOriginals", "replace", "clipped"}
+var stateWriters = []string{"append", "cutTail", "putTail", "putOriginals", "replace", "count", "clipped"}
 
 // stateOwners may also replace a whole state, or a struct that has one in it.
 var stateOwners = map[string]string{
@@ -36,8 +36,7 @@ var entryMakers = map[string]string{
 	"entry.setOwn":        "to bindTo, replace and the list of a loader, before a view has it",
 	"entry.setReads":      "to cleared, forgotten and rewritten",
 	"entry.setContent":    "to append, replace and bindTo, before a view has it",
-	"entry.setTools":      "to Count, place and replace, as copies",
-	"entry.setNote":       "to place, newEphemeral and newSnapshot",
+	"entry.setCounted":    "to Count, place, replace, newEphemeral and newSnapshot",
 	"setup.answerOpen":    "to append",
 	"view.setSystem":      "to replace",
 	"entry.pairByID":      "to append, or to the list of a loader",
@@ -336,7 +335,7 @@ func isReader(f *types.Func) bool {
 		return false
 	}
 	path := f.Pkg().Path()
-	return path == "slices" && slices.Contains(readers, f.Name()) || strings.HasSuffix(path, "/internal/ranges") && f.Name() == "Merge"
+	return path == "slices" && slices.Contains(readers, f.Name()) || strings.HasSuffix(path, "/internal/kept") || strings.HasSuffix(path, "/internal/ranges") && f.Name() == "Merge"
 }
 
 // checkLiteral reports the fields of a state that a literal sets. A literal of a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
@@ -137,6 +138,18 @@ func (l Limit) String() string {
 		s += Plain(l.Err) + "; "
 	}
 	return s + remedy
+}
+
+// Value returns the text of a ValueError.
+func Value(name string, value any, want string) string {
+	is := fmt.Sprint(value)
+	switch v := value.(type) {
+	case string:
+		is = strconv.Quote(v)
+	case int:
+		is = text.Grouped(v)
+	}
+	return fmt.Sprintf("%s is %s, want %s", name, is, want)
 }
 
 // Edit returns the text of an EditError. What follows a semicolon in the rule is its remedy.

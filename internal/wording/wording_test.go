@@ -95,3 +95,9 @@ func TestUnfinished(t *testing.T) {
 	assert.Contains(t, wording.Unfinished(stop(5)), "was stopped")
 	assert.Equal(t, "the summary has an unknown Stop: odd; want StopDone for one that is whole", wording.Unfinished(stop(6)))
 }
+
+func TestValue(t *testing.T) {
+	assert.Equal(t, `Name is "a", want b`, wording.Value("Name", "a", "b"))
+	assert.Equal(t, "Limits.High is -1,000, want 0 or more", wording.Value("Limits.High", -1000, "0 or more"))
+	assert.Equal(t, "soft is 1.5, want less", wording.Value("soft", 1.5, "less"))
+}
