@@ -282,7 +282,7 @@ func TestBackground_RewrittenMeanwhile(t *testing.T) {
 }
 
 // A compaction by hand beside one in the background waits for it and updates its
-// summary. Each entry goes once, and what is appended meanwhile stays.
+// summary. Each entry goes once, and what is appended in the meantime stays.
 func TestBackground_CompactByHandMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -484,7 +484,7 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 	}
 }
 
-// A strategy that ignores its ctx delays nobody once ctx has ended, and what it
+// A strategy that ignores its ctx delays no call once ctx has ended, and what it
 // returns late is thrown away.
 func TestFlight_DeafStrategy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1029,7 +1029,7 @@ type dueFunc struct {
 
 func (d dueFunc) Due(convo.Status) bool { return d.due() }
 
-// A request of a closed History must not be sent, whoever closed it and when.
+// A request of a closed History must not be sent, however and whenever it was closed.
 func TestClosed_NeverFits(t *testing.T) {
 	closed := func(t *testing.T, r convo.Report, err error) {
 		t.Helper()

@@ -123,7 +123,7 @@ func viewSent(at *Snapshot) sentView {
 	return at.sentWith(callsOf(at.list))
 }
 
-// sentView returns the present view as one that a request is made of.
+// sentView returns the present view as the view that a request is made of.
 func (v *view) sentView() sentView { return v.sentWith(v.calls) }
 
 // sentWith returns the view of a request, whose newest exchange has these calls.

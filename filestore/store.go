@@ -118,8 +118,8 @@ func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
 	return nil
 }
 
-// tailOf returns the tail of a log. It parses the newest line only if the line differs
-// from the one that this store remembers.
+// tailOf returns the tail of a log. It parses the newest line only if this store remembers
+// another one.
 func (s *Store) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
 	if was.ID != "" && was.end == size {

@@ -21,7 +21,7 @@ import (
 type maker struct {
 	wire.Anthropic
 	answer      func() (convo.Summary, error)
-	sent        *convo.Snapshot // the last one that was encoded
+	sent        *convo.Snapshot // the snapshot that was last encoded
 	instruction string
 }
 
