@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -122,7 +121,7 @@ func (n *Native) fault() error {
 		return fmt.Errorf("the summary has no native items of format %.40q", n.Format)
 	}
 	for i, item := range n.Items {
-		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
+		if !strictjson.IsObject(item) {
 			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
 		}
 	}
