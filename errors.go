@@ -376,8 +376,8 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 // A ConflictError says that another writer has added to the log of a conversation, has
 // deleted it, or has begun one under the same key. After a [History.Save],
 // [History.Reload] takes over what was added; if the log was deleted, Have is 0, and
-// [History.Attach] begins a new one. Prune, Attach, [Copy] and Append of a [Store] also
-// return it.
+// [History.Attach] begins a new one. Prune, Attach, Append of a [Store] and Copy of package
+// logs also return it.
 type ConflictError struct {
 	Key  string
 	Have uint64 // Seq of the newest record in the store; 0: there is none
