@@ -122,9 +122,9 @@ type Options struct {
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
 	// request is not found after a compaction. After a longer pause a compaction costs nothing
 	// more: Prepare then also compacts a request that is only above Limits.Soft, for
-	// ReasonSoft. The pause begins with the newest usage report, or without one with the newest
-	// entry of the assistant. 0: the time is Usage.CacheTTL of the newest answer. Less than 0:
-	// no pause counts.
+	// ReasonSoft. The pause begins with the newest answer: when it or its usage was recorded,
+	// or else when its message was appended. 0: the time is Usage.CacheTTL of the newest
+	// answer. Less than 0: no pause counts.
 	//
 	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,
 	// or until the request is larger than Limits.High: its report has OutcomeReady, and the
