@@ -104,7 +104,7 @@ func TestArchive(t *testing.T) {
 	checkOpened(t, s, "k", opts, h)
 }
 
-// A result that was cut when it was appended, and one that was cleared after a Save,
+// A result that was cut when it was appended, and a result that was cleared after a Save,
 // are in the archive once, whole.
 func TestArchive_EachOnce(t *testing.T) {
 	s := new(shelf)
@@ -301,7 +301,7 @@ func attachedTo(t *testing.T, h *convo.History, s convo.Store) *convo.History {
 	return h
 }
 
-// A Store that panics, or calls back, harms nobody.
+// A Store that panics, or calls back, does no harm.
 func TestSave_HostileStore(t *testing.T) {
 	s := &nasty{shelf: new(shelf)}
 	h := open(t, s, "k", nil)
@@ -320,7 +320,7 @@ func TestSave_HostileStore(t *testing.T) {
 	}
 	require.NoError(t, h.Save(t.Context()))
 	s.inside = nil
-	assert.Equal(t, 1, open(t, s, "k", nil).Len(), "what is appended meanwhile is not saved yet")
+	assert.Equal(t, 1, open(t, s, "k", nil).Len(), "what is appended during a Save is not saved yet")
 	assert.NotZero(t, h.Status().Unsaved)
 	save(t, h)
 	checkOpened(t, s, "k", nil, h)

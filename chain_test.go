@@ -408,7 +408,7 @@ func TestWhen_Faults(t *testing.T) {
 	require.ErrorAs(t, run(convo.Chain(convo.When(boom, convo.Truncate{}))).Cause, &panicked)
 	assert.Equal(t, "Trigger", panicked.In)
 
-	// A strategy that does not look at its ctx holds nobody up.
+	// A strategy that does not look at its ctx delays no caller.
 	release := make(chan struct{})
 	defer close(release)
 	deaf := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {

@@ -149,7 +149,7 @@ func TestFloorError_Shares(t *testing.T) {
 	assert.Equal(t, convo.FloorError{Floor: 65, Limit: 50, System: 5, Newest: 50, Users: 3, Tools: 7, NewestRole: convo.RoleUser, RewindUsers: 1}, *floor)
 }
 
-// When a compaction is declined but another goroutine has made room meanwhile,
+// When a compaction is declined but another goroutine has made room,
 // the request fits, and there is no error.
 func TestPrepare_RoomFromElsewhere(t *testing.T) {
 	var h *convo.History
@@ -165,7 +165,7 @@ func TestPrepare_RoomFromElsewhere(t *testing.T) {
 }
 
 // An edit is checked against the limit that it was made for. When the limit has
-// changed meanwhile, the History checks again.
+// changed since, the History checks again.
 func TestPrepare_SetLimitsMeanwhile(t *testing.T) {
 	var h *convo.History
 	var limits []convo.Limits
@@ -598,7 +598,7 @@ func TestHostile_Tokenizers(t *testing.T) {
 }
 
 // A summarizer that ignores its ctx and never returns blocks only its caller, and
-// only until ctx ends. What is appended meanwhile stays, and other compactions run.
+// only until ctx ends. What is appended before stays, and other compactions run.
 func TestHostile_NeverReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		forever := make(chan struct{})

@@ -282,7 +282,7 @@ func TestBackground_RewrittenMeanwhile(t *testing.T) {
 }
 
 // A compaction by hand beside one in the background waits for it and updates its
-// summary. Each entry goes once, and what is appended meanwhile stays.
+// summary. Each entry goes once, and what is appended in the meantime stays.
 func TestBackground_CompactByHandMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -484,7 +484,7 @@ func TestFlight_WaiterThatGivesUpIsTold(t *testing.T) {
 	}
 }
 
-// A strategy that ignores its ctx delays nobody once ctx has ended, and what it
+// A strategy that ignores its ctx delays no call once ctx has ended, and what it
 // returns late is thrown away.
 func TestFlight_DeafStrategy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -1029,7 +1029,7 @@ type dueFunc struct {
 
 func (d dueFunc) Due(convo.Status) bool { return d.due() }
 
-// A request of a closed History must not be sent, whoever closed it and when.
+// A request of a closed History must not be sent, however and whenever it was closed.
 func TestClosed_NeverFits(t *testing.T) {
 	closed := func(t *testing.T, r convo.Report, err error) {
 		t.Helper()
@@ -1255,13 +1255,20 @@ func TestCacheTTL_EditWaits(t *testing.T) {
 	})
 }
 
+// withSoft returns options with an Options.CacheTTL. toolTurn of 20 rounds is between their soft
+// and their high mark.
+func withSoft(ttl time.Duration) *convo.Options {
+	opts := windowOf(4000, convo.Truncate{})
+	opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
+	opts.CacheTTL = ttl
+	return opts
+}
+
 // After a pause longer than CacheTTL, a request above Limits.Soft is compacted. The pause
 // is measured from the newest entry of the assistant, also after a restart.
 func TestCacheTTL_Pause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := windowOf(4000, convo.Truncate{})
-		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-		opts.CacheTTL = 5 * time.Minute
+		opts := withSoft(5 * time.Minute)
 		h := toolTurn(t, opts, 20)
 		time.Sleep(4 * time.Minute)
 		mustAppend(t, h, convo.User("and"))
@@ -1327,10 +1334,7 @@ func TestUsage_CacheTTL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := windowOf(4000, convo.Truncate{})
-				opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-				opts.CacheTTL = tt.option
-				h := toolTurn(t, opts, 20)
+				h := toolTurn(t, withSoft(tt.option), 20)
 				for _, ttl := range tt.told {
 					mustAppend(t, h, convo.User("and"))
 					r, err := tt.answer(t.Context(), h, convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: convo.Usage{CacheTTL: ttl}})
@@ -1398,10 +1402,7 @@ func TestPause_Begins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := windowOf(4000, convo.Truncate{})
-				opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-				opts.CacheTTL = tt.option
-				h := toolTurn(t, opts, 20)
+				h := toolTurn(t, withSoft(tt.option), 20)
 				mustAppend(t, h, convo.User("and"))
 				tt.answer(t, h)
 				time.Sleep(time.Hour)
@@ -1433,10 +1434,7 @@ func TestUsage_CacheTTLOfAPausedAnswer(t *testing.T) {
 // After a Reload, the pause begins with the newest answer that another process has saved.
 func TestPause_Reload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts, store := windowOf(4000, convo.Truncate{}), new(convotest.MemStore)
-		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-		opts.CacheTTL = 5 * time.Minute
-		h := toolTurn(t, opts, 20)
+		h, store := toolTurn(t, withSoft(5*time.Minute), 20), new(convotest.MemStore)
 		require.NoError(t, h.Attach(t.Context(), store, "k"))
 		answer := func(h *convo.History) {
 			mustAppend(t, h, convo.User("and"))
@@ -1463,9 +1461,7 @@ func TestPause_Reload(t *testing.T) {
 // no pause makes a compaction in the background due.
 func TestUsage_CacheTTLInBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		opts := windowOf(4000, convo.Truncate{})
-		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-		h := toolTurn(t, opts, 20)
+		h := toolTurn(t, withSoft(0), 20)
 		mustAppend(t, h, convo.User("and"))
 		_, err := h.AppendReply(h.Snapshot(), convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: convo.Usage{CacheTTL: time.Hour}})
 		require.NoError(t, err)
@@ -1569,10 +1565,7 @@ func TestCompact_WaitsForTheEndOfARound(t *testing.T) {
 		return thoughts.In(convo.Assistant("", calls...), convo.Reasoning{Text: "hm", Signature: "sig"})
 	}
 	start := func(t *testing.T, ttl time.Duration, round ...convo.Message) *convo.History {
-		opts := windowOf(4000, convo.Truncate{})
-		opts.Limits.High, opts.Limits.Soft, opts.Limits.Low = 3500, 2000, 1000
-		opts.CacheTTL = ttl
-		h := toolTurn(t, opts, 20)
+		h := toolTurn(t, withSoft(ttl), 20)
 		mustAppend(t, h, convo.User("now"))
 		mustAppend(t, h, round...)
 		return h

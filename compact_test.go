@@ -52,7 +52,7 @@ func broken(calls *int) convo.Summarizer {
 }
 
 // requireNoFailure checks what a compaction returned: no error, and a report of
-// one that was applied, declined or not needed.
+// a compaction that was applied, declined or not needed.
 func requireNoFailure(t testing.TB) func(convo.Report, error) {
 	return func(r convo.Report, err error) {
 		t.Helper()

@@ -66,8 +66,8 @@ type verdict struct {
 	noWindow bool          // it has to be reported that none will ever be due
 }
 
-// due reports whether a compaction is due. The reason is ReasonManual for one that the
-// caller has requested, with the focus, and ReasonTool for the model. For the others it is
+// due reports whether a compaction is due. The reason is ReasonManual, with the focus, if the
+// caller has requested it, and ReasonTool for the model. For the others it is
 // ReasonSoft, if the soft mark alone makes one due, or ReasonHigh. It sets v.
 func (c *compactor) due(now *moment, asked Reason, focus string, v *verdict) {
 	v.reason, v.target = asked, min(now.marks.low, now.upper/2)
@@ -182,7 +182,7 @@ const (
 	calledInTime // in vain, since the view had changed when it returned
 )
 
-// ended updates the breaker after an attempt, which counts each one that called a model in
+// ended updates the breaker after an attempt. It counts each attempt that called a model in
 // vain: a call failed or did not return in time, or its summary was not used. It reports
 // whether a decline was reported before, and since then nothing was edited and no limits were
 // set.
@@ -257,7 +257,7 @@ func (m *moment) pause(ttl time.Duration) time.Duration {
 }
 
 // lastAnswer returns when the newest answer came: when it or its usage was recorded or, if
-// several were appended since, when the newest one was. The one that was recorded may be
+// several were appended since, when the newest one was. The recorded answer may be
 // appended as late as with the next request.
 func (m *moment) lastAnswer() time.Time {
 	const most = 64 // entries, so that this takes constant time

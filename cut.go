@@ -179,7 +179,7 @@ func sealedFirst(list []*entry) *entry {
 // first cuts tool results that no assistant message has followed yet. The strategy
 // sees the view with the cuts, which become part of its edit.
 
-// A cuttable result is one that an attempt may cut.
+// A cuttable is a result that an attempt may cut.
 type cuttable struct {
 	in       *entry
 	original *original // of in, to be changed; nil: of another result of in

@@ -201,7 +201,7 @@ func (in *stateJSON) rewind(last ID) {
 // reported after the decisions is not known.
 //
 // Rows are compared with what the view shows, by [Message.Sum], and not by the parts of
-// results that were cleared or cut. For one that does not fit, Resume returns a [*RowError].
+// results that were cleared or cut. For a row that does not fit, Resume returns a [*RowError].
 // Missing rows that the view does not show, such as those that a summary stands for, are not
 // noticed, but for the newest that has left if new rows follow it. An error that rows yields is
 // wrapped, and a panic of rows becomes a [*PanicError].

@@ -1714,7 +1714,7 @@ func TestAppendReply_RefusedComesBack(t *testing.T) {
 	require.ErrorIs(t, err, convo.ErrClosed)
 }
 
-// The next answer continues one that was paused, as with Do, and only that.
+// The next answer continues a paused answer, as with Do, and only that.
 func TestAppendReply_Pauses(t *testing.T) {
 	h := historyOf(t, nil, convo.User("q"))
 	half := replyOf(convo.Assistant("one"))

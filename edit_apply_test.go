@@ -82,7 +82,7 @@ func TestApply_PinnedMeanwhileIsNotSpilled(t *testing.T) {
 }
 
 // A summary stands for what its own link dropped. When all of that was pinned
-// meanwhile, the summary is not put in, whatever else the edit drops.
+// since, the summary is not put in, whatever else the edit drops.
 func TestApply_SummaryOfWhatWasPinnedMeanwhile(t *testing.T) {
 	var h *convo.History
 	summarises := convo.StrategyFunc(func(context.Context, *convo.Snapshot, convo.Goal) (convo.Edit, error) {

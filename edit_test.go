@@ -712,7 +712,7 @@ func TestRewrite_IsSummarisedAsItStands(t *testing.T) {
 	}
 }
 
-// A result beside one that is rewritten keeps its original and its reference.
+// A result next to a rewritten result keeps its original and its reference.
 func TestRewrite_OneOfTwoResults(t *testing.T) {
 	var spilled []string
 	opts := bare()

@@ -455,7 +455,7 @@ func ExampleSnapshot_With() {
 }
 
 // A summary that took long to write replaces the entries that it was made of.
-// What was appended or pinned meanwhile stays.
+// What was appended or pinned in the meantime stays.
 func ExampleHistory_SplicePrefix() {
 	h := newTrip(nil)
 	at := h.Snapshot()

@@ -133,6 +133,9 @@ var LongHistory = longHistory
 // EditMarks returns how many edits h remembers.
 func EditMarks(h *History) int { return len(h.edits) }
 
+// Forgettings returns how many times h remembers that the content of an entry was forgotten.
+func Forgettings(h *History) int { return len(h.forgotten) }
+
 // TakenBack returns the number of ranges of IDs that were taken back.
 func TakenBack(h *History) int { return len(h.takenBack) }
 

@@ -322,7 +322,7 @@ func (s slot) release() { <-s }
 // mark returns a ctx for the caller's code that the operation in the slot runs.
 func (s slot) mark(ctx context.Context) context.Context { return context.WithValue(ctx, s, true) }
 
-// enter returns ctx, or one that never ends if it is nil. If the operation in the slot
+// enter returns ctx, or a ctx that never ends if it is nil. If the operation in the slot
 // has marked ctx, waiting for the slot would never end, and the error is ErrReentrant. It is
 // ErrClosed for the zero slot.
 func (s slot) enter(ctx context.Context) (context.Context, error) {

@@ -28,7 +28,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/modeltest"
 )
 
-// changesOf returns all ways to change a History. Each is valid for one that is
+// changesOf returns all ways to change a History. Each is valid for a History that is
 // open and holds entry 1.
 func changesOf(h *convo.History) map[string]func() error {
 	at := h.Snapshot()

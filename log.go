@@ -220,8 +220,8 @@ func (r *recorder) left(forgotten []ID, gone ...departed) {
 	}
 }
 
-// edited notes for the archive what an edit has removed, by its report. The summary now is in
-// the place of the one that was.
+// edited notes for the archive what an edit has removed, by its report. The summary now has
+// replaced the summary was.
 func (r *recorder) edited(by *Report, was, now *placedSummary) {
 	r.left(by.Forgotten, by.left.gone...)
 	if r.store != nil && was != nil && was != now && (r.saved == nil || was != r.saved.view.summary) {
@@ -230,8 +230,8 @@ func (r *recorder) edited(by *Report, was, now *placedSummary) {
 	r.summaries = slices.DeleteFunc(slices.Clone(r.summaries), func(s *placedSummary) bool { return slices.ContainsFunc(by.Forgotten, s.hasRead) })
 }
 
-// wentBack notes that all entries newer than last were taken back, and that the summary now is
-// in the place of the one that was. What was never saved of both is not written anywhere.
+// wentBack notes that all entries newer than last were taken back, and that the summary now
+// has replaced the summary was. What was never saved of both is not written anywhere.
 func (r *recorder) wentBack(last ID, was, now *placedSummary) {
 	if r.store == nil {
 		return
@@ -319,7 +319,7 @@ func (r *recorder) settle(d *draft) {
 
 // A full record names the maxRecent records before it. With doubtful drafts or more,
 // Save first checks whether one of them was stored. It remembers the newest maxDrafts;
-// an older one that was stored is taken for the record of another writer.
+// an older draft that was stored is taken for the record of another writer.
 const (
 	maxRecent = 16
 	doubtful  = 8

@@ -102,8 +102,8 @@ func known(p Part) Part {
 	return foreign{is: p}
 }
 
-// A foreign part stands for one that no History accepts. It has no kind, and otherwise is like
-// empty reasoning, which is nothing to a model.
+// A foreign part stands for a part that no History accepts. It has no kind, and otherwise is
+// like empty reasoning, which is nothing to a model.
 type foreign struct {
 	Reasoning
 	is Part

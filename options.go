@@ -65,7 +65,7 @@ type Options struct {
 	// the rest of a cut result, the reference in its marker is reused. Do not make a reference
 	// of the call's ID alone: models use IDs again. Spill runs on the goroutine that appends or
 	// compacts, and must not block. Its ctx is that of the compaction, or for Append and Apply
-	// one that never ends.
+	// a ctx that never ends.
 	//
 	// Append calls Spill after checking that the messages can be appended, with the ID and the
 	// name of the call that the result answers. If Spill fails, or another goroutine changes
@@ -82,7 +82,7 @@ type Options struct {
 	// the goroutine that appends, and must not block. The message may still be refused.
 	Pin func(Message) bool
 
-	// Key returns a Message.Key for a message without one that is being appended or queued,
+	// Key returns a Message.Key for a message that has none and is being appended or queued,
 	// such as an answer: the key of the row that the application makes of it. It is called like
 	// Pin. Nil or "": the message stays without one. Do, Run, Steps and AppendReply return the
 	// messages with their keys; Append copies what it is given, so set Message.Key before it.
@@ -122,9 +122,9 @@ type Options struct {
 	// CacheTTL is how long the provider keeps a request in its prompt cache, where the next
 	// request is not found after a compaction. After a longer pause a compaction costs nothing
 	// more: Prepare then also compacts a request that is only above Limits.Soft, for
-	// ReasonSoft. The pause begins with the newest usage report, or without one with the newest
-	// entry of the assistant. 0: the time is Usage.CacheTTL of the newest answer. Less than 0:
-	// no pause counts.
+	// ReasonSoft. The pause begins with the newest answer: when it or its usage was recorded,
+	// or else when its message was appended. 0: the time is Usage.CacheTTL of the newest
+	// answer. Less than 0: no pause counts.
 	//
 	// If CacheTTL is above 0, the edit of a compaction in the background waits for that pause,
 	// or until the request is larger than Limits.High: its report has OutcomeReady, and the

@@ -295,7 +295,7 @@ func TestClear_BesideOtherParts(t *testing.T) {
 }
 
 // A History that was opened reads from its log what a summarizer needs, unless it was
-// forgotten or replaced meanwhile.
+// forgotten or replaced since.
 func TestOriginals_FromTheArchive(t *testing.T) {
 	secret := "middle"
 	for _, tt := range []struct {

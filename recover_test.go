@@ -67,7 +67,7 @@ func TestRecover(t *testing.T) {
 	assert.Equal(t, []convo.ID{1, 2, 43}, idsOf(h.Snapshot()))
 }
 
-// When another goroutine has made room meanwhile, Recover retries at once.
+// When another goroutine has already made room, Recover retries at once.
 func TestRecover_RoomFromElsewhere(t *testing.T) {
 	h := toolTurn(t, windowOf(50_000, convo.Truncate{}), 20)
 	at := h.Snapshot()
@@ -254,8 +254,8 @@ func TestRecover_LearnsOnlyWhatAgrees(t *testing.T) {
 	}
 }
 
-// That the retry of Do is smaller does not make the limit of a small model one to
-// believe, and neither does one that was believed before.
+// A limit of a small model is not believed because the retry of Do is smaller, nor because
+// another limit was believed before.
 func TestRecover_LearnsNoFallback(t *testing.T) {
 	h, err := convo.New(&convo.Options{Limits: convo.Limits{Window: 10_000, Reserve: 1_000}, Strategy: convo.Truncate{}})
 	require.NoError(t, err)

@@ -272,7 +272,7 @@ func (m *merger) replace() (more int64) {
 	v.seen = 0
 	v.answeredAt, v.cacheTTL = time.Time{}, 0 // another process may have asked since
 	v.calls = callsOf(v.list)
-	v.edits, v.reversals = nil, nil
+	v.edits, v.reversals, v.forgotten = nil, nil, nil
 	more = t.appendedEver - v.appendedEver
 	v.heldAt += more
 	v.lastFocus, v.editedAt, v.appendedEver, v.id = "", t.editedAt, t.appendedEver, t.id

@@ -241,6 +241,22 @@ func TestReload_EditsAndRollbacks(t *testing.T) {
 	assert.ErrorIs(t, b.Undo(r), convo.ErrStale)
 }
 
+// What was forgotten before a Reload need not be remembered: no older edit can be undone.
+func TestReload_Forgotten(t *testing.T) {
+	s := new(shelf)
+	a, b := pair(t, s, convoRelaxed(), convo.User("1"), convo.Assistant("2"), convo.User("3"), convo.Assistant("4"))
+	older := apply(t, b, rewriteOf(1, convo.Text("one")))
+	apply(t, b, forgetting(2, convo.Text("two")))
+	require.Equal(t, 1, convo.Forgettings(b))
+	takeOver(t, b)
+	require.Equal(t, 1, convo.Forgettings(b), "nothing was new")
+	mustAppend(t, a, convo.User("a5"))
+	save(t, a)
+	takeOver(t, b)
+	assert.Zero(t, convo.Forgettings(b))
+	assert.ErrorIs(t, b.Undo(older), convo.ErrStale)
+}
+
 // The IDs of messages that were taken back before they were saved name nothing else later.
 func TestReload_TakenBack(t *testing.T) {
 	s := new(shelf)

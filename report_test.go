@@ -69,7 +69,7 @@ func TestReport_NotApplied(t *testing.T) {
 	var h *convo.History
 	late := convo.StrategyFunc(func(_ context.Context, s *convo.Snapshot, _ convo.Goal) (convo.Edit, error) {
 		e := convo.Edit{Drop: idsOf(s)[2:4]}
-		_, err := h.Apply(h.Snapshot(), e) // somebody else drops the same meanwhile
+		_, err := h.Apply(h.Snapshot(), e) // another goroutine drops the same
 		e.Effort = work
 		return e, err
 	})

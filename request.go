@@ -149,8 +149,8 @@ func (s *state) requestOf(h *kept.Heads, f *kept.Figures) *request {
 // An entry is bound to what was sent for it: to the snapshot given to [History.AppendReply], or
 // sent by [History.Do]. An entry added by [History.Append] is bound to the snapshot last
 // returned by Prepare or Recover or given to RecordUsage, if no answer was appended since;
-// otherwise to the view before it. An entry whose request had an open tool call, and one that
-// was rewritten or was imported without Options.AsSent, are not bound.
+// otherwise to the view before it. An entry is not bound if its request had an open tool call,
+// or if it was rewritten or was imported without Options.AsSent.
 //
 // A cut, a cleared result, a rewritten message, a summary, SetSystem and messages set by
 // SetEphemeral before the entry, or other tools, end the bond. A Rollback or an Undo that

@@ -449,7 +449,7 @@ func (v *view) undid(edit uint64) {
 }
 
 // maxReversals is the number of reversals that are recorded. Beyond it, the two oldest
-// become one that covers at least as much, so a very old snapshot may be refused with
+// become a reversal that covers at least as much, so a very old snapshot may be refused with
 // ErrStale unnecessarily.
 const maxReversals = 1000
 

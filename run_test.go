@@ -1333,7 +1333,7 @@ func (m *runModel) round() {
 	ask := m.r.IntN(3) > 0
 	o := convo.RunOptions{Tools: m.tools(ask), Parallel: m.r.IntN(4), MaxRequests: 1 + m.r.IntN(6)}
 	m.parallel, m.left, m.fault, m.said = max(o.Parallel, 1), o.MaxRequests, "", false
-	if m.parallel > 1 { // which calls have begun before one that cancels is not known
+	if m.parallel > 1 { // which calls have begun before the call that cancels is not known
 		for _, c := range m.open {
 			if c.Name == "cancels" {
 				return

@@ -968,7 +968,7 @@ func TestSave_ManyDrafts(t *testing.T) {
 }
 
 // With eight records in doubt, a Save looks first which of them was stored. Nothing is
-// sent again, so that what was forgotten or taken back meanwhile is written nowhere.
+// sent again, so that what was forgotten or taken back since is written nowhere.
 func TestSave_ManyDraftsForgotten(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -1053,7 +1053,7 @@ type doubter struct {
 }
 
 // change changes the History. What a Reload undoes or does not take over is changed
-// only if alone is set: nobody else writes.
+// only if alone is set: no other History writes.
 func (d *doubter) change(alone bool) {
 	t, h := d.t, d.h
 	d.n++

@@ -896,7 +896,7 @@ func TestSummarize_SystemIsACopy(t *testing.T) {
 }
 
 // Of a long result the prompt shows the beginning and the end, and the report says
-// how much nobody has read.
+// how much was not read.
 func TestSummarize_MaxResult(t *testing.T) {
 	for _, tt := range []struct {
 		name        string

@@ -92,7 +92,7 @@ func TestCovers_DoesNotGrowWithTheTurns(t *testing.T) {
 	assert.Less(t, large, 2*small)
 }
 
-// A summary by a model is refused if it repeats itself, whoever called the model,
+// A summary by a model is refused if it repeats itself, whatever called the model,
 // and no other is.
 func TestSummary_Repeats(t *testing.T) {
 	loop := strings.Repeat("I will check the file. ", 12)

@@ -37,7 +37,7 @@ type past struct {
 	answeredAt   time.Time     // when an answer or a usage report was last recorded; zero: not since the load
 	answeredFor  uint64        // the version of the snapshot that it was for
 	cacheTTL     time.Duration // Usage.CacheTTL of that answer
-	forgotten    []forgetting  // since the load, ascending by version
+	forgotten    []forgetting  // since the load or Reload, ascending by version
 }
 
 // A forgetting says that the content of an entry was forgotten in the edit that made a version.
@@ -123,7 +123,7 @@ func viewSent(at *Snapshot) sentView {
 	return at.sentWith(callsOf(at.list))
 }
 
-// sentView returns the present view as one that a request is made of.
+// sentView returns the present view as the view that a request is made of.
 func (v *view) sentView() sentView { return v.sentWith(v.calls) }
 
 // sentWith returns the view of a request, whose newest exchange has these calls.

@@ -152,7 +152,7 @@ type summary struct {
 	model   string
 	isUsual bool // it is the model of the parameters
 	tokens  int  // how long the summary may be
-	rides   bool // the request is the one that was sent last, with an instruction
+	rides   bool // the request is the last one sent, with an instruction
 	bare    wire.Request
 
 	asked   int  // the largest limit of the last request that was raised; 0: none

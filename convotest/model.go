@@ -1,6 +1,7 @@
 package convotest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,8 @@ type Step struct {
 	Stop  convo.Stop
 	Reply *convo.Reply
 
-	// Usage is that of the answer, unless Reply has one.
+	// Usage is that of the answer, unless Reply has one. If Reply has only a CacheTTL, that one
+	// stays.
 	Usage convo.Usage
 
 	// Err is returned by Send, along with the answer if there is one.
@@ -142,8 +144,9 @@ func (s *Step) reply() convo.Reply {
 	default:
 		r.Stop = s.Stop
 	}
-	if r.Usage == (convo.Usage{}) {
+	if ttl := r.Usage.CacheTTL; r.Usage == (convo.Usage{CacheTTL: ttl}) {
 		r.Usage = s.Usage
+		r.Usage.CacheTTL = cmp.Or(ttl, s.Usage.CacheTTL)
 	}
 	return r
 }

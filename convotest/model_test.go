@@ -83,6 +83,22 @@ func TestModel(t *testing.T) {
 	assert.Equal(t, 5, m.Requests()[3].Len())
 }
 
+// The usage of a step is that of its Reply, and a lifetime of the cache alone is none.
+func TestModel_Usage(t *testing.T) {
+	told, step := convo.Usage{Input: 9, CacheTTL: time.Hour}, convo.Usage{Input: 5, CacheTTL: time.Minute}
+	for name, tt := range map[string]struct{ reply, want convo.Usage }{
+		"of the step":   {convo.Usage{}, step},
+		"of the Reply":  {told, told},
+		"only a time":   {convo.Usage{CacheTTL: time.Hour}, convo.Usage{Input: 5, CacheTTL: time.Hour}},
+		"only a figure": {convo.Usage{Output: 1}, convo.Usage{Output: 1}},
+	} {
+		m := convotest.NewModel(t, convotest.Step{Reply: &convo.Reply{Usage: tt.reply}, Usage: step})
+		reply, err := m.Send(t.Context(), convo.NewSnapshot(nil))
+		require.NoError(t, err)
+		assert.Equal(t, tt.want, reply.Usage, name)
+	}
+}
+
 // A test fails where script and requests disagree, and says how.
 func TestModel_Fails(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -327,7 +327,7 @@ func (g *gate) pass(string) error {
 	return nil
 }
 
-// run opens the gate until all is done. When nobody is at the gate, all wait for
+// run opens the gate until all is done. When no goroutine is at the gate, all wait for
 // time to pass.
 func (g *gate) run(rnd *rand.Rand, done <-chan struct{}) {
 	for {

@@ -20,7 +20,8 @@ import (
 
 // A Store is a [convo.Store] and a [convo.Pruner] that keeps each log in its own file in
 // one directory. Only Dir is required. The fields must not be changed while the Store is in
-// use, and a Store must not be copied. It is safe for concurrent use.
+// use, and a Store must not be copied. It is safe for concurrent use. Between calls it holds no
+// file open, so there is nothing to close.
 type Store struct {
 	// Dir is the directory. The first Append creates it, with the mode 0700, if it
 	// does not exist.
@@ -118,8 +119,8 @@ func (s *Store) Append(ctx context.Context, r convo.Record) (err error) {
 	return nil
 }
 
-// tailOf returns the tail of a log. It parses the newest line only if the line differs
-// from the one that this store remembers.
+// tailOf returns the tail of a log. It parses the newest line only if this store remembers
+// another one.
 func (s *Store) tailOf(l *lockedLog, key string) (logTail, error) {
 	was, size := s.recall(l), l.info.Size()
 	if was.ID != "" && was.end == size {

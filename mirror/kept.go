@@ -9,7 +9,7 @@ import (
 )
 
 // Kept is for Encode: it returns, for each part of now, the index in was of the part that
-// it is, or -1 for one that was changed. was are the parts that Decode made of a value, and
+// it is, or -1 for a changed part. was are the parts that Decode made of a value, and
 // now are those of the entry; results may have another order. So a codec whose parts are those
 // of convo, one for one, keeps the framework's own where it can. Of a result, the content is
 // compared; what Append fills in is not.

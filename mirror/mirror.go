@@ -44,7 +44,7 @@ type Codec[M any] struct {
 	// from, for an entry in which something was cleared, cut or rewritten: what is in
 	// *was and not in msg, such as options for a provider, belongs in the new value.
 	// Encode must not change what was points to. It is nil for a message that the framework
-	// has not given: the summary, an ephemeral message, or one that the History made.
+	// has not given: the summary, an ephemeral message, or a message that the History made.
 	Encode func(msg convo.Message, was *M) (M, error)
 
 	// Key returns the name that the framework gave to m, which is the same at each step and
@@ -55,7 +55,7 @@ type Codec[M any] struct {
 	Key func(m M) string
 
 	// Same reports whether now says, byte for byte, what was says, as Decode reads it, so that it
-	// need not be decoded. It is called with a value and the one that had the same index in the
+	// need not be decoded. It is called with a value and the value that had the same index in the
 	// newest list. Leave it nil if a message may be changed in place: was is the value that Sync
 	// got, not a copy, and a change of what it points to would not be noticed. With Same, the
 	// Mirror keeps all values of the newest list, also those whose messages have left the view.
@@ -101,8 +101,8 @@ type Mirror[M any] struct {
 	added   uint64                // how often Add was called
 }
 
-// New returns a Mirror that fills h. The History may hold entries already, such as one that
-// was loaded, if the codec has keys and some entries have those of the framework's messages.
+// New returns a Mirror that fills h. The History may hold entries already, as a loaded
+// History does, if the codec has keys and some entries have those of the framework's messages.
 // What the first list holds before these, and the view does not show, was compacted.
 func New[M any](h *convo.History, codec Codec[M]) *Mirror[M] {
 	if h == nil {
@@ -143,7 +143,7 @@ func (m *Mirror[M]) version() [2]uint64 {
 // has changed nothing. [Mirror.Follow] goes back with the list instead.
 type PastError struct {
 	Index  int      // in the list, of the first message that differs; its length, if the list is too short
-	Key    string   // of that message, or of the one that is missing; empty without keys
+	Key    string   // of that message, or of the missing one; empty without keys
 	Last   convo.ID // the newest entry before it, 0 if there is none
 	Reason string   // what differs, in words
 
@@ -302,7 +302,7 @@ func (m *Mirror[M]) checkWaiting() error {
 	return nil
 }
 
-// isTaken reports whether a message has the key, or one of rows, or one that waits.
+// isTaken reports whether a message has the key, or one of rows, or one of those that wait.
 func (m *Mirror[M]) isTaken(host string, rows []*row[M]) bool {
 	has := func(u *unit[M]) bool { return u.host == host }
 	return slices.ContainsFunc(m.list, has) || slices.ContainsFunc(m.loose, has) ||
@@ -361,15 +361,15 @@ func (m *Mirror[M]) deliver() error {
 // and AppendRows. Sync takes time linear in the list, and decodes all of it unless the codec
 // has Same.
 //
-// A result that comes after another message, such as one that the user typed while a tool ran,
+// A result that comes after another message, such as what the user typed while a tool ran,
 // is put to the other results of its calls.
 func (m *Mirror[M]) Sync(list []M) error {
 	_, err := m.sync(list, false)
 	return err
 }
 
-// Follow is Sync for a list that may have changed, such as one that was read again from a
-// database, or in which a question was edited. Where Sync returns a PastError, Follow takes
+// Follow is Sync for a list that may have changed, for example because it was read again from
+// a database, or because a question was edited. Where Sync returns a PastError, Follow takes
 // back what followed the last message that is the same, and goes on with the list. If the
 // summary stands for what followed, or the RolePolicy forbids what would be left, the
 // conversation begins anew in the same History, with the whole list: what Add gave stays, and

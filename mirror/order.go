@@ -9,7 +9,7 @@ import (
 // A plan says how the History gets what a list holds.
 type plan[M any] struct {
 	*reading[M]
-	list   []*unit[M] // the unit that stands for each: one that is known, or the item itself
+	list   []*unit[M] // the unit that stands for each: a known unit, or the item itself
 	known  []*unit[M] // of the list before, as far as this one goes on with it
 	common int        // how many of known were found
 	follow bool       // the list may contradict what is known
@@ -23,7 +23,7 @@ type plan[M any] struct {
 }
 
 // compare finds out which units of a list are known. A list that contradicts what the Mirror
-// has seen of it is a PastError; with follow, only one that has nothing in common with that.
+// has seen of it is a PastError; with follow, only a list that has nothing in common with that.
 func (m *Mirror[M]) compare(s *convo.Snapshot, in *reading[M], follow bool) (*plan[M], error) {
 	p := &plan[M]{reading: in, known: m.list, follow: follow, joined: map[*unit[M]]bool{}, from: -1}
 	items := p.items
@@ -34,7 +34,7 @@ func (m *Mirror[M]) compare(s *convo.Snapshot, in *reading[M], follow bool) (*pl
 		u := m.recall(p, i, ended)
 		if u != nil {
 			last = max(last, u.id)
-			if !u.listed { // of one that the list has held, the message is needed only to append it again
+			if !u.listed { // if the list has held u, the message is needed only to append it again
 				if err := m.load(p, it); err != nil {
 					return nil, err
 				}
@@ -315,7 +315,7 @@ func (m *Mirror[M]) wanted(p *plan[M]) (want []*unit[M]) {
 // others returns the units in the view that the list does not hold, and finds out behind how many
 // units of the list each stands.
 func (m *Mirror[M]) others(p *plan[M]) (loose []*unit[M]) {
-	var follows map[*unit[M]]int // place of the unit of the list that stands behind it, also one that the list holds again
+	var follows map[*unit[M]]int // place of the unit of the list that stands behind it, also if the list holds it again
 	if len(p.wrong) > 0 {
 		follows = make(map[*unit[M]]int, len(m.view))
 		again, next := p.again(), len(p.list)
@@ -328,7 +328,7 @@ func (m *Mirror[M]) others(p *plan[M]) (loose []*unit[M]) {
 			follows[u] = next
 		}
 	}
-	before, wrong := 0, false // how many units the list has up to the last one that stands before it in the view
+	before, wrong := 0, false // how many units the list has up to the last unit that stands before it in the view
 	for _, u := range m.view {
 		i, ok := p.indexOf(u)
 		switch {
@@ -475,7 +475,7 @@ func (m *Mirror[M]) commit(p *plan[M]) error {
 }
 
 // takeValues gives units the values that the list has for them. A value that says the same
-// and is another one does not replace the one that was sent.
+// and is another one does not replace the value that was sent.
 func (m *Mirror[M]) takeValues(p *plan[M]) {
 	if n := len(p.rows); m.codec.Same != nil {
 		clear(m.given[min(n, len(m.given)):])

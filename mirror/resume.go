@@ -139,9 +139,9 @@ func (m *Mirror[M]) Decisions() ([]byte, error) {
 // [convo.Resume]; the system messages of the list are set by Sync.
 //
 // If messages in view differ from what they were, as [convo.Message.Sum] tells, Resume goes
-// back to the last one that is the same, as [Mirror.Follow] does, says what it did, and warns
+// back to the last unchanged one, as [Mirror.Follow] does, says what it did, and warns
 // by Options.Logger. Look at it before Decisions are stored again: the old ones stay valid for
-// the old list. A list that is shorter than the one that was synced, and otherwise the same,
+// the old list. A list that is shorter than the synced list, and otherwise the same,
 // is a [*convo.ValueError], since a read that was cut off looks the same; [ResumeShorter]
 // takes it. A list that has no message in view in common with the old one is a [*PastError].
 //

@@ -32,7 +32,7 @@ type unit[M any] struct {
 	early  bool           // it was compacted before the Mirror was made, so that its ID is not known
 	listed bool           // the newest list holds it
 	place  int            // in that list, after the system messages
-	msg    *convo.Message // of a unit that has no entry yet, and of one that the list does not hold; else nil
+	msg    *convo.Message // of a unit that has no entry yet, or that the list does not hold; else nil
 	behind int            // of a unit that the list does not hold: how many units of the list it stands behind
 	rest   int            // and how many of these were compacted, or in the view with it
 	isOwn  bool           // it came from Add
@@ -179,7 +179,7 @@ func (m *Mirror[M]) read(list []M) (*reading[M], error) {
 	return in, nil
 }
 
-// isShared reports whether r is of the list before, and not made for the one that is read.
+// isShared reports whether r is of the list before, and not made for the list that is read.
 func (r *row[M]) isShared() bool { return len(r.units) > 0 && r.units[0].listed }
 
 // shares reports whether a shared row has a key.

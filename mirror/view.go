@@ -16,7 +16,7 @@ import (
 // given for it, unless it has results in another order than the calls. All others are made by
 // Encode. The slice is the caller's.
 //
-// s must be a snapshot of the History, most often the one that Prepare or Recover has left; nil is a
+// s must be a snapshot of the History, most often the result of Prepare or Recover; nil is a
 // [*convo.ValueError]. View does not notice a snapshot of another History, such as a fork:
 // it shows what that says, with the values of m for entries with the same keys that say the
 // same.

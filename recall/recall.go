@@ -63,7 +63,7 @@ type Index struct {
 	// MaxTokens is how many tokens an answer of Answer has at most. 0 means 1,000.
 	MaxTokens int
 
-	// Tokenizer counts them. Nil, or one that panics, means convo.Heuristic.
+	// Tokenizer counts them. If it is nil or panics, convo.Heuristic does.
 	Tokenizer convo.Tokenizer
 
 	mu    sync.RWMutex

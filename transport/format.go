@@ -63,7 +63,7 @@ func modelOf(u *url.URL) string {
 	return name
 }
 
-// A cache mark of Anthropic, and one that lasts an hour. A text has \" in place of the quotes.
+// A cache mark of Anthropic, and the mark for an hour. A text has \" in place of the quotes.
 var (
 	cacheMark = regexp.MustCompile(`"cache_control"\s*:\s*\{[^{}]*"ephemeral"`)
 	longMark  = regexp.MustCompile(`"cache_control"\s*:\s*\{[^{}]*"ttl"\s*:\s*"1h"`)

@@ -29,8 +29,8 @@ import (
 // with the role system among the others, after what the user says and before the next
 // answer. A note is sent as one if Model names such a model, and otherwise as a text of the
 // user in tags that no other text can forge. Decode makes a note of a message with the role
-// system that holds nothing but text. Any other, such as one with clear_at or one that adds
-// a tool, is a [convo.Opaque] part of a user message, {"role":"system",...}, and is sent
+// system that holds nothing but text. Any other, such as one with clear_at or with
+// a new tool, is a [convo.Opaque] part of a user message, {"role":"system",...}, and is sent
 // unchanged. If a user message follows it, Encode adds a marker of the assistant between
 // them.
 //

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
@@ -30,11 +29,7 @@ func isObjectMark(p convo.Part) bool {
 // still is one.
 func isObject(parts []convo.Part, i int, format string) bool {
 	text, ok := parts[i].(convo.Text)
-	return ok && i+1 < len(parts) && parts[i+1] == convo.Part(objectMark(format)) && isObjectText(string(text))
-}
-
-func isObjectText(text string) bool {
-	return kindOf(json.RawMessage(text)) == '{' && strictjson.Valid([]byte(text)) && utf8.ValidString(text)
+	return ok && i+1 < len(parts) && parts[i+1] == convo.Part(objectMark(format)) && strictjson.IsObject(string(text))
 }
 
 // fieldsType is the type of the block before a text or a call that holds its partFields.
@@ -121,7 +116,7 @@ func callExtra(r convo.Reasoning) string {
 
 // objectIn returns the fields of a JSON object, or nil if text is not an object.
 func objectIn(text string) map[string]json.RawMessage {
-	if kindOf(json.RawMessage(text)) != '{' || !utf8.ValidString(text) || !strictjson.Valid([]byte(text)) {
+	if !strictjson.IsObject(text) {
 		return nil
 	}
 	all, _ := fields("-", []byte(text))

@@ -86,7 +86,7 @@
 // and names changes that invalidate signed reasoning or that a prompt cache misses.
 //
 // All formats are a [Streamer]: a [Stream] reads an answer while it is written, and
-// [Read] feeds it from the body of a response. Its [Transcript] is the one that Decode
+// [Read] feeds it from the body of a response. Its [Transcript] is what Decode
 // returns for the whole answer, however the provider or the host splits it. If a stream
 // breaks off, the Transcript holds what was received, without incomplete calls.
 //

@@ -160,7 +160,7 @@ func sizeOf(parts []convo.Part) (n int) {
 	return n
 }
 
-// textOf returns the text of a part, or the one that stands for it, or "".
+// textOf returns the text of a part, or the text that stands for it, or "".
 func textOf(p convo.Part) string {
 	if text := kindOfPart(p).text; text != nil {
 		return text(p)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/prompt"
+	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -71,8 +72,9 @@ func (NativeSummary) ByProvider() {}
 // Compact returns an edit that drops everything up to the answer to an older turn's user
 // messages and puts the provider's items in its place. It returns [convo.ErrNoGain] if there is
 // no such answer, or if that would free too little, and g.NoModel if it is set. A summary without
-// items is a [*convo.RefusedError]. Other errors are those of Post and of Format. The call is not
-// repeated. The Effort of the edit is set even with an error.
+// items, or with an item that is not a JSON object, is a [*convo.RefusedError]. Other errors are
+// those of Post and of Format. The call is not repeated. The Effort of the edit is set even with
+// an error.
 func (n NativeSummary) Compact(ctx context.Context, s *convo.Snapshot, g convo.Goal) (e convo.Edit, err error) {
 	e.Effort = new(convo.Effort)
 	defer caught(&err, "Options.Tokenizer")
@@ -143,6 +145,8 @@ func (n NativeSummary) ask(ctx context.Context, sent *convo.Snapshot, instructio
 		return a.summary, a.err
 	case a.summary.Native.Format == "" || len(a.summary.Native.Items) == 0:
 		return a.summary, &convo.RefusedError{Reason: "the answer of the provider has no native items; set NativeSummary.Format to one that decodes them"}
+	case slices.ContainsFunc(a.summary.Native.Items, func(item string) bool { return !strictjson.IsObject(item) }):
+		return a.summary, &convo.RefusedError{Reason: "a native item in the answer of the provider is not a JSON object; if that happens again, compact without NativeSummary"}
 	}
 	a.summary.Native.Compacted = sent
 	return a.summary, nil

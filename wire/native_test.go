@@ -21,7 +21,7 @@ import (
 type maker struct {
 	wire.Anthropic
 	answer      func() (convo.Summary, error)
-	sent        *convo.Snapshot // the last one that was encoded
+	sent        *convo.Snapshot // the snapshot that was last encoded
 	instruction string
 }
 
@@ -191,6 +191,37 @@ func TestNativeSummary_Declines(t *testing.T) {
 	assert.Equal(t, fail, err)
 	_, err = asked.Compact(t.Context(), s, convo.Goal{Target: 1, MinFree: 4000})
 	assert.ErrorIs(t, err, convo.ErrNoGain, "too little would be freed")
+}
+
+// An answer whose items cannot be sent is refused, as an answer without items is.
+func TestNativeSummary_RefusesItems(t *testing.T) {
+	s := talk(t, byBytes(), 9).Snapshot()
+	for _, items := range [][]string{
+		nil, {}, {""}, {" "}, {"x"}, {"null"}, {"5"}, {`"a"`}, {"[]"}, {"[{}]"}, {"{"}, {"{} {}"}, {`{"a":1,}`}, {"{\"a\":\"\xff\"}"}, {"{}", "null"}, {"{}", ""},
+	} {
+		ask, _ := nativeBy(func() (convo.Summary, error) { return nativeOf(items...), nil })
+		e, err := ask.Compact(t.Context(), s, convo.Goal{Target: 1})
+		var refused *convo.RefusedError
+		require.ErrorAs(t, err, &refused, "%q", items)
+		assert.Equal(t, convo.Edit{Effort: &convo.Effort{Calls: 1, Usage: convo.Usage{Input: 500, Output: 40}}}, e, "%q", items)
+	}
+}
+
+// Of what a format decodes, an edit has the text, the items, the usage, the model and the stop.
+func TestNativeSummary_PassesOn(t *testing.T) {
+	was := nativeOf("{}")
+	was.Text, was.Stop = " what was said\xff\n", convo.StopLength
+	ask, provider := nativeBy(func() (convo.Summary, error) {
+		sum := was
+		sum.Covers, sum.Read = []convo.Range{{First: 1, Last: 900}}, []convo.Range{{First: 1, Last: 900}}
+		sum.Names, sum.Updates, sum.Tokens, sum.Time = "others", 7, 5, time.Now()
+		return sum, nil
+	})
+	e, err := ask.Compact(t.Context(), talk(t, byBytes(), 9).Snapshot(), convo.Goal{Target: 1})
+	require.NoError(t, err)
+	was.Text, was.Native.Compacted = "what was said\ufffd", provider.sent
+	assert.Equal(t, &was, e.Summary)
+	assert.Equal(t, was.Usage, e.Effort.Usage)
 }
 
 // What NativeSummary lacks is an error, and those of Post and of the format come back, with the

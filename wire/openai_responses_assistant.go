@@ -230,7 +230,7 @@ func (a *assistantWriter) opaque(o convo.Opaque) {
 	it, content, ok := a.responsesWriter.opaque(o, "assistant")
 	it.at = a.at
 	switch {
-	case it.kind == "reasoning": // also one that cannot be sent, which takes the next item with it
+	case it.kind == "reasoning": // also an item that cannot be sent, which takes the next item with it
 		a.think(o)
 	case !ok:
 		a.lost.tell(a.at, whole, lostBlock, "")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo"
 	"github.com/seed-c1b73e60/convo/internal/meter"
@@ -717,7 +716,7 @@ func (p *projector) keepResult(r *result) {
 // isBlock reports whether an opaque part is a block of this format that can be sent in a
 // message of a role.
 func (p *profile) isBlock(o convo.Opaque, role convo.Role) bool {
-	if o.Format != p.format || kindOf(json.RawMessage(o.JSON)) != '{' || !strictjson.Valid([]byte(o.JSON)) || !utf8.ValidString(o.JSON) {
+	if o.Format != p.format || !strictjson.IsObject(o.JSON) {
 		return false
 	}
 	return p.knows == nil || p.knows(o, role)

@@ -205,7 +205,7 @@ func (r *rowHost) act() {
 	r.decide()
 }
 
-// request has Do make a request. Its answer may be for a view that has changed meanwhile.
+// request has Do make a request. Its answer may be for a view that has changed since.
 func (r *rowHost) request() {
 	if s := r.h.Snapshot(); s.Len() == 0 {
 		return

@@ -215,7 +215,7 @@ func (a *Agent) send(s *convo.Snapshot) {
 }
 
 // begin counts finished steps whose usage was not recorded. Each step but the first of a run
-// follows one that has finished.
+// follows a finished step.
 func (a *Agent) begin(o fantasy.PrepareStepFunctionOptions) {
 	a.mu.Lock()
 	if o.StepNumber > 0 && !a.isRecorded && a.unrecorded >= 0 {

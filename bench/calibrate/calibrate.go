@@ -160,7 +160,7 @@ func (s Setup) run(texts []string, overhead int, cells *Cells) error {
 	return nil
 }
 
-// Ours returns the setups whose true tokenizer is one that convo has.
+// Ours returns the setups whose true tokenizer is in convo.
 func Ours() ([]Setup, error) {
 	o200k, err := tiktoken.New("gpt-4o")
 	if err != nil {

@@ -42,7 +42,8 @@ func withSteps(all, t Tally, p Prices, steps float64) float64 {
 }
 
 // breakEven returns how many extra steps for each 1,000 tokens that left make a policy as
-// expensive as one that removes nothing. It is negative if it is more expensive without any.
+// expensive as a policy that removes nothing. It is negative if it is more expensive without
+// any.
 func breakEven(all, t Tally, p Prices) (steps float64, ok bool) {
 	each := withSteps(all, t, p, 1) - t.Units(p)
 	if each == 0 {

@@ -175,7 +175,7 @@ func Random(rng *rand.Rand, look func(Snapshot) (bool, error)) error {
 	if t.one(3) {
 		defs = slices.Concat(defs, hard[:1+t.IntN(len(hard))])
 	}
-	if t.one(8) { // nobody has said anything
+	if t.one(8) { // nothing was said
 		if more, err := look(Snapshot{h.Snapshot(), defs}); err != nil || !more {
 			return err
 		}

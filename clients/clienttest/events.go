@@ -34,7 +34,7 @@ func twoCalls(signs bool) provider.Answer {
 
 // testEachEvent has the connection break after each event of an answer, the application stop it
 // at each piece that is shown, and the ctx end there. A broken answer is an error and leaves
-// nothing; one that was stopped leaves what the provider takes back. The conversation goes on.
+// nothing; a stopped answer leaves what the provider takes back. The conversation goes on.
 func testEachEvent(t *testing.T, c Client) {
 	left := errors.New("the user left")
 	for _, way := range []string{"cut", "stopped", "cancelled"} {

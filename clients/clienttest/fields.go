@@ -158,7 +158,7 @@ func pageOf(t *testing.T, section, prefix string) map[string]string {
 	return rows
 }
 
-// rowOf asks for two summaries, a bare one and one that rides, and returns the row for what
+// rowOf asks for two summaries, of which the second rides, and returns the row for what
 // the SDK has written for a field: want without base.
 func rowOf(t *testing.T, r *Recorder, s convo.Summarizer, model string, want, base asked) string {
 	answer := convo.Assistant("a")

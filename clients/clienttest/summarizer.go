@@ -220,7 +220,7 @@ func testPaused(t *testing.T, c Client) {
 const StopSequence = "seat 3"
 
 // testStrict compacts with the summarizer of an agent whose parameters allow no summary, from
-// a model that obeys them, and from one that thinks first. The summary is as long as the
+// a model that obeys them, and from a model that thinks first. The summary is as long as the
 // prompt allows.
 func testStrict(t *testing.T, c Client) {
 	for _, model := range []string{"", c.Small} {

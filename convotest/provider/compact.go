@@ -12,8 +12,8 @@ import (
 
 // Compaction on demand: in Anthropic's API a request with the field compaction, in OpenAI's
 // a request to /responses/compact. The texts of the answer are the summaries, one for each
-// block or item: an answer without a text, or with several, is one that the provider should
-// not give. An answer whose Stop is unavailable is an error of the provider.
+// block or item: a provider should not give an answer without a text, or with
+// several. An answer whose Stop is unavailable is an error of the provider.
 
 // unavailable is the Stop of an Answer that is an error of the provider.
 const unavailable = "compaction_unavailable"

@@ -41,7 +41,7 @@
 //
 // # Tokens
 //
-// A request that has more tokens than Options.Window is refused as too long, and one that
+// A request that has more tokens than Options.Window is refused as too long, and a request that
 // has more than Options.Quota with the error for an exceeded rate. Answers report
 // usage with the beginning of the request that an earlier request to the same model had: in
 // Anthropic's API what is up to a cache mark, and in the others all of it. There is no

@@ -142,7 +142,7 @@ func TestFault_CutAfter(t *testing.T) {
 	}
 }
 
-// An event that nobody knows changes nothing.
+// An unknown event changes nothing.
 func TestFault_Foreign(t *testing.T) {
 	const foreign = `{"type":"surprise","index":0}`
 	for _, tt := range formatTests() {

@@ -1,7 +1,9 @@
 // Command rows is an agent that keeps its messages in its own table, and next to them what
-// convo has decided. The table is a file of JSON lines, and stands for one in a database.
+// convo has decided. The table is a file of JSON lines, and stands for one in a database. It is
+// kept in the folder convo-rows for temporary files, or in another one with -dir, and the next
+// run goes on with it.
 //
-//	$ go run ./examples/rows -dir rows Book a table for two.
+//	$ go run ./examples/rows Book a table for two.
 //	user: Book a table for two.
 //	assistant: call book({"guests":2})
 //	tool: result of book(booked)
@@ -30,7 +32,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "rows", "the folder of the table")
+	dir := flag.String("dir", filepath.Join(os.TempDir(), "convo-rows"), "the folder of the table")
 	flag.Parse()
 	a := &agent{dir: *dir, out: os.Stdout, send: model, tools: map[string]tool{"book": {
 		run: func(string) string { return "booked" }, once: true,

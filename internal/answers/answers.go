@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 )
@@ -241,7 +240,7 @@ func Fault(format, model string, items []string) error {
 		return fmt.Errorf("the summary has no native items of format %.40q", format)
 	}
 	for i, item := range items {
-		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
+		if !strictjson.IsObject(item) {
 			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
 		}
 	}

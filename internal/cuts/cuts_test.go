@@ -11,8 +11,8 @@ import (
 )
 
 // listOf returns a list with an exchange of ten tokens for each letter of each turn: a user
-// message (u, and U for one of a document), a note (n), one that no person wrote (h), an answer
-// (a), a spared one (s), one of the floor (f), and a last resort (l).
+// message (u, and U for one of a document), a note (n), a message of a host (h),
+// an answer (a), a spared one (s), one of the floor (f), and a last resort (l).
 func listOf(turns string) *cuts.List {
 	l, kinds := new(cuts.List), strings.ReplaceAll(turns, " ", "")
 	l.IsHosts = func(i int) bool { return kinds[i] == 'h' }

@@ -38,7 +38,7 @@ type Notes struct {
 	whole    int          // bytes of results that may still be read as a whole
 }
 
-// A Message is one that the user said.
+// A Message is a message of the user.
 type Message interface {
 	Text() string // its texts
 	Line() string // what a list shows of it, on one line

@@ -163,7 +163,7 @@ func (d *driver) undo() {
 	}
 }
 
-// anyID returns an ID that was given, or one that was not.
+// anyID returns an ID, which may not be in use.
 func (d *driver) anyID() convo.ID { return convo.ID(d.n(int(d.m.last)+3) + 1) }
 
 // listID mostly returns the ID of an entry in the view.

@@ -73,9 +73,9 @@ func (r *Refusal) Find(items []Item, body *Body) (all, found []int) {
 }
 
 // Choose returns the indices of the items to be cleared, and up to which entry signed reasoning is
-// to be left out, if it is not yet: up to the one that the error names, or the newest one if it
-// names none, or if another server has encrypted it. isOutside reports whether one of the items
-// belongs to no entry.
+// to be left out, if it is not yet: up to the entry that the error names, or the newest one if
+// it names none, or if another server has encrypted it. isOutside reports whether one of the
+// items belongs to no entry.
 func (r *Refusal) Choose(items []Item, body *Body, released int64) (chosen []int, release int64, isOutside bool) {
 	all, found := r.Find(items, body)
 	newest := func(indices []int) (entry int64) {

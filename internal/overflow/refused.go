@@ -21,7 +21,7 @@ const (
 	Reference // to a tool that the request does not have
 	Encrypted // reasoning, or another item that only the provider can read
 	Seal      // signed reasoning
-	Block     // one that only the provider understands
+	Block     // a block that only the provider understands
 	Container // in which code of the provider ran, and which has expired
 )
 
@@ -160,7 +160,7 @@ func (e *saidError) read(v map[string]any, levels int) {
 	}
 }
 
-// passes reports whether the error is one that may not occur again.
+// passes reports whether the error may not occur again.
 func (e *saidError) passes() bool {
 	for _, s := range [...]string{e.Type, e.Code, e.Status} {
 		if n, err := strconv.Atoi(s); err == nil {

@@ -166,7 +166,7 @@ func shared(out []int32, pattern []byte, own []int32, s []byte, first, end int) 
 // fill sets out[i] to how many bytes of s from first+i equal the beginning of pattern. It is
 // the Z-algorithm.
 func fill(out []int32, pattern []byte, own []int32, s []byte, first int) {
-	from, to := first, first // of the parts of s that equal a beginning of pattern, the one that ends last
+	from, to := first, first // the last part of s that equals a beginning of pattern
 	for i := first; i < first+len(out); i++ {
 		n := 0
 		if i < to {

@@ -331,7 +331,7 @@ func TestTorture_BudgetNeverOvercommits(t *testing.T) {
 				if len(held) > 0 && rng.IntN(2) == 0 {
 					r := held[0]
 					held = held[1:]
-					go r.Release() // once, whoever is first
+					go r.Release() // only the first of the two has an effect
 					r.Release()
 				}
 			}

@@ -89,7 +89,7 @@ func (l *List[N]) SetFrom(most int, head func(N) N) {
 		if !ok || l.Rows[i].ID == first { // its calls have no row, or it begins its exchange
 			break
 		}
-		l.From = l.Start(i) // the row of a message that was queued meanwhile may stand after the calls
+		l.From = l.Start(i) // the row of a message that was queued during the calls may stand after them
 	}
 }
 

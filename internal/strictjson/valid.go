@@ -72,6 +72,13 @@ func Valid(data []byte) bool {
 	}
 }
 
+// IsObject reports whether s is a JSON object in valid UTF-8.
+func IsObject(s string) bool {
+	data := []byte(s)
+	i := skipSpace(data, 0)
+	return i < len(data) && data[i] == '{' && Valid(data) && utf8.Valid(data)
+}
+
 // The functions below return the index after the named syntax at i, or -1 if data does not
 // have it there.
 

@@ -30,6 +30,17 @@ func TestValid(t *testing.T) {
 	}
 }
 
+func TestIsObject(t *testing.T) {
+	for _, d := range documents {
+		var m map[string]any
+		want := json.Unmarshal([]byte(d), &m) == nil && m != nil
+		assert.Equal(t, want, strictjson.IsObject(d), "%.60q", d)
+	}
+	assert.True(t, strictjson.IsObject(" \t\r\n{\"a\":\"é\"} "))
+	assert.False(t, strictjson.IsObject("{\"a\":\"\xff\"}"), "no UTF-8")
+	assert.False(t, strictjson.IsObject("{\"\xff\":1}"), "no UTF-8")
+}
+
 func TestUnquote(t *testing.T) {
 	for _, d := range documents {
 		checkUnquote(t, []byte(d))

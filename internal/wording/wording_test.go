@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The text names the largest share first, leaves out what would help nobody, and
+// The text names the largest share first, leaves out what would not help, and
 // says how to take back what is in the way.
 func TestFloor(t *testing.T) {
 	for want, e := range map[string]*wording.Floor[string]{

@@ -210,7 +210,7 @@ func (p *convoPolicy) start(head []item, overhead int) error {
 	return p.h.SetLimits(convo.Limits{Window: p.h.Status().Window, Tools: overhead})
 }
 
-// count returns the estimate of a message, 0 for one that a History does not accept.
+// count returns the estimate of a message, or 0 if a History does not accept it.
 func (p *convoPolicy) count(m convo.Message) int {
 	n, err := p.counter.Count(m)
 	if err != nil {

@@ -82,7 +82,7 @@ type Report struct {
 	MeasuredEstimate int64 `json:"measured_estimate,omitempty"`
 
 	// Contradicted is how many of them differ by more than 20 % from what was measured, and Worst
-	// is the one that differs most. Its number is 0 in a sum.
+	// is the request that differs most. Its number is 0 in a sum.
 	Contradicted int            `json:"contradicted,omitempty"`
 	Worst        *Contradiction `json:"worst,omitempty"`
 

@@ -13,7 +13,7 @@ import (
 // noResult is the text of the results of calls for which none is recorded.
 const noResult = "no result was recorded"
 
-// IsMissing reports whether a result stands for one that is not recorded.
+// IsMissing reports whether r stands for a result that was not recorded.
 func IsMissing(r convo.ToolResult) bool { return r.IsError && r.Text() == noResult }
 
 // A normalizer turns events as they were recorded into events that Append takes: each
@@ -26,7 +26,7 @@ type normalizer struct {
 	waiting map[string][]int // indices of results that are not used yet, by key, oldest first
 	next    map[string]int   // while going back: where the next call with a key is
 	limits  []callLimit      // of the calls that were not reached, in order
-	follows []int32          // for each message, the number of the next one that is no result
+	follows []int32          // for each message, the number of the next message that is no result
 	out     []Event
 	open    []convo.ToolCall // calls without a result, of the newest message
 	minted  int
