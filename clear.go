@@ -163,16 +163,14 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []cuts.Exchange) [][
 	return old
 }
 
-// ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in
-// tool results with a line that describes them, or has their address in place of the
-// size:
+// ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in tool
+// results with a line that describes them, such as "image/png cleared: 48,213 bytes" in
+// brackets, or has their address in place of the size.
 //
-//	[image/png cleared: 48,213 bytes]
-//
-// It calls no model. It is a [Trigger] by the number of media, since providers refuse too
-// many of them; see the Check methods of package wire. Where the model of the History is
-// known to take fewer, see Status.MostMedia, it clears the large images, or the oldest media
-// until half as many are left.
+// It calls no model. It is a [Trigger] by the number of media, since providers refuse too many
+// of them; see the Check methods of package wire. Where the model of the History is known to
+// take fewer, see Status.MostMedia, it clears the large images, or the oldest media until half
+// as many are left.
 type ClearMedia struct {
 	// KeepLast is the number of newest media that stay while the target can be reached without
 	// them. 0 means 3; a negative value means none.

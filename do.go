@@ -27,11 +27,9 @@ type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 //
 // send runs on the caller's goroutine, with no lock held, and may append, read and compact. Its
 // ctx ends when ctx ends or h is closed. Its snapshot is made for the model and the limits in
-// force when it is called. If it panics, the error is a [*PanicError].
-//
-// Do must not be called from send, a strategy, a summarizer or a function in Options; such code
-// can queue messages with [History.Queue]. With the ctx that the code was given, or one derived
-// from it, the error is ErrReentrant. With any other, the call waits until that ctx ends.
+// force when it is called. If it panics, the error is a [*PanicError]. Do must not be called
+// from send, a strategy, a summarizer or a function in Options, see [ErrReentrant]; such code
+// can queue messages with [History.Queue].
 //
 // An answer holds assistant messages, and the results of tools that the provider or send has
 // run. Any other message in it is a RoleError. An answer without messages is no error: Do
@@ -381,11 +379,8 @@ func (r Reply) OpenCalls() (left []ToolCall) {
 
 // AppendReply records the usage of an answer to a request that was made of the snapshot at, and
 // appends its messages. Your own loop calls it with what the model returned; [History.Do] and
-// [History.Run] need no such call.
-//
-// The Reply that it returns has the messages as they were appended, with IDs for calls that had
-// none and the keys of Options.Key, and the number of queued messages that were appended after
-// them. If the provider has paused the answer, the next one may follow it.
+// [History.Run] need no such call. It returns the answer as it was appended; see [Reply]. If
+// the provider has paused the answer, the next one may follow it.
 //
 // The answer is bound to what was sent, even if the view has changed since; see
 // [Snapshot.Unbound]. Append does the same for the snapshot that Prepare returned last. A

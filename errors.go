@@ -55,7 +55,7 @@ var (
 	// code. A strategy or summarizer may not start or await a compaction or call Do. Nor may
 	// the send of a Do call Do, a tool of Run call Run, or a Store save or reload the History.
 	// The call is recognised by the ctx that the code was given, or one derived from it, also
-	// after the end.
+	// after the end. With another ctx, the call waits until that ends.
 	ErrReentrant = errors.New("convo: called from inside a compaction, the send of a Do, a tool of Run or a Store of the same History; call it when that has returned")
 
 	// ErrNoGain says that there was nothing to remove, or too little to be worth a compaction.

@@ -181,17 +181,16 @@ func (r *recovery) isOverflow() (tooLong bool, fault error) {
 // IsOverflow reports whether err means that a request was too long for the model, as common
 // providers, gateways and model servers say it. It is the default of Options.IsOverflow.
 //
-// It reads at most 64 errors, err and those that it wraps: a few kilobytes at the beginning and
-// at the end of their texts. It also calls methods that errors of official clients have:
-// RawJSON, ErrorCode and ErrorMessage, which return a string, HTTPStatusCode, an int, and
-// IsContextTooLarge, a bool. Of a pointer to a struct with a field StatusCode, it reads that
-// field, Message and Code.
+// It reads at most 64 errors, err and those that it wraps: a few kilobytes at both ends of
+// their texts, what the methods RawJSON, ErrorCode, ErrorMessage, HTTPStatusCode and
+// IsContextTooLarge of official clients return, and, of a pointer to a struct with a field
+// StatusCode, that field, Message and Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
-// has both sizes. Other errors about rates, quotas, files or a model that loads are none.
-// Neither are errors about a field that is too long, about a length in characters, bytes or
-// pixels, or about an answer that would fill the window alone. The status 413 is an overflow,
-// since a compaction removes bytes as well. Joined errors are an overflow if any is.
+// has both sizes. So is the status 413, since a compaction removes bytes as well. Other errors
+// about rates, quotas, files or a model that loads are none. Neither are errors about a field
+// that is too long, about a length in characters, bytes or pixels, or about an answer that
+// would fill the window alone. Joined errors are an overflow if any is.
 func IsOverflow(err error) bool {
 	return overflow.Is(err)
 }

@@ -229,9 +229,8 @@ func (r *Report) attrs() []slog.Attr {
 // LogValue returns the fields of a line of Options.Logger.
 func (r Report) LogValue() slog.Value { return slog.GroupValue(r.attrs()...) }
 
-// Format prints the result in one line, or why nothing was done; %+v adds the IDs of the entries:
-//
-//	compacted 41,200 → 19,800 of 112,000 tokens: 12 results cleared, 30 messages summarised in 1,950 tokens (claude-haiku, 2.1 s); 3 pinned kept
+// Format prints the result in one line, or why nothing was done; %+v adds the IDs of the
+// entries.
 func (r Report) Format(f fmt.State, verb rune) { wording.Print(f, verb, r.print) }
 
 func (r *Report) print(ids bool) string {
@@ -594,9 +593,7 @@ type Status struct {
 	LastEdit   time.Time // when an edit was last applied; zero: never
 }
 
-// String describes in one line how full the window is:
-//
-//	41,200 of 112,000 tokens (36 %): 30 entries in 15 turns, 2 open calls; compacts above 98,000
+// String describes in one line how full the window is.
 func (s Status) String() string {
 	out := ofLimit(s.Upper, s.Limit)
 	if s.Limit > 0 {

@@ -177,9 +177,7 @@ func (h *History) Rewind(turns int) (taken int, err error) {
 func (h *History) RewindTo(id ID) error { return h.rewindTo(id, id) }
 
 // RewindBefore is [History.RewindTo] for the entries from the one with the ID on, such as a
-// question that the user has edited:
-//
-//	err := h.RewindBefore(question) // then append what it was changed to
+// question that the user has edited: append then what it was changed to.
 func (h *History) RewindBefore(id ID) error { return h.rewindTo(id, id-1) }
 
 // rewindTo takes back every entry that is newer than last, for a caller that has named id.

@@ -87,8 +87,7 @@ const defaultMaxRequests = 50
 // Messages given to [History.Queue] are delivered after the results of an answer, or after it
 // if it has none, and answered. All methods of h may be called while Run works. Several Runs on
 // h take turns: one step, a request and its calls, is made at a time. Run must not be called
-// from where Do must not, nor from a tool: with the ctx that the code was given, the error is
-// [ErrReentrant].
+// from where Do must not, nor from a tool; see [ErrReentrant].
 //
 // Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before it
 // acts. After a restart, calls that were saved open are run again.
@@ -106,13 +105,6 @@ func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply,
 // calls were appended, so the loop may be left at any step: the conversation is valid, and
 // another Run goes on with it. Nothing happens until the result is ranged over. An error ends
 // the steps.
-//
-//	for reply, err := range h.Steps(ctx, send, o) {
-//		if err != nil {
-//			return err
-//		}
-//		fmt.Println(reply.Text())
-//	}
 //
 // The body of the loop may change the conversation: the steps go on as long as a message waits
 // for an answer and no call is open. So it may answer calls that stayed open, or append a user

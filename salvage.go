@@ -23,9 +23,7 @@ type Salvaged struct {
 	Damage  []error  // what is wrong with the log, one error for each place
 }
 
-// String says in one line what was kept:
-//
-//	117 records whole up to record 117, 2 in part (119 to 120), 1 lost (118), entries 234 to 235 gone
+// String says in one line what was kept.
 func (s Salvaged) String() string {
 	out := counted(s.Whole, "record", "records") + " whole"
 	if s.Newest > 0 {

@@ -14,10 +14,10 @@ import (
 // open. It changes nothing if the messages equal the present ones, so it may be called before
 // each request.
 //
-// A change of the system text changes the beginning of each request: a provider's cache of the
-// conversation is lost, and signed reasoning is no longer bound (see [Snapshot.Unbound]). So a
-// rule that is added, a new date or another mode is better appended as a note, see
-// [RolePolicy], unless the earlier text must not be sent any more.
+// A change of the system text loses a provider's cache of the conversation, and signed
+// reasoning is no longer bound (see [Snapshot.Unbound]). So a rule that is added, a new date or
+// another mode is better appended as a note, see [RolePolicy], unless the earlier text must not
+// be sent any more.
 //
 // Messages are copied and checked as by [History.Append]. An invalid message, or another role,
 // is a [*MessageError]; then nothing changes.

@@ -2,21 +2,20 @@ package convo
 
 import "context"
 
-// SlidingWindow is a [CompactionStrategy] that keeps a number of the newest entries, of
-// the newest turns, or of both, and drops older ones. It is a [Trigger]. System entries
-// do not count.
+// SlidingWindow is a [CompactionStrategy] that keeps a number of the newest entries, of the
+// newest turns, or of both, and drops older ones. It is a [Trigger]. System entries do not
+// count.
 //
-// It drops whole exchanges until at most KeepLast entries and at most KeepTurns turns are
-// left, and the summary, which covers even older entries, unless an earlier link of a
-// [Chain] has just made it. If the window begins inside a turn, the user messages of that
-// turn stay at its head and count. If there is no room for them, the window begins with
-// the next turn. The floor always stays: pinned exchanges, and the required part of the
-// newest turn, such as a whole run of user messages that the model has not answered yet.
+// It drops whole exchanges until at most KeepLast entries and at most KeepTurns turns are left,
+// and the summary, which covers even older entries, unless an earlier link of a [Chain] has
+// just made it. If the window begins inside a turn, the user messages of that turn stay at its
+// head and count. If there is no room for them, the window begins with the next turn. The floor
+// always stays: pinned exchanges, and the required part of the newest turn, such as a whole run
+// of user messages that the model has not answered yet.
 //
-// Each edit changes the beginning of requests, so the provider has to fill its prompt
-// cache again. If TriggerAt is twice KeepLast, that happens only once every KeepLast
-// entries, and a conversation costs about a quarter as much as with the default
-// TriggerAt. The same holds for KeepTurns.
+// Each edit changes the beginning of requests, so the provider has to fill its prompt cache
+// again: with a TriggerAt of twice KeepLast or KeepTurns that is rare, and costs about a
+// quarter of what the default TriggerAt does.
 type SlidingWindow struct {
 	KeepLast  int // the number of entries to keep; less than 1 means 1, or with KeepTurns any number
 	KeepTurns int // the number of turns to keep, the newest one included; less than 1 means any number

@@ -430,9 +430,7 @@ func (b *Breakdown) kinds() []*int {
 	return []*int{&b.System, &b.Tools, &b.Summary, &b.User, &b.Assistant, &b.Reasoning, &b.Calls, &b.Results, &b.Media, &b.Ephemeral}
 }
 
-// String lists the parts that are not 0 in one line, largest first:
-//
-//	results 52,100, user 9,300, tools 4,000, system 1,200 (pinned 2,000); free 45,400 and reserve 16,000 of 128,000
+// String lists the parts that are not 0 in one line, largest first.
 func (b Breakdown) String() string {
 	names := []string{"system", "tools", "summary", "user", "assistant", "reasoning", "calls", "results", "media", "ephemeral"}
 	out := cmp.Or(wording.Largest(names, b.kinds()), "empty")

@@ -357,12 +357,11 @@ func (in *stateJSON) checkOrder() error {
 	return nil
 }
 
-// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their
-// IDs, the pins, the summary, the key, the calibration, the messages in the queue, and
-// the title and data set by SetMeta. Ephemeral messages, token counts and the originals
-// of cut or cleared results are left out. The zero Snapshot has no key, and decodes to
-// the zero Snapshot. A direct call is faster than json.Marshal, which checks each byte
-// again.
+// MarshalJSON encodes s in the form that docs/format.md describes: the entries with their IDs,
+// the pins, the summary, the key, the calibration, the messages in the queue, and the title and
+// data set by SetMeta. Ephemeral messages, token counts and the originals of cut or cleared
+// results are left out. The zero Snapshot has no key, and decodes to the zero Snapshot. A
+// direct call is faster than json.Marshal.
 func (s *Snapshot) MarshalJSON() ([]byte, error) {
 	out := difference(noPicture, &picture{view: s, scalars: s.scalars()})
 	out.version, out.learned = versions[inSnapshot], nil

@@ -84,16 +84,16 @@ func (r SummaryRequest) String() string {
 	return fmt.Sprintf("request(%s to summarise in at most %s tokens)", counted(len(r.Messages), "message", "messages"), grouped(r.MaxTokens))
 }
 
-// Extract is a [Summarizer] that calls no model. Its summary lists what the user said,
-// what the assistant said, lines of results, the tools that were called and how often,
-// the paths and errors that came up, and the last answer. It is quick, returns the same
-// text for the same messages, and never exceeds SummaryRequest.MaxTokens. What no person
-// wrote, see [HostMeta], is read like a result.
+// Extract is a [Summarizer] that calls no model. Its summary lists what the user said, what the
+// assistant said, lines of results, the tools that were called and how often, the paths and
+// errors that came up, and the last answer. It is quick, returns the same text for the same
+// messages, and fills SummaryRequest.MaxTokens without exceeding it. What no person wrote, see
+// [HostMeta], is read like a result.
 //
-// It fills that room. Up to a third of it goes to what the user said: the first message, and
-// then those with words that few others have. Of the rest it prefers lines with names, such as
-// paths, identifiers, dates and amounts, which come up again later. A repeated line is listed
-// once. Of the oldest results above 2 MB it reads the beginning; Report.Unread counts the rest.
+// Up to a third of the room goes to what the user said: the first message, and then those with
+// words that few others have. Of the rest it prefers lines with names, such as paths,
+// identifiers, dates and amounts. A repeated line is listed once. Of the oldest results above 2
+// MB it reads the beginning; Report.Unread counts the rest.
 type Extract struct{}
 
 // Summarize extracts a summary from req.Messages, and adds it to req.Previous. If

@@ -29,16 +29,14 @@ type TokenizerFunc func(text string) int
 func (f TokenizerFunc) CountTokens(text string) int { return f(text) }
 
 // Heuristic is the default [Tokenizer]. It estimates the number of tokens in a text for o200k,
-// the tokenizer of GPT-4o and later models. Its table of 64 KB was fitted to text in all
-// major scripts, code and data. It does not allocate. The estimate for a text that is not empty
-// is at least 1 and at most its length in bytes. The estimate for two texts joined differs from
-// the sum of their estimates by at most 2, unless a long run of one byte extends across the
-// join.
+// the tokenizer of GPT-4o and later models. Its table of 64 KB was fitted to text in all major
+// scripts, code and data. It does not allocate. The estimate for a text that is not empty is at
+// least 1 and at most its length in bytes. The estimate for two texts joined differs from the
+// sum of their estimates by at most 2, unless a long run of one byte extends across the join.
 //
-// On text that was not used for the fit, the mean error for a message of 200 tokens is 3.7 %
-// for the kinds of text fitted to. It is 6 % for prose of another source; docs/counting.md has
-// more. A single sentence may be off by a factor of two. Usage reports correct these errors;
-// see [History.RecordUsage]. The tokenizers of other vendors may differ more.
+// The mean error is a few percent for a message of 200 tokens, as docs/counting.md shows; a
+// single sentence may be off by a factor of two. Usage reports correct these errors; see
+// [History.RecordUsage]. The tokenizers of other vendors may differ more.
 type Heuristic struct{}
 
 // CountTokens returns an estimate of the number of tokens in text.
