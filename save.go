@@ -13,7 +13,8 @@ import (
 )
 
 // Open returns the [History] saved in s under a key, or an empty one if the key is not in
-// use. [History.Save] then saves it there. Open itself writes nothing.
+// use; [History.Saved] of that has the Seq 0. [History.Save] saves it there. Open itself writes
+// nothing.
 //
 // It restores the entries with their IDs, turns, times and pins, the summary, the queue,
 // the calibration, and the model. The limits that SetLimits or SetModel set override
