@@ -196,7 +196,7 @@ func (l *rowLister) setFrom() {
 		if head == first || !ok { // its calls have no row
 			break
 		}
-		l.From = l.Start(i) // the row of a message that was queued during the calls may stand after them
+		l.From = l.Start(i) // the row of a message that was queued meanwhile may stand after the calls
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-c1b73e60/convo/internal/answers"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -121,7 +122,7 @@ func (n *Native) fault() error {
 		return fmt.Errorf("the summary has no native items of format %.40q", n.Format)
 	}
 	for i, item := range n.Items {
-		if !strictjson.IsObject(item) {
+		if !utf8.ValidString(item) || !strictjson.Valid([]byte(item)) || strings.TrimLeft(item, " \t\r\n")[0] != '{' {
 			return fmt.Errorf("native item %d of the summary is not a JSON object", i)
 		}
 	}
