@@ -1363,6 +1363,25 @@ func TestUsage_CacheTTL(t *testing.T) {
 	}
 }
 
+// A usage with nothing but a lifetime is no measurement: the estimates are as without a usage.
+func TestUsage_CacheTTLAlone(t *testing.T) {
+	estimates := func(u convo.Usage) (list []convo.Estimate) {
+		h := historyOf(t, bare(), convo.User("q"))
+		for _, u := range []convo.Usage{u, {Input: 400}, u} {
+			_, err := h.Do(t.Context(), func(context.Context, *convo.Snapshot) (convo.Reply, error) {
+				return convo.Reply{Messages: []convo.Message{convo.Assistant("ok")}, Usage: u}, nil
+			})
+			require.NoError(t, err)
+			list = append(list, h.Tokens())
+			mustAppend(t, h, convo.User("and"))
+			require.NoError(t, h.RecordUsage(h.Snapshot(), u))
+			list = append(list, h.Tokens())
+		}
+		return list
+	}
+	assert.Equal(t, estimates(convo.Usage{}), estimates(convo.Usage{CacheTTL: time.Hour}))
+}
+
 // A pause begins with the newest answer, however its usage was told.
 func TestPause_Begins(t *testing.T) {
 	const ttl = 5 * time.Minute

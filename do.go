@@ -10,7 +10,8 @@ import (
 
 // A Send calls a model with a request made of the snapshot, and returns its answer;
 // [History.Do] says when it is called and what becomes of the answer. Package wire makes
-// the request and reads the answer. If Send returns what came until the user stopped the
+// the request and reads the answer. Return the provider's error as it is, or wrapped, since
+// [IsOverflow] and Recover read it. If Send returns what came until the user stopped the
 // answer, and a nil error, that is kept.
 type Send = func(ctx context.Context, s *Snapshot) (Reply, error)
 

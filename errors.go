@@ -457,8 +457,8 @@ func worded(text string, err error) error { return &wordedError{Text: text, Err:
 func errorf(format string, args ...any) error { return wording.Errorf(format, args...) }
 
 // isTooLarge reports whether err, which a method of this package returns, says that the
-// conversation does not fit. It asks no error of the caller's, whose methods may panic or
-// wrap in a circle.
+// conversation does not fit. It does not call methods of the caller's errors, which may panic
+// or wrap in a circle.
 func isTooLarge(err error) bool {
 	switch e := err.(type) {
 	case *FloorError, *LimitError:

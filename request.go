@@ -311,7 +311,7 @@ func (p *prefix) add(e *entry) {
 	p.list = p.list.Add(e.content)
 }
 
-// releasedSince returns how many entries are bound in before and not in s, which holds them too.
+// releasedSince returns how many entries of both states are bound in before and not in s.
 func (s *state) releasedSince(before *state) (n int) {
 	were := before.signedIDs(true)
 	if len(were) == 0 {

@@ -13,15 +13,16 @@ import (
 )
 
 // Open returns the [History] saved in s under a key, or an empty one if the key is not in
-// use. [History.Save] then saves it there. Open itself writes nothing.
+// use; [History.Saved] of that has the Seq 0. [History.Save] saves it there. Open itself writes
+// nothing.
 //
 // It restores the entries with their IDs, turns, times and pins, the summary, the queue,
 // the calibration, and the model. The limits that SetLimits or SetModel set override
 // Options.Limits; to change them, call SetLimits after Open. Queued messages stay queued.
 // Ephemeral messages are not restored. The originals of results that were cut or cleared
 // stay in the log, where summarizers find them. Options.Repair works as in [Restore], and
-// the next Save saves its changes. To end a turn that a crash has left without an answer,
-// call [History.AnswerOpenCalls] or [History.Rewind].
+// the next Save saves its changes. [History.Run] goes on with a turn that a crash has left
+// without an answer; to end it, call [History.AnswerOpenCalls] or [History.Rewind].
 //
 // It returns a [*ValueError] for a nil [Store] or a key that is empty or too long, a
 // [*DamageError] for a damaged log, and the errors of Restore and of s. They match

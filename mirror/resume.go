@@ -62,7 +62,7 @@ func (u *unit[M]) shortSum() string {
 }
 
 // hasSum reports whether a unit of the list may have had a shortSum. Where results are in other
-// messages than before, their keys are others too.
+// messages than before, their keys also differ.
 func (u *unit[M]) hasSum(sum string) bool {
 	own := u.shortSum()
 	return own[:5] == sum[:5] && (own[5:] == sum[5:] || u.isPart || sum[5:] == noKey)

@@ -9,7 +9,7 @@ import (
 
 // A layout is a conversation in the form in which the modelled policies and the
 // optimum work on it: system messages, then exchanges, here called atoms. A user
-// message is an atom too.
+// message is also an atom.
 //
 // Two numbers define what such a policy sends: a cut, and how many results are
 // cleared. See view.

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-c1b73e60/convo/convotest/provider"
 )
 
-// A program is an agent that somebody else has written, and how it is run.
+// A program is an agent of another project, and how it is run.
 type program struct {
 	name   string
 	binary string // below the folder in which it is installed

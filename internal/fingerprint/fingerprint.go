@@ -1,6 +1,6 @@
 // Package fingerprint computes 64-bit fingerprints that are the same in every process.
-// They tell contents apart that differ by chance or by an edit. They are no protection
-// against somebody who looks for two contents with one fingerprint.
+// They tell contents apart that differ by chance or by an edit. They do not protect
+// against a search for two contents with one fingerprint.
 package fingerprint
 
 import (

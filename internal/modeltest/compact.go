@@ -15,7 +15,7 @@ import (
 
 // Compactions. A strategy of package convo makes an edit. While it works, the
 // driver performs other operations on the History. When the report says that the
-// edit was applied, the model applies it too.
+// edit was applied, the model also applies it.
 
 // errTooLong is the error of a provider for a request that is too long.
 var errTooLong = errors.New("prompt is too long")

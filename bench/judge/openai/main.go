@@ -57,7 +57,7 @@ var items = &judge.Judge{
 	},
 	Read: func(body []byte) []judge.Objection {
 		// The SDK forgets the whole input when it does not know one item, so each is read
-		// alone. A message needs no type; the SDK tells the items apart by it all the same.
+		// alone. A message needs no type, but the SDK tells the items apart by it.
 		var list []judge.Objection
 		for _, item := range judge.List(body, "input") {
 			var message struct{ Type, Role, ID string }

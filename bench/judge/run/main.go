@@ -3,8 +3,8 @@
 //	go run ./judge/run -n 100000
 //
 // It ends with an error if a judge objects to something that is not explained, or if a
-// judge does not work. One that cannot be had here is named with the reason. It names
-// explanations of objections that did not come up, which are an error, too, if all judges
+// judge does not work. A judge that cannot be had here is named with the reason. It names
+// explanations of objections that did not come up, which are also an error if all judges
 // have read requestsOfAll requests.
 package main
 
