@@ -265,7 +265,7 @@ func entriesIn(list []*entry, ids []Range) []*entry {
 // isEmpty reports whether r changes nothing but the scalars.
 func (r *stateJSON) isEmpty() bool {
 	isEmpty := true
-	r.eachField(func(_ int, f *strictjson.Field) {
+	allFields.Use(r, func(_ int, f *strictjson.Field) {
 		v, isChange := f.Value.(strictjson.Value)
 		isEmpty = isEmpty && (!isChange || v.IsZero())
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -44,6 +45,35 @@ func (f Field) Append(dst []byte) []byte {
 // AppendObject appends an object with the fields that are not zero.
 func AppendObject(dst []byte, fields []Field) []byte {
 	return append(AppendFields(append(dst, '{'), fields), '}')
+}
+
+// A Pool keeps variables of a type with their fields, which take many allocations to make.
+type Pool[T any] struct {
+	Fields func(*T) []Field
+	pool   sync.Pool
+}
+
+// A pooled is a variable and its fields.
+type pooled[T any] struct {
+	v      T
+	fields []Field
+}
+
+// Use calls do with each field of v, and its index.
+func (p *Pool[T]) Use(v *T, do func(i int, f *Field)) {
+	x, ok := p.pool.Get().(*pooled[T])
+	if !ok {
+		x = new(pooled[T])
+		x.fields = p.Fields(&x.v)
+	}
+	x.v = *v
+	for i := range x.fields {
+		do(i, &x.fields[i])
+	}
+	*v = x.v
+	var zero T
+	x.v = zero
+	p.pool.Put(x)
 }
 
 // isZero reports whether the value of f is left out.
@@ -173,6 +203,15 @@ func Objects[E any](list *[]E, fields func(*E) []Field) Value {
 	})
 }
 
+// Pointers returns the value of a list of pointers to objects with these fields.
+func Pointers[E any](list *[]*E, fields func(*E) []Field) Value {
+	return Array(list, func(dst []byte, e *E) []byte { return AppendObject(dst, fields(e)) }, func(r *Reader) *E {
+		e := new(E)
+		r.Fields(fields(e))
+		return e
+	})
+}
+
 // Texts returns the value of a list of strings.
 func Texts(list *[]string) Value { return Array(list, AppendString, (*Reader).Text) }
 
@@ -231,6 +270,15 @@ func (v numbers) Read(r *Reader) {
 		*v.of[i] = n
 	}
 }
+
+// Shown returns the value of a text that is not left out if it is empty.
+func Shown(at *string) Value { return shown{at} }
+
+type shown struct{ at *string }
+
+func (v shown) IsZero() bool             { return false }
+func (v shown) Append(dst []byte) []byte { return AppendString(dst, *v.at) }
+func (v shown) Read(r *Reader)           { *v.at = r.Text() }
 
 // An optional is a value that is left out if the pointer to it is nil.
 type optional[E, V any] struct {
