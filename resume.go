@@ -77,16 +77,15 @@ func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
 		}
-		if err := r.Take(givenRow(m, counter)); err != nil {
-			fault := RowError(*err.(*runs.Fault))
+		if fault := r.Take(givenRow(m, counter)); fault != nil {
 			if fault.Key == "" {
 				fault.Err = &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}
 			}
-			return &fault
+			return (*RowError)(fault)
 		}
 	}
-	if err := r.End(); err != nil {
-		return (*RowError)(err.(*runs.Fault))
+	if fault := r.End(); fault != nil {
+		return (*RowError)(fault)
 	}
 	return nil
 }
@@ -152,7 +151,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 		case isWhole:
 			m = r.in.entries[i].msg
 		case key == "":
-			return nil, &RowError{Key: x.Key, Fault: rowMissing}
+			return nil, &RowError{Key: x.Key, Fault: runs.Missing}
 		}
 		turn := turns.Next(x.Begins, x.Turn, string(m.Role))
 		if isWhole {
@@ -160,7 +159,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 		}
 		e, err := r.entry(m, x.ID, turn, namer)
 		if err != nil {
-			return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
+			return nil, &RowError{Key: key, Fault: runs.Changed, Err: err}
 		}
 		r.ids[x.ID] = key
 		entries = append(entries, e)
@@ -244,7 +243,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 	o := &original{id: e.id, msg: e.msg.clone()}
 	read, ok := e.replay(changes)
 	if key := r.ids[e.id]; !ok && !r.accepted[key] {
-		return &RowError{Key: key, Fault: rowChanged}
+		return &RowError{Key: key, Fault: runs.Changed}
 	}
 	o.read = read
 	for _, c := range changes {
@@ -261,7 +260,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 func (r *resumer) faultOf(err error) error {
 	if wrong, ok := err.(*SnapshotError); ok {
 		if key, ok := r.ids[wrong.ID]; ok {
-			return &RowError{Key: key, Fault: rowChanged, Err: wrong.Err}
+			return &RowError{Key: key, Fault: runs.Changed, Err: wrong.Err}
 		}
 	}
 	return err
@@ -284,9 +283,9 @@ func (r *resumer) compare() error {
 			continue
 		}
 		if after := r.stoodAfter(rows, now, place); after != "" {
-			return &RowError{Key: key, Fault: rowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
+			return &RowError{Key: key, Fault: runs.Unexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
 		}
-		return &RowError{Key: key, Fault: rowChanged}
+		return &RowError{Key: key, Fault: runs.Changed}
 	}
 	return nil
 }
@@ -359,7 +358,7 @@ func (h *History) appendRow(r *resumer, rows []Message) error {
 		h.expect(sent)
 	}
 	if _, err := h.AppendRows(rows...); err != nil {
-		return &RowError{Key: rows[0].Key, Fault: rowUnexpected, Err: err}
+		return &RowError{Key: rows[0].Key, Fault: runs.Unexpected, Err: err}
 	}
 	return nil
 }

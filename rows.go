@@ -131,7 +131,7 @@ func (l *rowLister) add(i int) error {
 		l.others = append(l.others, e)
 	}
 	if l.keys[key] {
-		return &RowError{Key: key, Fault: rowTwice}
+		return &RowError{Key: key, Fault: runs.Twice}
 	}
 	if key == "" {
 		return nil

@@ -63,7 +63,6 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	has   uint64 // after reading: the fields that may have a value, by their rows in savedFields
 	fault error  // of an entry that cannot be written or read
 	index int    // while reading: of the next entry, as in a snapshot
 }
@@ -278,7 +277,6 @@ func decode(data []byte, as form) (*stateJSON, error) {
 			return
 		}
 		in.field(i).Read(r)
-		in.has |= 1 << i
 	})
 	r.End()
 	return in, asSnapshotError(cmp.Or(in.fault, r.Err(), in.checkOrder()))

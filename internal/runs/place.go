@@ -19,14 +19,12 @@ type Given[N ~int64, M any] struct {
 	Message   M
 }
 
-// A Fault is the error for a row that does not fit a list.
+// A Fault says that a row does not fit a list.
 type Fault struct {
 	Key   string // of the row, or of one nearby; empty: the row has no key
 	Fault string
 	Err   error // may be nil
 }
-
-func (f *Fault) Error() string { return wording.Row(f.Key, f.Fault, f.Err) }
 
 // The faults of rows.
 const (
@@ -56,8 +54,7 @@ type Placer[N ~int64, M any] struct {
 	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
 	ended  string          // the role of that row
 	isLeft bool            // a row was given between the last run and that row
-	answer bool            // an answer was given since
-	calls  *pairs.Calls[N] // of the newest answer; nil: none, or none was given yet
+	calls  *pairs.Calls[N] // of the newest answer since; nil: none was given yet
 	early  []Given[N, M]   // user rows given before the results of calls
 }
 
@@ -77,8 +74,8 @@ func NewPlacer[N ~int64, M any](list *List[N], end string, left, untold N, isOth
 }
 
 // Take takes the next row. It skips a system message before all other rows, which the application
-// sets again. An error is a *Fault.
-func (p *Placer[N, M]) Take(m Given[N, M]) error {
+// sets again. It returns nil if the row fits.
+func (p *Placer[N, M]) Take(m Given[N, M]) *Fault {
 	place, isListed := p.listed[m.Key]
 	begins := p.begins(m.Key)
 	switch {
@@ -101,8 +98,8 @@ func (p *Placer[N, M]) Take(m Given[N, M]) error {
 	return p.order(m)
 }
 
-// End ends the rows. An error is a *Fault.
-func (p *Placer[N, M]) End() error {
+// End ends the rows. It returns nil if no row is missing.
+func (p *Placer[N, M]) End() *Fault {
 	if err := p.putEarly(); err != nil {
 		return err
 	}
@@ -133,7 +130,7 @@ func (p *Placer[N, M]) mayBegin() bool {
 
 // order puts a row in its place. A user message is never between calls and their results. If a
 // row is, the message waited in the queue, and was appended after the results.
-func (p *Placer[N, M]) order(m Given[N, M]) error {
+func (p *Placer[N, M]) order(m Given[N, M]) *Fault {
 	switch {
 	case m.Role == user && p.calls.Open() > 0:
 		p.early = append(p.early, m)
@@ -150,7 +147,7 @@ func (p *Placer[N, M]) order(m Given[N, M]) error {
 		}
 	}
 	if m.Role == assistant {
-		p.calls, p.answer = m.Calls, true
+		p.calls = cmp.Or(m.Calls, new(pairs.Calls[N]))
 	}
 	if err := p.put(m); err != nil || p.calls.Open() > 0 {
 		return err
@@ -159,7 +156,7 @@ func (p *Placer[N, M]) order(m Given[N, M]) error {
 }
 
 // putEarly puts the user rows that waited for results in their places.
-func (p *Placer[N, M]) putEarly() error {
+func (p *Placer[N, M]) putEarly() *Fault {
 	early := p.early
 	p.early = nil
 	for _, m := range early {
@@ -181,10 +178,10 @@ func (p *Placer[N, M]) isOfEarlier() bool {
 		}
 		role = p.Places[p.place-1].Role
 		if p.place < all {
-			return !p.answer && role == user && !p.mayBegin()
+			return p.calls == nil && role == user && !p.mayBegin()
 		}
 	}
-	return !p.answer && role == user && len(p.Tail) == 0 && p.untold <= p.newest
+	return p.calls == nil && role == user && len(p.Tail) == 0 && p.untold <= p.newest
 }
 
 // answers reports whether all results of m answer open calls, and marks these as answered.
@@ -200,7 +197,7 @@ func (p *Placer[N, M]) answers(m Given[N, M]) bool {
 }
 
 // put puts a row in the next place.
-func (p *Placer[N, M]) put(m Given[N, M]) error {
+func (p *Placer[N, M]) put(m Given[N, M]) *Fault {
 	isDone, begins := p.place == len(p.list.Rows), p.begins(m.Key)
 	switch {
 	case isDone && p.end == "":

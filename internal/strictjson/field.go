@@ -61,16 +61,39 @@ type pooled[T any] struct {
 
 // Use calls do with each field of v, and its index.
 func (p *Pool[T]) Use(v *T, do func(i int, f *Field)) {
+	x := p.take(v)
+	for i := range x.fields {
+		do(i, &x.fields[i])
+	}
+	*v = x.v
+	p.release(x)
+}
+
+// Update sets the optional values of v to those of from that are not left out.
+func (p *Pool[T]) Update(v, from *T) {
+	x, y := p.take(v), p.take(from)
+	for i, f := range x.fields {
+		if o, ok := f.Value.(interface{ update(Value) }); ok {
+			o.update(y.fields[i].Value.(Value))
+		}
+	}
+	*v = x.v
+	p.release(x)
+	p.release(y)
+}
+
+// take returns a copy of v with its fields.
+func (p *Pool[T]) take(v *T) *pooled[T] {
 	x, ok := p.pool.Get().(*pooled[T])
 	if !ok {
 		x = new(pooled[T])
 		x.fields = p.Fields(&x.v)
 	}
 	x.v = *v
-	for i := range x.fields {
-		do(i, &x.fields[i])
-	}
-	*v = x.v
+	return x
+}
+
+func (p *Pool[T]) release(x *pooled[T]) {
 	var zero T
 	x.v = zero
 	p.pool.Put(x)
@@ -305,13 +328,5 @@ func (o optional[E, V]) Read(r *Reader) {
 func (o optional[E, V]) update(from Value) {
 	if v := *from.(optional[E, V]).at; v != nil {
 		*o.at = v
-	}
-}
-
-// Update sets an optional value to another of its type, unless that is left out. Other values
-// are unchanged.
-func Update(v, from any) {
-	if o, ok := v.(interface{ update(Value) }); ok {
-		o.update(from.(Value))
 	}
 }
