@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -20,7 +21,6 @@ type resumer struct {
 	isCut    bool // some rows are taken back
 
 	*runs.Placer[ID, Message]
-	early []Message // user rows given where they may not be appended
 
 	originals []*original
 	ids       map[ID]string // the keys of entries that a row tells
@@ -67,12 +67,10 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	untold := ID(0)
-	if n := len(r.in.entries); n > 0 {
-		untold = r.in.entries[n-1].id
-	}
+	n := len(r.in.entries)
+	isTold := n == 0 || r.in.entries[n-1].id <= cmp.Or(r.rows.Newest(), r.rows.left.id)
 	counter := newCounter(nil, Overheads{})
-	r.Placer = runs.NewPlacer(&r.rows.List, r.rows.end(), r.rows.left.id, untold, r.isOther)
+	r.Placer = runs.NewPlacer(&r.rows.List, r.rows.end(), isTold, r.isOther)
 	for m, err := range rows {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
@@ -315,11 +313,12 @@ func (h *History) appendTail(r *resumer) error {
 		r.Queued[q.msg.Key] = true
 	}
 	mayFollow := func() bool { return h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) }
-	delivered := false // the last message that was appended was queued
+	delivered := false  // the last message that was appended was queued
+	var early []Message // queued rows given where they may not be appended
 	for rows := r.Tail; len(rows) > 0; {
 		m, n := rows[0], 1
-		if r.Queued[m.Key] && (len(r.early) > 0 || !delivered && !mayFollow()) {
-			r.early, rows = append(r.early, m), rows[1:]
+		if r.Queued[m.Key] && (len(early) > 0 || !delivered && !mayFollow()) {
+			early, rows = append(early, m), rows[1:]
 			continue
 		}
 		for ; n < len(rows) && rows[n].Role == RoleTool && (&entry{msg: rows[n-1]}).isUnnamed(); n++ {
@@ -329,20 +328,20 @@ func (h *History) appendTail(r *resumer) error {
 			return err
 		}
 		delivered, rows = r.Queued[m.Key], rows[n:]
-		if len(r.early) == 0 || !mayFollow() {
+		if len(early) == 0 || !mayFollow() {
 			continue
 		}
-		for _, m := range r.early {
+		for _, m := range early {
 			if err := h.appendRow(r, []Message{m}); err != nil {
 				return err
 			}
 		}
-		delivered, r.early = true, nil
+		delivered, early = true, nil
 	}
 	if r.rows.sent != nil {
 		h.expect(*r.rows.sent)
 	}
-	waiting, late := r.waiting(queue)
+	waiting, late := r.waiting(queue, early)
 	more, err := h.newQueued(late)
 	h.swapQueue(append(waiting, more...))
 	return err
@@ -364,10 +363,10 @@ func (h *History) appendRow(r *resumer, rows []Message) error {
 }
 
 // waiting returns what still waits of the queue of the decisions, and the messages that were
-// queued after them.
-func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
+// queued after them. early are the rows that were not appended.
+func (r *resumer) waiting(queue []*queued, early []Message) (waiting []*queued, late []Message) {
 	left := make(map[string]bool)
-	for _, m := range r.early {
+	for _, m := range early {
 		left[m.Key] = true
 	}
 	for _, q := range queue {
@@ -376,5 +375,5 @@ func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
 			delete(left, q.msg.Key)
 		}
 	}
-	return waiting, slices.DeleteFunc(r.early, func(m Message) bool { return !left[m.Key] })
+	return waiting, slices.DeleteFunc(early, func(m Message) bool { return !left[m.Key] })
 }

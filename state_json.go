@@ -63,8 +63,8 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	fault error  // of an entry that cannot be written or read
-	index int    // while reading: of the next entry, as in a snapshot
+	fault error // of an entry that cannot be written or read
+	index int   // while reading: of the next entry, as in a snapshot
 }
 
 // Scalars are the figures that each record holds completely.

@@ -43,14 +43,12 @@ type Placer[N ~int64, M any] struct {
 	Queued map[string]bool // keys of rows that were queued: they were given before results
 
 	list     *List[N]
-	newest   N                                   // the newest entry of the list or, if that is empty, of what has left the view
-	untold   N                                   // the newest entry of the view that no row tells
+	isTold   bool                                // the newest entry of the view, or else what has left it, has a row
 	isOthers func(place int, m Given[N, M]) bool // whether a row is not what stood in a place
 
 	listed map[string]int  // the places of rows whose keys are listed
 	place  int             // of the next row
 	stop   int             // the place after the run that the row before it is in
-	isOpen bool            // the first row from which on all are given was given
 	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
 	ended  string          // the role of that row
 	isLeft bool            // a row was given between the last run and that row
@@ -59,13 +57,13 @@ type Placer[N ~int64, M any] struct {
 }
 
 // NewPlacer returns a Placer for a list. New rows begin after the row with the key end, which has
-// left the view and was entry left, or if end is empty, after the last run. untold is the newest
-// entry of the view that no row tells. isOthers reports whether a row is not what stood in a place.
-func NewPlacer[N ~int64, M any](list *List[N], end string, left, untold N, isOthers func(place int, m Given[N, M]) bool) *Placer[N, M] {
+// left the view, or if end is empty, after the last run. isTold says that no entry without a row is
+// newer than these. isOthers reports whether a row is not what stood in a place.
+func NewPlacer[N ~int64, M any](list *List[N], end string, isTold bool, isOthers func(place int, m Given[N, M]) bool) *Placer[N, M] {
 	p := &Placer[N, M]{
 		Places: make([]Given[N, M], len(list.Rows)), Seen: make(map[string]bool), Queued: make(map[string]bool),
-		list: list, newest: cmp.Or(list.Newest(), left), untold: untold, isOthers: isOthers,
-		listed: make(map[string]int), place: list.From, end: end, isOpen: len(list.Rows) == 0 && end == "",
+		list: list, isTold: isTold, isOthers: isOthers,
+		listed: make(map[string]int), place: list.From, end: end,
 	}
 	for i, x := range list.Rows[:list.From] {
 		p.listed[x.Key] = i
@@ -91,8 +89,8 @@ func (p *Placer[N, M]) Take(m Given[N, M]) *Fault {
 		p.Places[place] = m
 		return nil
 	}
-	p.isOpen = p.isOpen || begins
-	if !p.isOpen {
+	isOpen := p.place > p.list.From || len(p.list.Rows) == 0 && p.end == "" // the first row that begins was given
+	if !isOpen && !begins {
 		return &Fault{Key: m.Key, Fault: Unexpected}
 	}
 	return p.order(m)
@@ -181,7 +179,7 @@ func (p *Placer[N, M]) isOfEarlier() bool {
 			return p.calls == nil && role == user && !p.mayBegin()
 		}
 	}
-	return p.calls == nil && role == user && len(p.Tail) == 0 && p.untold <= p.newest
+	return p.calls == nil && role == user && len(p.Tail) == 0 && p.isTold
 }
 
 // answers reports whether all results of m answer open calls, and marks these as answered.
