@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-c1b73e60/convo/internal/causes"
 	"github.com/seed-c1b73e60/convo/internal/pairs"
-	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
@@ -500,14 +499,6 @@ type RowError struct {
 
 	Err error // why the row cannot be appended; may be nil
 }
-
-// The faults of rows.
-const (
-	rowMissing    = runs.Missing
-	rowChanged    = runs.Changed
-	rowTwice      = runs.Twice
-	rowUnexpected = runs.Unexpected
-)
 
 func (e *RowError) Error() string { return "convo: " + wording.Row(e.Key, e.Fault, e.Err) }
 

@@ -32,7 +32,7 @@ var (
 		name: "text", inResult: true,
 		roles: []Role{RoleUser, RoleAssistant, RoleSystem}, misplace: "text in a tool message must be inside a ToolResult",
 		json: jsonOf(func(t *Text, _ *messageRoom) []strictjson.Field {
-			return []strictjson.Field{{Key: "text", Value: shownText{t}}}
+			return []strictjson.Field{{Key: "text", Value: strictjson.Shown((*string)(t))}}
 		}),
 	}
 	reasoningKind = &kind{

@@ -409,16 +409,7 @@ func eachOf[P Part](parts []Part) iter.Seq[P] {
 func isA[P Part](p Part) bool { _, ok := p.(P); return ok }
 
 // Text returns the text parts of r, joined by newlines.
-func (r ToolResult) Text() string { return joinedTexts(r.Parts, "\n") }
-
-// joinedTexts returns the texts among parts, joined by sep.
-func joinedTexts(parts []Part, sep string) string {
-	var texts []string
-	for t := range eachOf[Text](parts) {
-		texts = append(texts, string(t))
-	}
-	return strings.Join(texts, sep)
-}
+func (r ToolResult) Text() string { return text.Join(eachOf[Text](r.Parts), "\n") }
 
 // clone returns a copy of m that shares no slices with it.
 func (m *Message) clone() Message {

@@ -210,13 +210,6 @@ func readKind(r *strictjson.Reader, inResult bool) *kind {
 	return nil
 }
 
-// A shownText is the value of a text that is not left out if it is empty.
-type shownText struct{ *Text }
-
-func (v shownText) IsZero() bool              { return false }
-func (v shownText) Append(dst []byte) []byte  { return strictjson.AppendString(dst, string(*v.Text)) }
-func (v shownText) Read(r *strictjson.Reader) { *v.Text = Text(r.Text()) }
-
 // content returns the fingerprint of what the model sees of m. Reasoning is left out: a
 // signature is not part of what later ones are made for.
 func (m *Message) content() fingerprint.Sum {

@@ -173,11 +173,7 @@ func (r *stateJSON) apply(next *stateJSON) error {
 	r.scalars = next.scalars
 	r.key, r.log = cmp.Or(next.key, r.key), cmp.Or(next.log, r.log)
 	r.lost, r.before = next.lost, next.before
-	for i := range savedFields {
-		if next.has>>i&1 == 1 {
-			strictjson.Update(r.field(i).Value, next.field(i).Value)
-		}
-	}
+	allFields.Update(r, next)
 	if len(next.out) > 0 {
 		left := ranges.In(next.out)
 		r.entries = slices.DeleteFunc(r.entries, func(e *entry) bool { return left(e.id) })
@@ -265,7 +261,7 @@ func entriesIn(list []*entry, ids []Range) []*entry {
 // isEmpty reports whether r changes nothing but the scalars.
 func (r *stateJSON) isEmpty() bool {
 	isEmpty := true
-	r.eachField(func(_ int, f *strictjson.Field) {
+	allFields.Use(r, func(_ int, f *strictjson.Field) {
 		v, isChange := f.Value.(strictjson.Value)
 		isEmpty = isEmpty && (!isChange || v.IsZero())
 	})

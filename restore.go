@@ -106,10 +106,6 @@ func (l *loader) fill() (err error) {
 
 // entries checks the entries of the snapshot and adds them or copies.
 func (l *loader) entries() error {
-	l.turn = l.from.turn
-	if l.from.imported {
-		l.turn = 0
-	}
 	for i := range l.from.len() {
 		l.at = placement{index: i, old: l.from.at(i)}
 		isLeft, err := l.place()
@@ -125,7 +121,11 @@ func (l *loader) entries() error {
 		}
 	}
 	l.summarise()
-	l.to.replace(l.sys, l.list, l.originals, l.turn)
+	turn := l.from.turn
+	if l.from.imported {
+		turn = newestTurn(l.list)
+	}
+	l.to.replace(l.sys, l.list, l.originals, turn)
 	return nil
 }
 
@@ -189,10 +189,8 @@ type loader struct {
 	afterMoved bool                // that entry was moved; see placement
 	calls      *calls              // of the newest exchange; nil or room
 	room       calls               // memory for calls
-	moving     bool                // entries get new IDs from here on
 	renamed    map[string][]string // new IDs of calls in the newest exchange with a duplicate ID, by that ID
 	mended     bool                // Repair was called
-	turn       int                 // of the newest entry so far, if from is imported
 
 	held  []placement // what stands between calls and their results, to be put after these
 	texts []string    // of what is put into the summary
@@ -233,9 +231,6 @@ func (l *loader) entry() error {
 		if err := l.answerOpen(); err != nil {
 			return err
 		}
-	}
-	if n := len(l.list); n > 0 && old.id <= l.list[n-1].id {
-		l.moving = true // it was moved or split
 	}
 	if l.from.imported && (!e.note || l.opts.Roles.NoNotes) && !l.at.moved && !l.afterMoved && !l.opts.Roles.allows(l.prev, role) {
 		err := &RoleError{Attempted: role, Previous: l.prev, Index: l.at.index}
@@ -358,7 +353,6 @@ func (l *loader) results(e *entry) error {
 func (l *loader) answerOpen() error {
 	newest := l.list[len(l.list)-1]
 	results, answered := l.setup.answerOpen(l.calls, l.to.last, newest.turn, noResult, l.ident.text(noResult))
-	l.moving = true
 	for i, e := range results {
 		e.at = newest.at
 		l.to.last, l.list = e.id, append(l.list, e)
@@ -414,9 +408,10 @@ func (l *loader) add(e *entry) error {
 	return l.mend(l.at.err, e.id, mended)
 }
 
-// nextID returns the ID in the view of l.at.old, which is in the list.
+// nextID returns the ID in the view of l.at.old, which is in the list: a new one if it was moved
+// or split, or if an earlier entry got one.
 func (l *loader) nextID() ID {
-	if l.moving {
+	if n := len(l.list); n > 0 && l.at.old.id <= l.list[n-1].id {
 		return l.to.last + 1
 	}
 	return l.at.old.id
@@ -432,10 +427,10 @@ func (l *loader) follow(e *entry) {
 	case e.msg.Role == RoleTool:
 		e.head, e.turn = l.calls.Head, newest.turn
 	case l.from.imported:
+		e.turn = newest.turn
 		if e.msg.Role == RoleUser && l.prev != RoleUser {
-			l.turn++
+			e.turn++
 		}
-		e.turn = l.turn
 	}
 	if e.calls != nil {
 		l.calls = e.beginIn(&l.room)

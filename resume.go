@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -20,7 +21,6 @@ type resumer struct {
 	isCut    bool // some rows are taken back
 
 	*runs.Placer[ID, Message]
-	early []Message // user rows given where they may not be appended
 
 	originals []*original
 	ids       map[ID]string // the keys of entries that a row tells
@@ -67,26 +67,23 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 // read takes the rows.
 func (r *resumer) read(rows iter.Seq2[Message, error]) (err error) {
 	defer catch(&err, "the rows given to Resume")
-	untold := ID(0)
-	if n := len(r.in.entries); n > 0 {
-		untold = r.in.entries[n-1].id
-	}
+	n := len(r.in.entries)
+	isTold := n == 0 || r.in.entries[n-1].id <= cmp.Or(r.rows.Newest(), r.rows.left.id)
 	counter := newCounter(nil, Overheads{})
-	r.Placer = runs.NewPlacer(&r.rows.List, r.rows.end(), r.rows.left.id, untold, r.isOther)
+	r.Placer = runs.NewPlacer(&r.rows.List, r.rows.end(), isTold, r.isOther)
 	for m, err := range rows {
 		if err != nil {
 			return fmt.Errorf("convo: rows: %w", err)
 		}
-		if err := r.Take(givenRow(m, counter)); err != nil {
-			fault := RowError(*err.(*runs.Fault))
+		if fault := r.Take(givenRow(m, counter)); fault != nil {
 			if fault.Key == "" {
 				fault.Err = &MessageError{Role: m.Role, Part: -1, Reason: "a row needs a key; set Message.Key before Append, also of answers and results, or store the messages of the Reply of AppendReply, Do or Steps"}
 			}
-			return &fault
+			return (*RowError)(fault)
 		}
 	}
-	if err := r.End(); err != nil {
-		return (*RowError)(err.(*runs.Fault))
+	if fault := r.End(); fault != nil {
+		return (*RowError)(fault)
 	}
 	return nil
 }
@@ -152,7 +149,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 		case isWhole:
 			m = r.in.entries[i].msg
 		case key == "":
-			return nil, &RowError{Key: x.Key, Fault: rowMissing}
+			return nil, &RowError{Key: x.Key, Fault: runs.Missing}
 		}
 		turn := turns.Next(x.Begins, x.Turn, string(m.Role))
 		if isWhole {
@@ -160,7 +157,7 @@ func (r *resumer) entries(namer *setup) (entries []*entry, err error) {
 		}
 		e, err := r.entry(m, x.ID, turn, namer)
 		if err != nil {
-			return nil, &RowError{Key: key, Fault: rowChanged, Err: err}
+			return nil, &RowError{Key: key, Fault: runs.Changed, Err: err}
 		}
 		r.ids[x.ID] = key
 		entries = append(entries, e)
@@ -244,7 +241,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 	o := &original{id: e.id, msg: e.msg.clone()}
 	read, ok := e.replay(changes)
 	if key := r.ids[e.id]; !ok && !r.accepted[key] {
-		return &RowError{Key: key, Fault: rowChanged}
+		return &RowError{Key: key, Fault: runs.Changed}
 	}
 	o.read = read
 	for _, c := range changes {
@@ -261,7 +258,7 @@ func (r *resumer) change(e *entry, changes []rowChange, spilled bool) error {
 func (r *resumer) faultOf(err error) error {
 	if wrong, ok := err.(*SnapshotError); ok {
 		if key, ok := r.ids[wrong.ID]; ok {
-			return &RowError{Key: key, Fault: rowChanged, Err: wrong.Err}
+			return &RowError{Key: key, Fault: runs.Changed, Err: wrong.Err}
 		}
 	}
 	return err
@@ -284,9 +281,9 @@ func (r *resumer) compare() error {
 			continue
 		}
 		if after := r.stoodAfter(rows, now, place); after != "" {
-			return &RowError{Key: key, Fault: rowUnexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
+			return &RowError{Key: key, Fault: runs.Unexpected, Err: fmt.Errorf("it was given, but not where it stood, which is after %q", abbreviate(after))}
 		}
-		return &RowError{Key: key, Fault: rowChanged}
+		return &RowError{Key: key, Fault: runs.Changed}
 	}
 	return nil
 }
@@ -316,11 +313,12 @@ func (h *History) appendTail(r *resumer) error {
 		r.Queued[q.msg.Key] = true
 	}
 	mayFollow := func() bool { return h.takesUser(&h.opts.Roles, h.talk.hasFailed(h.newestMessage())) }
-	delivered := false // the last message that was appended was queued
+	delivered := false  // the last message that was appended was queued
+	var early []Message // queued rows given where they may not be appended
 	for rows := r.Tail; len(rows) > 0; {
 		m, n := rows[0], 1
-		if r.Queued[m.Key] && (len(r.early) > 0 || !delivered && !mayFollow()) {
-			r.early, rows = append(r.early, m), rows[1:]
+		if r.Queued[m.Key] && (len(early) > 0 || !delivered && !mayFollow()) {
+			early, rows = append(early, m), rows[1:]
 			continue
 		}
 		for ; n < len(rows) && rows[n].Role == RoleTool && (&entry{msg: rows[n-1]}).isUnnamed(); n++ {
@@ -330,20 +328,20 @@ func (h *History) appendTail(r *resumer) error {
 			return err
 		}
 		delivered, rows = r.Queued[m.Key], rows[n:]
-		if len(r.early) == 0 || !mayFollow() {
+		if len(early) == 0 || !mayFollow() {
 			continue
 		}
-		for _, m := range r.early {
+		for _, m := range early {
 			if err := h.appendRow(r, []Message{m}); err != nil {
 				return err
 			}
 		}
-		delivered, r.early = true, nil
+		delivered, early = true, nil
 	}
 	if r.rows.sent != nil {
 		h.expect(*r.rows.sent)
 	}
-	waiting, late := r.waiting(queue)
+	waiting, late := r.waiting(queue, early)
 	more, err := h.newQueued(late)
 	h.swapQueue(append(waiting, more...))
 	return err
@@ -359,16 +357,16 @@ func (h *History) appendRow(r *resumer, rows []Message) error {
 		h.expect(sent)
 	}
 	if _, err := h.AppendRows(rows...); err != nil {
-		return &RowError{Key: rows[0].Key, Fault: rowUnexpected, Err: err}
+		return &RowError{Key: rows[0].Key, Fault: runs.Unexpected, Err: err}
 	}
 	return nil
 }
 
 // waiting returns what still waits of the queue of the decisions, and the messages that were
-// queued after them.
-func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
+// queued after them. early are the rows that were not appended.
+func (r *resumer) waiting(queue []*queued, early []Message) (waiting []*queued, late []Message) {
 	left := make(map[string]bool)
-	for _, m := range r.early {
+	for _, m := range early {
 		left[m.Key] = true
 	}
 	for _, q := range queue {
@@ -377,5 +375,5 @@ func (r *resumer) waiting(queue []*queued) (waiting []*queued, late []Message) {
 			delete(left, q.msg.Key)
 		}
 	}
-	return waiting, slices.DeleteFunc(r.early, func(m Message) bool { return !left[m.Key] })
+	return waiting, slices.DeleteFunc(early, func(m Message) bool { return !left[m.Key] })
 }

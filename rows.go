@@ -15,6 +15,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/ranges"
 	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A rowList stands for the entries of a view that the application has rows of.
@@ -130,7 +131,7 @@ func (l *rowLister) add(i int) error {
 		l.others = append(l.others, e)
 	}
 	if l.keys[key] {
-		return &RowError{Key: key, Fault: rowTwice}
+		return &RowError{Key: key, Fault: runs.Twice}
 	}
 	if key == "" {
 		return nil
@@ -323,7 +324,7 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 	for range 3 { // the marker is longer for a longer number
 		n = cut + len(cutMarker(n, ref))
 	}
-	if at := strings.Index(joinedTexts(now.Parts, ""), cutMarker(n, ref)); n > 0 && at >= 0 {
+	if at := strings.Index(text.Join(eachOf[Text](now.Parts), ""), cutMarker(n, ref)); n > 0 && at >= 0 {
 		changes = append(changes, rowChange{head: at, left: n, ref: ref})
 	}
 	return changes

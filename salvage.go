@@ -29,18 +29,14 @@ func (s Salvaged) String() string {
 	if s.Newest > 0 {
 		out += fmt.Sprintf(" up to record %d", s.Newest)
 	}
-	list := func(seqs []uint64) string {
-		ids := make([]ID, len(seqs))
-		for i, seq := range seqs {
-			ids[i] = ID(seq)
+	for i, seqs := range [...][]uint64{s.Partial, s.Lost} {
+		var list []Range
+		for _, seq := range seqs {
+			list = ranges.Add(list, ID(seq))
 		}
-		return printRanges(ranges.Of[Range](ids))
-	}
-	if n := len(s.Partial); n > 0 {
-		out += fmt.Sprintf(", %d in part (%s)", n, list(s.Partial))
-	}
-	if n := len(s.Lost); n > 0 {
-		out += fmt.Sprintf(", %d lost (%s)", n, list(s.Lost))
+		if len(seqs) > 0 {
+			out += fmt.Sprintf(", %d %s (%s)", len(seqs), [...]string{"in part", "lost"}[i], printRanges(list))
+		}
 	}
 	if len(s.Gone) > 0 {
 		out += fmt.Sprintf(", entries %s gone", printRanges(s.Gone))

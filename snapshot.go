@@ -501,8 +501,8 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 		own = &b.System
 	}
 	rest := e.tokens
-	var parts Breakdown
-	if parts.addParts(&e.msg, counter) == nil {
+	parts, err := safely("Options.Tokenizer", func() Breakdown { return partsBreakdown(&e.msg, counter) })
+	if err == nil {
 		if counter.over.Reasoning == ReplayTools && !e.tools {
 			parts.Reasoning = 0 // it is not sent
 		}
@@ -515,10 +515,8 @@ func (b *Breakdown) addEntry(e *entry, counter *counter) {
 	*own += clampInt(rest)
 }
 
-// addParts adds the reasoning, calls and media of m. The only error is a panic of the
-// Tokenizer.
-func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
-	defer catch(&err, "Options.Tokenizer")
+// partsBreakdown returns the raw tokens of the reasoning, calls and media of m.
+func partsBreakdown(m *Message, counter *counter) (b Breakdown) {
 	for p := range m.allParts {
 		switch p.(type) {
 		case Reasoning:
@@ -529,5 +527,5 @@ func (b *Breakdown) addParts(m *Message, counter *counter) (err error) {
 			b.Media += clampInt(p.tokens(counter))
 		}
 	}
-	return nil
+	return b
 }

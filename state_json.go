@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
@@ -65,9 +64,8 @@ type stateJSON struct {
 
 	recent []string // IDs of the previous records, the newest last; in full records
 
-	has   uint64 // after reading: the fields that may have a value, by their rows in savedFields
-	fault error  // of an entry that cannot be written or read
-	index int    // while reading: of the next entry, as in a snapshot
+	fault error // of an entry that cannot be written or read
+	index int   // while reading: of the next entry, as in a snapshot
 }
 
 // Scalars are the figures that each record holds completely.
@@ -243,7 +241,7 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 		}
 	}
 	data := append(make([]byte, 0, size), '{')
-	in.eachField(func(i int, f *strictjson.Field) {
+	allFields.Use(in, func(i int, f *strictjson.Field) {
 		if savedFields[i].in&as != 0 {
 			data = f.Append(data)
 		}
@@ -254,31 +252,14 @@ func (in *stateJSON) encode(as form) ([]byte, error) {
 	return append(data, '}'), nil
 }
 
-// A fieldSet is a stateJSON with its fields, which take many allocations to make.
-type fieldSet struct {
-	in     stateJSON
-	fields [len(savedFields)]strictjson.Field
-}
-
-var fieldSets = sync.Pool{New: func() any {
-	s := new(fieldSet)
-	for i := range s.fields {
-		s.fields[i] = s.in.field(i)
+// allFields has the fields of a stateJSON, by their rows in savedFields.
+var allFields = strictjson.Pool[stateJSON]{Fields: func(in *stateJSON) []strictjson.Field {
+	fields := make([]strictjson.Field, len(savedFields))
+	for i := range fields {
+		fields[i] = in.field(i)
 	}
-	return s
+	return fields
 }}
-
-// eachField calls do with the fields of a copy of in, by their rows in savedFields.
-func (in *stateJSON) eachField(do func(i int, f *strictjson.Field)) {
-	s := fieldSets.Get().(*fieldSet)
-	s.in = *in
-	for i := range s.fields {
-		do(i, &s.fields[i])
-	}
-	in.fault = s.in.fault
-	s.in = stateJSON{}
-	fieldSets.Put(s)
-}
 
 // decode reads the JSON of a form. Entries, pins and ranges are in order then. An error is a
 // *SnapshotError.
@@ -297,7 +278,6 @@ func decode(data []byte, as form) (*stateJSON, error) {
 			return
 		}
 		in.field(i).Read(r)
-		in.has |= 1 << i
 	})
 	r.End()
 	return in, asSnapshotError(cmp.Or(in.fault, r.Err(), in.checkOrder()))
@@ -438,12 +418,7 @@ func (s *seenJSON) fields() []strictjson.Field {
 
 // value returns the value of the JSON.
 func (l *learned) value() strictjson.Value {
-	add := func(dst []byte, c *calibration) []byte { return strictjson.AppendObject(dst, c.fields()) }
-	return strictjson.Array((*[]*calibration)(l), add, func(r *strictjson.Reader) *calibration {
-		c := new(calibration)
-		r.Fields(c.fields())
-		return c
-	})
+	return strictjson.Pointers((*[]*calibration)(l), (*calibration).fields)
 }
 
 // fields returns the members of the JSON.

@@ -2,6 +2,8 @@ package links_test
 
 import (
 	"errors"
+	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -48,4 +50,44 @@ func TestFollows(t *testing.T) {
 			assert.ErrorContains(t, fault, c.fault, name)
 		}
 	}
+}
+
+// A panic of the list becomes an error at the end. One of the loop passes through, also when the
+// list has ended.
+func TestGuard(t *testing.T) {
+	fault := errors.New("fault")
+	list := func(n int, panics bool) iter.Seq2[int, error] {
+		return links.Guard(func() iter.Seq2[int, error] {
+			return func(yield func(int, error) bool) {
+				for i := range n {
+					if !yield(i, nil) {
+						panic("after the loop has ended")
+					}
+				}
+				if panics {
+					panic("boom")
+				}
+			}
+		}, func(v any) error { return fmt.Errorf("%w: %v", fault, v) })
+	}
+	n := 0
+	for _, err := range list(3, false) {
+		assert.NoError(t, err)
+		n++
+	}
+	assert.Equal(t, 3, n)
+	var faults []error
+	for _, err := range list(2, true) {
+		faults = append(faults, err)
+	}
+	assert.Len(t, faults, 3)
+	assert.EqualError(t, faults[2], "fault: boom")
+	for range list(2, true) {
+		break
+	}
+	assert.PanicsWithValue(t, "loop", func() {
+		for range list(2, true) {
+			panic("loop")
+		}
+	})
 }

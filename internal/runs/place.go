@@ -19,14 +19,12 @@ type Given[N ~int64, M any] struct {
 	Message   M
 }
 
-// A Fault is the error for a row that does not fit a list.
+// A Fault says that a row does not fit a list.
 type Fault struct {
 	Key   string // of the row, or of one nearby; empty: the row has no key
 	Fault string
 	Err   error // may be nil
 }
-
-func (f *Fault) Error() string { return wording.Row(f.Key, f.Fault, f.Err) }
 
 // The faults of rows.
 const (
@@ -45,30 +43,27 @@ type Placer[N ~int64, M any] struct {
 	Queued map[string]bool // keys of rows that were queued: they were given before results
 
 	list     *List[N]
-	newest   N                                   // the newest entry of the list or, if that is empty, of what has left the view
-	untold   N                                   // the newest entry of the view that no row tells
+	isTold   bool                                // the newest entry of the view, or else what has left it, has a row
 	isOthers func(place int, m Given[N, M]) bool // whether a row is not what stood in a place
 
 	listed map[string]int  // the places of rows whose keys are listed
 	place  int             // of the next row
 	stop   int             // the place after the run that the row before it is in
-	isOpen bool            // the first row from which on all are given was given
 	end    string          // the key of the row after which new ones begin, until that was given; "": they follow the last run
 	ended  string          // the role of that row
 	isLeft bool            // a row was given between the last run and that row
-	answer bool            // an answer was given since
-	calls  *pairs.Calls[N] // of the newest answer; nil: none, or none was given yet
+	calls  *pairs.Calls[N] // of the newest answer since; nil: none was given yet
 	early  []Given[N, M]   // user rows given before the results of calls
 }
 
 // NewPlacer returns a Placer for a list. New rows begin after the row with the key end, which has
-// left the view and was entry left, or if end is empty, after the last run. untold is the newest
-// entry of the view that no row tells. isOthers reports whether a row is not what stood in a place.
-func NewPlacer[N ~int64, M any](list *List[N], end string, left, untold N, isOthers func(place int, m Given[N, M]) bool) *Placer[N, M] {
+// left the view, or if end is empty, after the last run. isTold says that no entry without a row is
+// newer than these. isOthers reports whether a row is not what stood in a place.
+func NewPlacer[N ~int64, M any](list *List[N], end string, isTold bool, isOthers func(place int, m Given[N, M]) bool) *Placer[N, M] {
 	p := &Placer[N, M]{
 		Places: make([]Given[N, M], len(list.Rows)), Seen: make(map[string]bool), Queued: make(map[string]bool),
-		list: list, newest: cmp.Or(list.Newest(), left), untold: untold, isOthers: isOthers,
-		listed: make(map[string]int), place: list.From, end: end, isOpen: len(list.Rows) == 0 && end == "",
+		list: list, isTold: isTold, isOthers: isOthers,
+		listed: make(map[string]int), place: list.From, end: end,
 	}
 	for i, x := range list.Rows[:list.From] {
 		p.listed[x.Key] = i
@@ -77,8 +72,8 @@ func NewPlacer[N ~int64, M any](list *List[N], end string, left, untold N, isOth
 }
 
 // Take takes the next row. It skips a system message before all other rows, which the application
-// sets again. An error is a *Fault.
-func (p *Placer[N, M]) Take(m Given[N, M]) error {
+// sets again. It returns nil if the row fits.
+func (p *Placer[N, M]) Take(m Given[N, M]) *Fault {
 	place, isListed := p.listed[m.Key]
 	begins := p.begins(m.Key)
 	switch {
@@ -94,15 +89,15 @@ func (p *Placer[N, M]) Take(m Given[N, M]) error {
 		p.Places[place] = m
 		return nil
 	}
-	p.isOpen = p.isOpen || begins
-	if !p.isOpen {
+	isOpen := p.place > p.list.From || len(p.list.Rows) == 0 && p.end == "" // the first row that begins was given
+	if !isOpen && !begins {
 		return &Fault{Key: m.Key, Fault: Unexpected}
 	}
 	return p.order(m)
 }
 
-// End ends the rows. An error is a *Fault.
-func (p *Placer[N, M]) End() error {
+// End ends the rows. It returns nil if no row is missing.
+func (p *Placer[N, M]) End() *Fault {
 	if err := p.putEarly(); err != nil {
 		return err
 	}
@@ -133,7 +128,7 @@ func (p *Placer[N, M]) mayBegin() bool {
 
 // order puts a row in its place. A user message is never between calls and their results. If a
 // row is, the message waited in the queue, and was appended after the results.
-func (p *Placer[N, M]) order(m Given[N, M]) error {
+func (p *Placer[N, M]) order(m Given[N, M]) *Fault {
 	switch {
 	case m.Role == user && p.calls.Open() > 0:
 		p.early = append(p.early, m)
@@ -150,7 +145,7 @@ func (p *Placer[N, M]) order(m Given[N, M]) error {
 		}
 	}
 	if m.Role == assistant {
-		p.calls, p.answer = m.Calls, true
+		p.calls = cmp.Or(m.Calls, new(pairs.Calls[N]))
 	}
 	if err := p.put(m); err != nil || p.calls.Open() > 0 {
 		return err
@@ -159,7 +154,7 @@ func (p *Placer[N, M]) order(m Given[N, M]) error {
 }
 
 // putEarly puts the user rows that waited for results in their places.
-func (p *Placer[N, M]) putEarly() error {
+func (p *Placer[N, M]) putEarly() *Fault {
 	early := p.early
 	p.early = nil
 	for _, m := range early {
@@ -181,10 +176,10 @@ func (p *Placer[N, M]) isOfEarlier() bool {
 		}
 		role = p.Places[p.place-1].Role
 		if p.place < all {
-			return !p.answer && role == user && !p.mayBegin()
+			return p.calls == nil && role == user && !p.mayBegin()
 		}
 	}
-	return !p.answer && role == user && len(p.Tail) == 0 && p.untold <= p.newest
+	return p.calls == nil && role == user && len(p.Tail) == 0 && p.isTold
 }
 
 // answers reports whether all results of m answer open calls, and marks these as answered.
@@ -200,7 +195,7 @@ func (p *Placer[N, M]) answers(m Given[N, M]) bool {
 }
 
 // put puts a row in the next place.
-func (p *Placer[N, M]) put(m Given[N, M]) error {
+func (p *Placer[N, M]) put(m Given[N, M]) *Fault {
 	isDone, begins := p.place == len(p.list.Rows), p.begins(m.Key)
 	switch {
 	case isDone && p.end == "":

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -44,6 +45,58 @@ func (f Field) Append(dst []byte) []byte {
 // AppendObject appends an object with the fields that are not zero.
 func AppendObject(dst []byte, fields []Field) []byte {
 	return append(AppendFields(append(dst, '{'), fields), '}')
+}
+
+// A Pool keeps variables of a type with their fields, which take many allocations to make.
+type Pool[T any] struct {
+	Fields func(*T) []Field
+	pool   sync.Pool
+}
+
+// A pooled is a variable and its fields.
+type pooled[T any] struct {
+	v      T
+	fields []Field
+}
+
+// Use calls do with each field of v, and its index.
+func (p *Pool[T]) Use(v *T, do func(i int, f *Field)) {
+	x := p.take(v)
+	for i := range x.fields {
+		do(i, &x.fields[i])
+	}
+	*v = x.v
+	p.release(x)
+}
+
+// Update sets the optional values of v to those of from that are not left out.
+func (p *Pool[T]) Update(v, from *T) {
+	x, y := p.take(v), p.take(from)
+	for i, f := range x.fields {
+		if o, ok := f.Value.(interface{ update(Value) }); ok {
+			o.update(y.fields[i].Value.(Value))
+		}
+	}
+	*v = x.v
+	p.release(x)
+	p.release(y)
+}
+
+// take returns a copy of v with its fields.
+func (p *Pool[T]) take(v *T) *pooled[T] {
+	x, ok := p.pool.Get().(*pooled[T])
+	if !ok {
+		x = new(pooled[T])
+		x.fields = p.Fields(&x.v)
+	}
+	x.v = *v
+	return x
+}
+
+func (p *Pool[T]) release(x *pooled[T]) {
+	var zero T
+	x.v = zero
+	p.pool.Put(x)
 }
 
 // isZero reports whether the value of f is left out.
@@ -173,6 +226,15 @@ func Objects[E any](list *[]E, fields func(*E) []Field) Value {
 	})
 }
 
+// Pointers returns the value of a list of pointers to objects with these fields.
+func Pointers[E any](list *[]*E, fields func(*E) []Field) Value {
+	return Array(list, func(dst []byte, e *E) []byte { return AppendObject(dst, fields(e)) }, func(r *Reader) *E {
+		e := new(E)
+		r.Fields(fields(e))
+		return e
+	})
+}
+
 // Texts returns the value of a list of strings.
 func Texts(list *[]string) Value { return Array(list, AppendString, (*Reader).Text) }
 
@@ -232,6 +294,15 @@ func (v numbers) Read(r *Reader) {
 	}
 }
 
+// Shown returns the value of a text that is not left out if it is empty.
+func Shown(at *string) Value { return shown{at} }
+
+type shown struct{ at *string }
+
+func (v shown) IsZero() bool             { return false }
+func (v shown) Append(dst []byte) []byte { return AppendString(dst, *v.at) }
+func (v shown) Read(r *Reader)           { *v.at = r.Text() }
+
 // An optional is a value that is left out if the pointer to it is nil.
 type optional[E, V any] struct {
 	at **E
@@ -257,13 +328,5 @@ func (o optional[E, V]) Read(r *Reader) {
 func (o optional[E, V]) update(from Value) {
 	if v := *from.(optional[E, V]).at; v != nil {
 		*o.at = v
-	}
-}
-
-// Update sets an optional value to another of its type, unless that is left out. Other values
-// are unchanged.
-func Update(v, from any) {
-	if o, ok := v.(interface{ update(Value) }); ok {
-		o.update(from.(Value))
 	}
 }

@@ -135,3 +135,56 @@ func TestReader_Peek(t *testing.T) {
 		assert.Equal(t, tt.value, v.s, "the object is read after it")
 	}
 }
+
+func TestReader_PeekInt(t *testing.T) {
+	r := strictjson.NewReader([]byte(` {"a":[1],"version":3,"b":{}}`))
+	assert.Equal(t, 3, r.PeekInt("version"))
+	assert.Zero(t, r.PeekInt("other"))
+	r.Skip()
+	r.End()
+	require.NoError(t, r.Err(), "the object is still next")
+	r = strictjson.NewReader([]byte(`{"version":"3"}`))
+	r.PeekInt("version")
+	require.Error(t, r.Err())
+}
+
+// A Pool keeps no value, and what do has changed is in the variable.
+func TestPool(t *testing.T) {
+	p := strictjson.Pool[sample]{Fields: (*sample).fields}
+	for n := range 3 {
+		v := sample{s: "text"}
+		if n == 1 {
+			v.n = 7
+		}
+		data := []byte("{")
+		p.Use(&v, func(i int, f *strictjson.Field) {
+			assert.Equal(t, v.fields()[i].Key, f.Key)
+			data = f.Append(data)
+			if f.Key == "i" {
+				f.Read(strictjson.NewReader([]byte("5")))
+			}
+		})
+		want := strictjson.AppendFields([]byte("{"), (&sample{s: "text", n: v.n}).fields())
+		assert.Equal(t, string(want), string(data), "without 5, which is read later")
+		assert.Equal(t, 5, v.i)
+	}
+}
+
+func TestPointers(t *testing.T) {
+	list := []*sample{{i: 1}, {s: "b"}}
+	data := strictjson.AppendObject(nil, []strictjson.Field{{Key: "list", Value: strictjson.Pointers(&list, (*sample).fields)}})
+	assert.JSONEq(t, `{"list":[{"i":1},{"s":"b"}]}`, string(data))
+	var got []*sample
+	r := strictjson.NewReader(data)
+	r.Fields([]strictjson.Field{{Key: "list", Value: strictjson.Pointers(&got, (*sample).fields)}})
+	require.NoError(t, r.Err())
+	assert.Equal(t, list, got)
+}
+
+func TestShown(t *testing.T) {
+	s := ""
+	fields := []strictjson.Field{{Key: "s", Value: strictjson.Shown(&s)}}
+	assert.Equal(t, `{"s":""}`, string(strictjson.AppendObject(nil, fields)))
+	strictjson.NewReader([]byte(`{"s":"é"}`)).Fields(fields)
+	assert.Equal(t, "é", s)
+}

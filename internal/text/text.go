@@ -4,6 +4,7 @@ package text
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,6 +166,15 @@ func AbbreviateList(texts []string, between string, most int) string {
 		texts = append(slices.Clip(texts[:most]), fmt.Sprintf("… (%s more)", Grouped(n)))
 	}
 	return strings.Join(texts, between)
+}
+
+// Join returns texts, joined by sep.
+func Join[S ~string](texts iter.Seq[S], sep string) string {
+	var list []string
+	for t := range texts {
+		list = append(list, string(t))
+	}
+	return strings.Join(list, sep)
 }
 
 // Grouped returns a number with a comma between groups of three digits.

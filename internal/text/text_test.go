@@ -2,6 +2,7 @@ package text
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -99,4 +100,10 @@ func TestSentence(t *testing.T) {
 	assert.Equal(t, "One. Two.", Sentence("One. Two.", 9, bytes))
 	assert.Equal(t, "One. Two.", Sentence("One. Two. Three more words.", 14, bytes))
 	assert.Equal(t, "No sentence", Sentence("No sentence ends here", 12, bytes), "with a word")
+}
+
+func TestJoin(t *testing.T) {
+	type name string
+	assert.Equal(t, "a--b", Join(slices.Values([]name{"a", "", "b"}), "-"))
+	assert.Empty(t, Join(slices.Values([]name(nil)), "-"))
 }
