@@ -191,9 +191,7 @@ type chainRun struct {
 	waits            bool // these are cleared when the summarizer can read them
 
 	// The edits and the work of the links so far.
-	e       Edit
-	covers  []Range // what the summary stands for
-	reads   []Range // what it has read besides
+	e       Edit // but for changes
 	changes map[ID]*linkedChange
 }
 
@@ -439,7 +437,8 @@ func clearsAll(e *entry, clears []Clear) bool {
 	return !slices.ContainsFunc(e.msg.ToolResults(), func(r ToolResult) bool { return c.matches(r.CallID) == nil })
 }
 
-// addEdit adds the edit of a link. next is the view after it.
+// addEdit adds the edit of a link. next is the view after it. Covers of the combined summary lists
+// the IDs that it stands for, without those that other links dropped.
 func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	r.e.Drop = append(r.e.Drop, e.Drop...)
 	r.addChanges(e, next)
@@ -447,29 +446,25 @@ func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	r.e.Effort.NotKept = addClamped(r.e.Effort.NotKept, e.Effort.NotKept)
 	if r.e.Summary != nil && e.Summary == nil && r.view.summary != next.summary { // it has read what this link forgets
 		own := orNil(next.summary).sum
-		own.Covers, r.reads = []Range{}, nil
+		own.Covers, r.e.Summary.Read = []Range{}, nil
 		e.Summary = &own
 	}
 	if e.Summary == nil {
 		return
 	}
-	own := *e.Summary
-	r.reads = append(r.reads, own.Read...)
-	r.e.Summary = &own
+	own, was := *e.Summary, orNil(r.e.Summary)
 	switch {
 	case own.Text == "":
-		r.covers = nil
-	case own.Covers != nil:
-		r.covers = append(r.covers, own.Covers...)
-	default:
-		dropped := slices.Clone(e.Drop)
-		slices.Sort(dropped)
-		r.covers = append(r.covers, ranges.Of[Range](dropped)...)
+		own.Covers, was.Covers = nil, nil
+	case own.Covers == nil:
+		own.Covers = ranges.Of[Range](slices.Sorted(slices.Values(e.Drop)))
 	}
+	own.Covers = append(append([]Range{}, was.Covers...), own.Covers...) // nil would be all that the edit drops
+	own.Read = slices.Concat(was.Read, own.Read)
+	r.e.Summary = &own
 }
 
-// combined returns the combined edit. If it has a summary, Covers lists the IDs
-// that the summary stands for, without those that other links dropped.
+// combined returns the combined edit.
 func (r *chainRun) combined() Edit {
 	for _, id := range slices.Sorted(maps.Keys(r.changes)) {
 		x := r.changes[id]
@@ -477,9 +472,6 @@ func (r *chainRun) combined() Edit {
 		if x.rewrite != nil {
 			r.e.Rewrite = append(r.e.Rewrite, *x.rewrite)
 		}
-	}
-	if r.e.hasSummary() {
-		r.e.Summary.Covers, r.e.Summary.Read = append([]Range{}, r.covers...), r.reads
 	}
 	return r.e
 }
