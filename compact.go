@@ -429,15 +429,14 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	}
 	select {
 	case <-b.done:
-		return b.report.clone(), nil
-	default: // prefer a report over the end of ctx
-	}
-	select {
-	case <-b.done:
-		return b.report.clone(), nil
 	case <-ctx.Done():
-		return h.notStarted(ReasonSoft, errorf("%s: %w", stoppedWaiting, causeOf(ctx)))
+		select {
+		case <-b.done: // prefer a report over the end of ctx
+		default:
+			return h.notStarted(ReasonSoft, errorf("%s: %w", stoppedWaiting, causeOf(ctx)))
+		}
 	}
+	return b.report.clone(), nil
 }
 
 // errReady is the error of an attempt whose edit waits.

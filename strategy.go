@@ -196,6 +196,14 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 	return name, e, err
 }
 
+// orNoGain returns an edit that is worth it, or ErrNoGain.
+func orNoGain(e Edit, isWorth bool) (Edit, error) {
+	if !isWorth {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
 // isDecline reports whether a strategy's error only means that the strategy declined,
 // that is, whether it is only ErrNoGain, ErrBreaker or both, however wrapped. calls is
 // the strategy's Effort.Calls: a strategy that has called a model has not declined. A
@@ -250,16 +258,15 @@ func await[T any](ctx context.Context, in string, f func() (T, error)) (T, error
 		defer catch(&out.err, in)
 		out.got, out.err = f()
 	}()
+	var out outcome
 	select {
-	case out := <-done:
-		return out.got, out.err
+	case out = <-done:
 	case <-ctx.Done():
+		select {
+		case out = <-done: // both happened at once
+		default:
+			out.err = causeOf(ctx)
+		}
 	}
-	select {
-	case out := <-done: // both happened at once
-		return out.got, out.err
-	default:
-		var none T
-		return none, causeOf(ctx)
-	}
+	return out.got, out.err
 }
