@@ -102,13 +102,7 @@ type Goal struct {
 	spared   *spare       // what an earlier link of a Chain leaves; nil: nothing
 	maySpare bool         // a Chain sees to it that enough is freed if something is spared
 	allFree  int          // MinFree for all links of that Chain
-	reading  *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
-}
-
-// A readingGoal says what a summary of results that were cleared in the same edit has to leave.
-type readingGoal struct {
-	from    int64 // raw tokens of the view before the edit
-	minFree int64 // the least that the edit must free
+	readFrom int64        // for a Summarize in a Chain that reads what earlier links have cleared: raw tokens of the view before these; 0: it does not
 }
 
 // count returns g.Count, or the counter of s if g has none.
