@@ -152,32 +152,33 @@ func countingIn(c CompactionStrategy) (t Trigger, list []counting) {
 // of what they spare, and no model was called, they run once more and spare nothing.
 func (c chain) Compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
 	g.maySpare, g.spared, g.allFree = true, nil, g.MinFree
-	e, err := c.compact(ctx, s, g)
-	if p := e.Effort.spare; p != nil && p.left > p.most && e.Effort.Calls == 0 && ctx.Err() == nil {
+	r := c.run(ctx, s, g)
+	if p := r.e.Effort.spare; p != nil && r.view.raw() > p.most && r.e.Effort.Calls == 0 && ctx.Err() == nil {
 		g.maySpare = false
-		e, err = c.compact(ctx, s, g)
+		r = c.run(ctx, s, g)
 	}
-	return e, err
+	return r.edit()
 }
 
-// compact runs the links once.
-func (c chain) compact(ctx context.Context, s *Snapshot, g Goal) (Edit, error) {
+// run runs the links once.
+func (c chain) run(ctx context.Context, s *Snapshot, g Goal) *chainRun {
 	if g.Status == (Status{}) {
 		g.Status = s.status()
 	}
 	if g.Original == nil {
 		g.Original = s.toRead
 	}
-	r := chainRun{links: c, from: s, view: s, goal: g, original: g.Original, e: Edit{Effort: new(Effort)}, changes: make(map[ID]*linkedChange)}
+	r := &chainRun{links: c, from: s, view: s, goal: g, original: g.Original, e: Edit{Effort: new(Effort)}, changes: make(map[ID]*linkedChange)}
 	for i := range c {
 		if ctx.Err() != nil {
-			return Edit{Effort: r.e.Effort}, causeOf(ctx)
+			r.ended = causeOf(ctx)
+			break
 		}
 		if r.mayRun(i) && !r.run(ctx, i) {
 			break
 		}
 	}
-	return r.edit()
+	return r
 }
 
 // A chainRun is a compaction by a chain.
@@ -187,13 +188,12 @@ type chainRun struct {
 	goal             Goal      // of the next link
 	original         func(context.Context, ID) (Entry, bool)
 	failed, declined []error
-	cleared          bool // a ClearToolResults has cleared results that the summarizer is to read
-	waits            bool // these are cleared when the summarizer can read them
+	ended            error // why not all links have run: ctx has ended; nil: it has not
+	cleared          bool  // a ClearToolResults has cleared results that the summarizer is to read
+	waits            bool  // these are cleared when the summarizer can read them
 
 	// The edits and the work of the links so far.
-	e       Edit
-	covers  []Range // what the summary stands for
-	reads   []Range // what it has read besides
+	e       Edit // but for changes
 	changes map[ID]*linkedChange
 }
 
@@ -203,7 +203,7 @@ func (r *chainRun) reached() bool { return r.view.raw() <= int64(r.goal.Target) 
 // mayRun reports whether the i-th link runs, and sets its goal.
 func (r *chainRun) mayRun(i int) bool {
 	link, g := r.links[i], &r.goal
-	g.reading = nil
+	g.readFrom = 0
 	if g.Reason == ReasonTrigger { // then each link that is due is judged alone
 		due, err := isDue(triggerOf(link), g.Status)
 		if err != nil {
@@ -220,7 +220,7 @@ func (r *chainRun) mayRun(i int) bool {
 		g.MinFree = 0
 	}
 	if reads {
-		g.reading = &readingGoal{r.from.raw(), int64(g.allFree)}
+		g.readFrom = r.from.raw()
 	}
 	return true
 }
@@ -234,7 +234,7 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 	leaves := outcome != OutcomeApplied && kind.byProvider && slices.ContainsFunc(r.links[i+1:], summarizes) // its place to the next one
 	isDown := outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	if z := kind.standIn; z != nil && isDown && !reached && !leaves && !g.hasTime() && g.Reason != ReasonTrigger && ctx.Err() == nil {
-		r.failed, g.reading = append(r.failed, err), nil
+		r.failed, g.readFrom = append(r.failed, err), 0
 		next, outcome, err = r.runLink(ctx, i, *z)
 		isDown = outcome == OutcomeFailed || errors.Is(err, ErrBreaker)
 	}
@@ -253,9 +253,6 @@ func (r *chainRun) run(ctx context.Context, i int) bool {
 	default:
 		r.failed = append(r.failed, err)
 	}
-	if g.spared != nil {
-		g.spared.left = r.view.raw()
-	}
 	return !last && (leaves || !isDown || !g.hasTime())
 }
 
@@ -265,6 +262,8 @@ func (r *chainRun) edit() (Edit, error) {
 	isTooLittle := freed < int64(r.goal.allFree) && r.goal.Reason != ReasonTrigger && (r.goal.Limit <= 0 || r.from.raw() <= int64(r.goal.Limit))
 	var err error = ErrNoGain
 	switch {
+	case r.ended != nil:
+		err = r.ended
 	case r.view != r.from && !isTooLittle && !r.waits:
 		return r.combined(), nil
 	case r.view != r.from && !r.waits:
@@ -309,10 +308,7 @@ func (r *chainRun) runLink(ctx context.Context, i int, link CompactionStrategy) 
 	}
 	own := *r.view // so that a link that writes to its snapshot changes only its own copy
 	name, e, err := plan(ctx, link, isDirect(link), &own, r.goal)
-	from := r.view.raw()
-	if r.goal.reading != nil {
-		from = max(from, r.goal.reading.from)
-	}
+	from := max(r.view.raw(), r.goal.readFrom)
 	if err == nil {
 		next, err = r.view.withChecked(e, r.goal, from)
 	}
@@ -439,7 +435,8 @@ func clearsAll(e *entry, clears []Clear) bool {
 	return !slices.ContainsFunc(e.msg.ToolResults(), func(r ToolResult) bool { return c.matches(r.CallID) == nil })
 }
 
-// addEdit adds the edit of a link. next is the view after it.
+// addEdit adds the edit of a link. next is the view after it. Covers of the combined summary lists
+// the IDs that it stands for, without those that other links dropped.
 func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	r.e.Drop = append(r.e.Drop, e.Drop...)
 	r.addChanges(e, next)
@@ -447,29 +444,25 @@ func (r *chainRun) addEdit(e Edit, next *Snapshot) {
 	r.e.Effort.NotKept = addClamped(r.e.Effort.NotKept, e.Effort.NotKept)
 	if r.e.Summary != nil && e.Summary == nil && r.view.summary != next.summary { // it has read what this link forgets
 		own := orNil(next.summary).sum
-		own.Covers, r.reads = []Range{}, nil
+		own.Covers, r.e.Summary.Read = []Range{}, nil
 		e.Summary = &own
 	}
 	if e.Summary == nil {
 		return
 	}
-	own := *e.Summary
-	r.reads = append(r.reads, own.Read...)
-	r.e.Summary = &own
+	own, was := *e.Summary, orNil(r.e.Summary)
 	switch {
 	case own.Text == "":
-		r.covers = nil
-	case own.Covers != nil:
-		r.covers = append(r.covers, own.Covers...)
-	default:
-		dropped := slices.Clone(e.Drop)
-		slices.Sort(dropped)
-		r.covers = append(r.covers, ranges.Of[Range](dropped)...)
+		own.Covers, was.Covers = nil, nil
+	case own.Covers == nil:
+		own.Covers = ranges.Of[Range](slices.Sorted(slices.Values(e.Drop)))
 	}
+	own.Covers = append(append([]Range{}, was.Covers...), own.Covers...) // nil would be all that the edit drops
+	own.Read = slices.Concat(was.Read, own.Read)
+	r.e.Summary = &own
 }
 
-// combined returns the combined edit. If it has a summary, Covers lists the IDs
-// that the summary stands for, without those that other links dropped.
+// combined returns the combined edit.
 func (r *chainRun) combined() Edit {
 	for _, id := range slices.Sorted(maps.Keys(r.changes)) {
 		x := r.changes[id]
@@ -477,9 +470,6 @@ func (r *chainRun) combined() Edit {
 		if x.rewrite != nil {
 			r.e.Rewrite = append(r.e.Rewrite, *x.rewrite)
 		}
-	}
-	if r.e.hasSummary() {
-		r.e.Summary.Covers, r.e.Summary.Read = append([]Range{}, r.covers...), r.reads
 	}
 	return r.e
 }

@@ -236,10 +236,7 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 		e.Rewrite = append(e.Rewrite, Rewrite{ID: at.id, Parts: clearMedia(at.msg.Parts, picked)})
 		freed = max(freed, int64(g.MinFree), 1)
 	}
-	if freed < int64(max(g.MinFree, 1)) {
-		return Edit{}, ErrNoGain
-	}
-	return e, nil
+	return orNoGain(e, freed >= int64(max(g.MinFree, 1)))
 }
 
 // A placedMedia is a medium in an entry.
@@ -316,10 +313,7 @@ func (c ClearThinking) Compact(_ context.Context, s *Snapshot, g Goal) (e Edit, 
 		freed += entry.tokens - tokens
 		e.Rewrite = append(e.Rewrite, Rewrite{ID: entry.id, Parts: parts})
 	}
-	if freed < int64(max(g.MinFree, 1)) {
-		return Edit{}, ErrNoGain
-	}
-	return e, nil
+	return orNoGain(e, freed >= int64(max(g.MinFree, 1)))
 }
 
 // hotReads are results that the model has shown to need.

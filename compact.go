@@ -220,22 +220,14 @@ func ifDue(asked Reason, focus string) func(*flight) (Report, error) {
 		case n == nil && err == nil:
 			return r, nil
 		case err != nil:
-			r.Reason = orNil(n).reason
-			return f.fail(r, err)
+			r.Reason, r.Outcome, r.Cause = orNil(n).reason, OutcomeFailed, err
+			if err != ErrClosed {
+				f.reports = append(f.reports, r)
+			}
+			return r, err
 		}
 		return f.try(*n)
 	}
-}
-
-// fail reports an error that happened before an attempt was made.
-func (f *flight) fail(r Report, err error) (Report, error) {
-	r.Outcome, r.Cause = OutcomeFailed, err
-	if err == ErrClosed {
-		r.Fits = false // nothing may be sent
-		return r, err
-	}
-	f.reports = append(f.reports, r)
-	return r, err
 }
 
 // MakeRoom makes room for n more tokens and reserves them, in one step. Use it before
@@ -437,15 +429,14 @@ func (h *History) Wait(ctx context.Context) (Report, error) {
 	}
 	select {
 	case <-b.done:
-		return b.report.clone(), nil
-	default: // prefer a report over the end of ctx
-	}
-	select {
-	case <-b.done:
-		return b.report.clone(), nil
 	case <-ctx.Done():
-		return h.notStarted(ReasonSoft, errorf("%s: %w", stoppedWaiting, causeOf(ctx)))
+		select {
+		case <-b.done: // prefer a report over the end of ctx
+		default:
+			return h.notStarted(ReasonSoft, errorf("%s: %w", stoppedWaiting, causeOf(ctx)))
+		}
 	}
+	return b.report.clone(), nil
 }
 
 // errReady is the error of an attempt whose edit waits.

@@ -405,9 +405,7 @@ func (a *attempt) acceptLocked(before, next *state) error {
 		return endOf(a.f.ctx) // the caller has given up
 	}
 	if a.reserve != nil {
-		if err := a.reserve(next); err != nil {
-			return err
-		}
+		return a.reserve(next)
 	}
 	return nil
 }

@@ -269,18 +269,17 @@ func (e *entry) withParts(parts []Part) (Message, error) {
 		wrong.ID = e.id
 		return m, wrong
 	}
-	own := m
-	if err := own.checkShared(new([1]Part)); err != nil {
+	if err := m.checkShared(new([1]Part)); err != nil {
 		rule := withoutPrefix(err)
 		if wrong, ok := err.(*MessageError); ok {
 			rule = fmt.Sprintf("rewrites part %d of an entry: %s", wrong.Part, wrong.Reason)
 		}
 		return m, &EditError{Rule: rule, ID: e.id}
 	}
-	if own.isEmpty() {
+	if m.isEmpty() {
 		return m, &EditError{Rule: "leaves an entry empty; put a text in it, or drop its exchange", ID: e.id}
 	}
-	return own, nil
+	return m, nil
 }
 
 // cloned returns a copy of m whose texts share no memory with others, such as the

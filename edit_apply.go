@@ -22,13 +22,12 @@ import (
 
 // A checkedEdit is an edit that breaks no rule for its snapshot.
 type checkedEdit struct {
-	at         *state         // the snapshot
-	drop       []ID           // in ascending order
-	covered    []ID           // the part of drop that newSummary stands for
-	changes    []change       // of all entries that it names, in ascending order
-	byStrategy bool           // it may not rewrite the floor
-	newSummary *Summary       // nil: leave the summary as it is; empty: remove it
-	oldSummary *placedSummary // the summary in the snapshot
+	at         *state   // the snapshot
+	drop       []ID     // in ascending order
+	covered    []ID     // the part of drop that newSummary stands for
+	changes    []change // of all entries that it names, in ascending order
+	byStrategy bool     // it may not rewrite the floor
+	newSummary *Summary // nil: leave the summary as it is; empty: remove it
 
 	// What a compaction adds.
 	yields       bool                            // the messages of Options.AfterCompaction leave
@@ -83,7 +82,7 @@ func (c *change) results(parts []Part, forget bool) iter.Seq2[int, *Clear] {
 
 // checkEdit returns an *EditError if the edit breaks a rule for the view at.
 func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
-	ed := &checkedEdit{at: at, oldSummary: at.summary, byStrategy: byStrategy}
+	ed := &checkedEdit{at: at, byStrategy: byStrategy}
 	ed.drop = slices.Compact(slices.Sorted(slices.Values(e.Drop)))
 	err := ed.checkDrop()
 	if err == nil {
@@ -480,7 +479,7 @@ func (done *editEffect) countLost() {
 // perform applies an edit to done, whose slices must be clipped. On an error, or if the edit
 // must be prepared once more, done must not be used.
 func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
-	if ed.newSummary != nil && done.summary != ed.oldSummary {
+	if ed.newSummary != nil && done.summary != ed.at.summary {
 		return &staleError{Reason: "another summary was put in place since; take a new snapshot"}
 	}
 	if back, own := done.eph.split(); ed.yields && back != nil {

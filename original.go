@@ -126,15 +126,11 @@ func keepOriginals(option, window int, reads bool) (k keeping) {
 // toRead returns an entry of the view as a summarizer should read it, with the
 // originals of its results if they are kept.
 func (s *Snapshot) toRead(_ context.Context, id ID) (Entry, bool) {
-	e := s.find(id)
-	if e == nil {
-		return Entry{}, false
-	}
-	out := e.export(s.pins, new(partRoom))
-	if o := s.original(id); o != nil {
+	out, ok := s.Find(id)
+	if o := s.original(id); ok && o != nil {
 		out.Message, out.Tokens, out.Missing = o.read.clone(), clampInt(o.readTokens), clampInt(o.missing)
 	}
-	return out, true
+	return out, ok
 }
 
 // minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.

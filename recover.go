@@ -378,7 +378,7 @@ func (r *recovery) apply(c *cure) error {
 	start := time.Now()
 	h := r.h
 	if len(c.places) > 0 {
-		ed := &checkedEdit{at: &r.at.state, oldSummary: r.at.summary, noSpill: true}
+		ed := &checkedEdit{at: &r.at.state, noSpill: true}
 		if err := ed.clearPlaces(r.at, c.places); err != nil {
 			return err
 		}

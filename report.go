@@ -474,7 +474,6 @@ type Effort struct {
 type spare struct {
 	heads map[ID]bool // of the exchanges that stay
 	most  int64       // raw tokens of the largest view with which that is worth it
-	left  int64       // raw tokens of the view after the links of a Chain so far
 }
 
 // has reports whether an entry stays. A nil spare has none.

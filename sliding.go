@@ -66,10 +66,7 @@ func (w SlidingWindow) Compact(_ context.Context, s *Snapshot, _ Goal) (Edit, er
 	if place > 0 && s.summary != nil && !s.summary.sum.Time.IsZero() {
 		e.Summary = &Summary{}
 	}
-	if e.isZero() {
-		return Edit{}, ErrNoGain
-	}
-	return e, nil
+	return orNoGain(e, !e.isZero())
 }
 
 // Truncate is a [CompactionStrategy] that drops the oldest exchanges until the view is no
@@ -96,8 +93,5 @@ func (Truncate) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error) {
 	if g.Limit > 0 && c.remaining > int64(g.Limit) && s.summary != nil {
 		e.Summary = &Summary{}
 	}
-	if e.isZero() {
-		return Edit{}, ErrNoGain
-	}
-	return e, nil
+	return orNoGain(e, !e.isZero())
 }

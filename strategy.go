@@ -102,13 +102,7 @@ type Goal struct {
 	spared   *spare       // what an earlier link of a Chain leaves; nil: nothing
 	maySpare bool         // a Chain sees to it that enough is freed if something is spared
 	allFree  int          // MinFree for all links of that Chain
-	reading  *readingGoal // for a Summarize in a Chain that reads what earlier links have cleared; nil: it does not
-}
-
-// A readingGoal says what a summary of results that were cleared in the same edit has to leave.
-type readingGoal struct {
-	from    int64 // raw tokens of the view before the edit
-	minFree int64 // the least that the edit must free
+	readFrom int64        // for a Summarize in a Chain that reads what earlier links have cleared: raw tokens of the view before these; 0: it does not
 }
 
 // count returns g.Count, or the counter of s if g has none.
@@ -196,6 +190,14 @@ func callStrategy(ctx context.Context, c CompactionStrategy, direct bool, s *Sna
 	return name, e, err
 }
 
+// orNoGain returns an edit that is worth it, or ErrNoGain.
+func orNoGain(e Edit, isWorth bool) (Edit, error) {
+	if !isWorth {
+		return Edit{}, ErrNoGain
+	}
+	return e, nil
+}
+
 // isDecline reports whether a strategy's error only means that the strategy declined,
 // that is, whether it is only ErrNoGain, ErrBreaker or both, however wrapped. calls is
 // the strategy's Effort.Calls: a strategy that has called a model has not declined. A
@@ -250,16 +252,15 @@ func await[T any](ctx context.Context, in string, f func() (T, error)) (T, error
 		defer catch(&out.err, in)
 		out.got, out.err = f()
 	}()
+	var out outcome
 	select {
-	case out := <-done:
-		return out.got, out.err
+	case out = <-done:
 	case <-ctx.Done():
+		select {
+		case out = <-done: // both happened at once
+		default:
+			out.err = causeOf(ctx)
+		}
 	}
-	select {
-	case out := <-done: // both happened at once
-		return out.got, out.err
-	default:
-		var none T
-		return none, causeOf(ctx)
-	}
+	return out.got, out.err
 }

@@ -224,7 +224,7 @@ func planReading(w *writer, s *Snapshot, g *Goal, cleared []source) *summaryPlan
 	}
 	old := s.summary.tokens()
 	w.maxTokens = min(w.maxTokens, max(clampInt(old+tokensOf(cleared)/4), maxSummary(0)))
-	fits := g.reading.from - int64(max(g.reading.minFree, 1))
+	fits := g.readFrom - int64(max(g.allFree, 1))
 	if g.Limit > 0 {
 		fits = min(fits, int64(g.Limit))
 	}
@@ -245,9 +245,9 @@ func (w *writer) share(room, least int64, forNames int) int {
 }
 
 // unread returns the entries with results that were cleared before a summarizer has read them,
-// as they were, if g has a reading. Those of which nothing more can be read are not among them.
+// as they were, if g.readFrom is set. Those of which nothing more can be read are not among them.
 func (g *Goal) unread(ctx context.Context, s *Snapshot) (list []source) {
-	if g.reading == nil {
+	if g.readFrom == 0 {
 		return nil
 	}
 	for _, e := range s.list {

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
 // A Cutter cuts results with parts of type P, of which those of type T are texts.
 type Cutter[T ~string, P any] struct {
-	Count func(string) int64 // returns the tokens of a text
+	Count func(string) int64 // returns the tokens of a text, and 0 if it is empty
 
 	// Opaque returns the JSON of a part that is kept or left out as a whole, and what kind it is,
 	// or nil for another part.
@@ -80,22 +81,19 @@ func (c Cutter[T, P]) withoutOpaque(parts []P, limit, most int64, ref string) (_
 }
 
 // texts returns the tokens of the texts among parts.
-func (c Cutter[T, P]) texts(parts []P) (n int64) {
-	for _, p := range parts {
-		if t, ok := any(p).(T); ok {
-			n += c.Count(string(t))
-		}
-	}
-	return n
+func (c Cutter[T, P]) texts(parts []P) int64 {
+	return sums.Over(parts, func(p P) int64 { return c.Count(textOf[T](p)) })
+}
+
+// textOf returns the text in p, or none if it is another part.
+func textOf[T ~string, P any](p P) string {
+	t, _ := any(p).(T)
+	return string(t)
 }
 
 // textSize returns the bytes of the texts among parts.
-func textSize[T ~string, P any](parts []P) (size int) {
-	for _, p := range parts {
-		t, _ := any(p).(T)
-		size += len(t)
-	}
-	return size
+func textSize[T ~string, P any](parts []P) int {
+	return int(sums.Over(parts, func(p P) int64 { return int64(len(textOf[T](p))) }))
 }
 
 // WithoutMiddle returns the parts of a result with at most keep bytes of its texts, which are
