@@ -399,9 +399,6 @@ func (r Reply) OpenCalls() (left []ToolCall) {
 // History or older than a Reload, or a rollback has taken back what it shows. A usage that
 // RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
-	if h.ident == nil {
-		return r, ErrClosed
-	}
 	defer func() {
 		if !isStale(err) { // the message that was asked is gone
 			h.failed(err)

@@ -182,11 +182,7 @@ func (m *meter) setModel(l *Limits) {
 
 // reserve lowers the limit by n tokens, or raises it by -n tokens that were reserved.
 func (m *meter) reserve(n int) {
-	if n > 0 {
-		m.reserved.Add(int64(n))
-	} else {
-		m.reserved.Sub(-int64(n))
-	}
+	m.reserved.Add(int64(n))
 	m.update()
 }
 

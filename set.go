@@ -80,9 +80,6 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 // message is a [*MessageError], and calls and results that do not pair a [*PairError]; then
 // nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
-	if h.ident == nil {
-		return ErrClosed
-	}
 	eph, err := h.newEphemeral(msgs)
 	if err != nil {
 		return err
@@ -256,24 +253,16 @@ func (s *Snapshot) Tools() []Tool {
 // Prepare or Do compacts if the new model needs it.
 func (h *History) SetModel(name string, l Limits) error {
 	name = text.Valid(name)
-	limits, faults := l.withDefaults()
-	if len(faults) > 0 {
-		return errors.Join(faults...)
-	}
-	defer h.warnDue(true)
-	return h.ifOpen(func() error {
-		if name == h.known().model && (l == Limits{} || limits == h.meter.marks().set) {
-			return nil
-		}
-		if l != (Limits{}) {
+	return h.withLimits(l, func(limits Limits) {
+		isOther := name != h.known().model
+		if l != (Limits{}) && (isOther || limits != h.meter.marks().set) {
 			h.setLimitsLocked(limits, l.Tools > 0)
 		}
-		if name != h.known().model {
+		if isOther {
 			h.newVersion()
 			h.meter.setModel(nil)
 			h.setModel(name, h.opts.prior(name), h.known().learned)
 		}
-		return nil
 	})
 }
 
@@ -282,13 +271,18 @@ func (h *History) SetModel(name string, l Limits) error {
 // limits are out of range or clash, nothing changes, and the error joins a [*ValueError]
 // for each fault.
 func (h *History) SetLimits(l Limits) error {
+	return h.withLimits(l, func(limits Limits) { h.setLimitsLocked(limits, true) })
+}
+
+// withLimits calls f with limits that have their defaults, and with the lock held.
+func (h *History) withLimits(l Limits, f func(Limits)) error {
 	limits, faults := l.withDefaults()
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
 	defer h.warnDue(true)
 	return h.ifOpen(func() error {
-		h.setLimitsLocked(limits, true)
+		f(limits)
 		return nil
 	})
 }

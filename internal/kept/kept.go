@@ -6,6 +6,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // An Entry is a message of a request.
@@ -160,15 +161,13 @@ func (r *Request[E, T]) Back() *Request[E, T] {
 	return &own
 }
 
-// Shortened returns f for a list of n entries, if it is shorter than what was kept, because
-// entries were taken back that are not known.
-func (f Figures) Shortened(n, raw int64) Figures {
-	if f.Kept <= n {
-		return f
+// Shortened returns r for a list of n entries, which may not be counted yet. If what was kept is
+// longer, entries that are not known were taken back.
+func (r *Request[E, T]) Shortened(n int64) *Request[E, T] {
+	if r.Kept <= n {
+		return r
 	}
-	f.Gone, f.GoneRaw = min(f.Gone+f.Kept-n, calibrate.MaxTotal), min(f.GoneRaw+f.Raw-raw, calibrate.MaxTotal)
-	f.Kept, f.Raw, f.RolledBack = n, raw, 1
-	return f
+	return r.shifted(n-r.Kept, sums.Portion(r.Raw, n, r.Kept)-r.Raw, nil).Back()
 }
 
 // All returns the raw tokens of the request.

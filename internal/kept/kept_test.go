@@ -104,10 +104,10 @@ func TestRequest_Counted(t *testing.T) {
 	assert.EqualValues(t, 30, r.Raw)
 }
 
-func TestFigures_Shortened(t *testing.T) {
-	f := kept.Figures{Kept: 4, Raw: 100, Gone: 1, GoneRaw: 5}
-	assert.Equal(t, f, f.Shortened(4, 0))
-	assert.Equal(t, kept.Figures{Kept: 1, Raw: 10, Gone: 4, GoneRaw: 95, RolledBack: 1}, f.Shortened(1, 10))
+func TestRequest_Shortened(t *testing.T) {
+	r := &request{Figures: kept.Figures{Kept: 4, Raw: 100, Gone: 1, GoneRaw: 5}}
+	assert.Same(t, r, r.Shortened(4))
+	assert.Equal(t, kept.Figures{Kept: 1, Raw: 25, Gone: 4, GoneRaw: 80, RolledBack: 1}, r.Shortened(1).Figures)
 }
 
 func TestRequest_Same(t *testing.T) {
