@@ -253,7 +253,12 @@ func (s *Snapshot) Tools() []Tool {
 // Prepare or Do compacts if the new model needs it.
 func (h *History) SetModel(name string, l Limits) error {
 	name = text.Valid(name)
-	return h.withLimits(l, func(limits Limits) {
+	limits, faults := l.withDefaults()
+	if len(faults) > 0 {
+		return errors.Join(faults...)
+	}
+	defer h.warnDue(true)
+	return h.ifOpen(func() error {
 		isOther := name != h.known().model
 		if l != (Limits{}) && (isOther || limits != h.meter.marks().set) {
 			h.setLimitsLocked(limits, l.Tools > 0)
@@ -263,6 +268,7 @@ func (h *History) SetModel(name string, l Limits) error {
 			h.meter.setModel(nil)
 			h.setModel(name, h.opts.prior(name), h.known().learned)
 		}
+		return nil
 	})
 }
 
@@ -271,18 +277,13 @@ func (h *History) SetModel(name string, l Limits) error {
 // limits are out of range or clash, nothing changes, and the error joins a [*ValueError]
 // for each fault.
 func (h *History) SetLimits(l Limits) error {
-	return h.withLimits(l, func(limits Limits) { h.setLimitsLocked(limits, true) })
-}
-
-// withLimits calls f with limits that have their defaults, and with the lock held.
-func (h *History) withLimits(l Limits, f func(Limits)) error {
 	limits, faults := l.withDefaults()
 	if len(faults) > 0 {
 		return errors.Join(faults...)
 	}
 	defer h.warnDue(true)
 	return h.ifOpen(func() error {
-		f(limits)
+		h.setLimitsLocked(limits, true)
 		return nil
 	})
 }
