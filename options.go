@@ -505,10 +505,8 @@ func (s *setup) newEntriesOf(role Role, msgs []Message, reason string) ([]pendin
 	if s.ident == nil {
 		return nil, ErrClosed
 	}
-	for i, m := range msgs {
-		if m.Role != role {
-			return nil, &MessageError{Index: i, Role: m.Role, Part: -1, Reason: reason}
-		}
+	if i := slices.IndexFunc(msgs, func(m Message) bool { return m.Role != role }); i >= 0 {
+		return nil, &MessageError{Index: i, Role: msgs[i].Role, Part: -1, Reason: reason}
 	}
 	return s.newEntries(nil, msgs)
 }

@@ -77,7 +77,7 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	if r == nil {
 		return 1, "", 0
 	}
-	total := r.All()
+	total := r.ToolsRaw + r.SysRaw + r.SummaryRaw + r.EphRaw + r.Raw + r.GoneRaw
 	same, end := s.sameAs(r)
 	if end == "" || same >= total {
 		return 1, "", 0
@@ -98,11 +98,11 @@ func (s *state) notesLoss(again, least int64, end string) bool {
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
 // ends them; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {
-	now := kept.View[*entry]{Heads: s.requestHeads(), System: s.sys, List: s.list, Place: len(s.list)}
+	place := len(s.list)
 	if s.eph != nil {
-		now.Place = s.ephemeralPlace()
+		place = s.ephemeralPlace()
 	}
-	same, end = r.Same(now)
+	same, end = r.Same(s.requestHeads(), s.sys, s.list, int64(place))
 	if end == kept.EndTools {
 		was, is := orNil(r.Set).tools, orNil(s.tools).tools
 		n := kept.SameStart(was, is, func(t, u Tool) bool { return t == u })
