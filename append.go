@@ -43,9 +43,6 @@ func (h *History) AppendRows(msgs ...Message) (ID, error) {
 
 // appendMessages appends messages. rows says that they are rows of the application.
 func (h *History) appendMessages(msgs []Message, rows bool) (ID, error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
 	var few [2]pendingEntry // room for most batches
 	batch, err := h.newMessages(few[:0], msgs)
 	if err != nil {
@@ -106,9 +103,6 @@ func (a pendingEntry) isDecision() bool {
 // A result is counted as given, although Append may cut it, and fills in an empty ID or
 // name. The only error is that of an invalid message, as for [History.Append].
 func (h *History) Count(m Message) (tokens int, err error) {
-	if h.ident == nil {
-		return 0, ErrClosed
-	}
 	defer catch(&err, "Options.Tokenizer")
 	e, err := h.newEntry(&m)
 	if err != nil {
@@ -436,24 +430,21 @@ func (j *joining) place(a *pendingEntry) {
 	if role != RoleTool {
 		j.open = a.begin()
 	}
-	switch role {
-	case RoleSystem:
+	if role == RoleSystem {
 		a.setNote(j.hasList || a.row, j.by.noteTokens)
-		if a.note {
-			j.tools = j.tools && j.turn == j.exchangeTurn
-			a.setTools(j.tools)
-			a.turn, j.exchangeTurn = j.turn, j.turn
-			return // what follows it is as if it were not there
-		}
-	case RoleTool:
+	}
+	switch {
+	case role == RoleTool:
 		a.turn = j.exchangeTurn
 		a.setTools(true)
-	default:
+	case !a.isSystem():
 		j.tools = j.tools && j.turn == j.exchangeTurn || a.calls != nil
 		a.setTools(j.tools)
 		a.turn, j.exchangeTurn, j.hasList = j.turn, j.turn, true
 	}
-	j.newest, j.failed = role, false
+	if !a.note { // what follows a note is as if it were not there
+		j.newest, j.failed = role, false
+	}
 }
 
 // AnswerOpenCalls appends an error result with the given reason for every open tool call,

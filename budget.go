@@ -114,8 +114,7 @@ func (a *account) close() {
 // setChargeLocked replaces a charge in the sum of all charges. A negative one counts as 0.
 func (b *Budget) setChargeLocked(a *account, now int64) {
 	now = max(now, 0)
-	b.charged.Sub(a.charged)
-	b.charged.Add(now)
+	b.charged.Add(now - a.charged)
 	a.charged = now
 }
 

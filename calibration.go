@@ -269,10 +269,8 @@ type learned []*calibration
 
 // of returns the calibration of the model, or nil if there is none.
 func (l learned) of(model string) *calibration {
-	for _, c := range l {
-		if c.Model == model {
-			return c
-		}
+	if i := slices.IndexFunc(l, func(c *calibration) bool { return c.Model == model }); i >= 0 {
+		return l[i]
 	}
 	return nil
 }
@@ -283,12 +281,8 @@ func (l learned) version(model string) uint64 { return orNil(l.of(model)).versio
 
 // with returns l with c in place of its model's calibration.
 func (l learned) with(c *calibration) learned {
-	out := make(learned, 0, len(l)+1)
-	for _, m := range l {
-		if m.Model != c.Model {
-			out = append(out, m)
-		}
-	}
+	out := append(make(learned, 0, len(l)+1), l...)
+	out = slices.DeleteFunc(out, func(m *calibration) bool { return m.Model == c.Model })
 	// Only the two newest calibrations keep the views of their reports, and
 	// only the newest maxModels are kept at all.
 	if n := len(out); n > 1 && out[n-2].at != nil {

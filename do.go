@@ -2,7 +2,6 @@ package convo
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/seed-c1b73e60/convo/internal/wording"
@@ -68,12 +67,7 @@ func (h *History) Do(ctx context.Context, send Send) (reply Reply, err error) {
 		return Reply{}, err
 	}
 	a := &answer{h: h, send: send}
-	err = errGoroutineEnded // until run returns
-	func() {
-		defer func() { a.release(err) }()
-		err = a.run(ctx)
-	}()
-	if err != nil {
+	if err = a.run(ctx); err != nil {
 		h.prove(noVersion)
 	}
 	a.reply = a.all()
@@ -112,9 +106,6 @@ type answer struct {
 // notSent begins the error of a Do whose ctx ended before anything was sent.
 const notSent = "the request was not sent"
 
-// errGoroutineEnded is the error of a send that ends its goroutine.
-var errGoroutineEnded = errors.New("convo: send ended its goroutine")
-
 // release frees the slot for answers. err is the error of Do.
 func (a *answer) release(err error) {
 	a.h.locked(func() {
@@ -127,7 +118,9 @@ func (a *answer) release(err error) {
 }
 
 // run sends the request and appends the answer, and goes on with it while it is paused.
-func (a *answer) run(ctx context.Context) error {
+func (a *answer) run(ctx context.Context) (err error) {
+	err = errGoexit // unless run returns
+	defer func() { a.release(err) }()
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -301,17 +294,15 @@ func (a *answer) report(r Report) {
 
 // call calls send.
 func (a *answer) call(ctx context.Context, at *Snapshot) (err error) {
+	defer func() {
+		if err != nil && a.pauses > 0 {
+			a.reply.Stop = StopPause
+		}
+	}()
 	defer catch(&err, "the send given to Do")
-	before := Reply{}
-	if a.pauses > 0 {
-		before.Stop = StopPause
-	}
-	a.reply = before // if send panics
+	a.reply = Reply{} // if send panics
 	a.reply, err = a.send(ctx, at)
 	a.reply.IDs, a.reply.Queued, a.reply.Reports = nil, 0, nil
-	if err != nil && a.pauses > 0 {
-		a.reply.Stop = StopPause
-	}
 	return err
 }
 
@@ -395,9 +386,6 @@ func (r Reply) OpenCalls() (left []ToolCall) {
 // History or older than a Reload, or a rollback has taken back what it shows. A usage that
 // RecordUsage would refuse is logged.
 func (h *History) AppendReply(at *Snapshot, r Reply) (_ Reply, err error) {
-	if h.ident == nil {
-		return r, ErrClosed
-	}
 	defer func() {
 		if !isStale(err) { // the message that was asked is gone
 			h.failed(err)

@@ -179,11 +179,7 @@ func (m *meter) setModel(l *Limits) {
 
 // reserve lowers the limit by n tokens, or raises it by -n tokens that were reserved.
 func (m *meter) reserve(n int) {
-	if n > 0 {
-		m.reserved.Add(int64(n))
-	} else {
-		m.reserved.Sub(-int64(n))
-	}
+	m.reserved.Add(int64(n))
 	m.update()
 }
 
@@ -209,8 +205,8 @@ func (m *meter) adoptNamed(b namedLimit) {
 
 // update computes the marks.
 func (m *meter) update() {
-	now := m.now.set.sizes().Marks(m.named, m.reserved.Int64())
-	m.now = marks{now.Limit, now.High, now.Soft, now.Low, now.MinFree, m.now.set}
+	now := &m.now
+	now.limit, now.high, now.soft, now.low, now.minFree = now.set.sizes().Marks(m.named, m.reserved.Int64())
 }
 
 // judge reports whether to ignore a report of that many tokens for the request made from at.

@@ -303,6 +303,9 @@ func (s *setup) newEntries(batch []pendingEntry, msgs []Message) (_ []pendingEnt
 // newEntry copies, checks and counts a message. It runs the caller's code, so no lock
 // may be held.
 func (s *setup) newEntry(m *Message) (*entry, error) {
+	if s.ident == nil {
+		return nil, ErrClosed
+	}
 	e := &entry{msg: *m}
 	err := e.msg.checkShared(&e.inline)
 	if err == nil && !s.opts.Roles.KeepEmpty && e.msg.isEmpty() {
@@ -366,7 +369,7 @@ func (s *setup) isLong(a pendingEntry) bool {
 // joinsFirst reports whether a batch must have its IDs and pairs before cutResults, which may
 // call Options.Spill or name entries in markers.
 func (s *setup) joinsFirst(batch []pendingEntry) bool {
-	return (s.opts.Spill != nil || s.ident.tool != "") && slices.ContainsFunc(batch, s.isLong)
+	return slices.ContainsFunc(batch, s.isLong) && (s.opts.Spill != nil || s.ident.tool != "")
 }
 
 // cutResults cuts the results of a batch that are longer than Options.MaxResult. It runs
@@ -502,10 +505,8 @@ func (s *setup) newEntriesOf(role Role, msgs []Message, reason string) ([]pendin
 	if s.ident == nil {
 		return nil, ErrClosed
 	}
-	for i, m := range msgs {
-		if m.Role != role {
-			return nil, &MessageError{Index: i, Role: m.Role, Part: -1, Reason: reason}
-		}
+	if i := slices.IndexFunc(msgs, func(m Message) bool { return m.Role != role }); i >= 0 {
+		return nil, &MessageError{Index: i, Role: msgs[i].Role, Part: -1, Reason: reason}
 	}
 	return s.newEntries(nil, msgs)
 }

@@ -77,7 +77,7 @@ func (s *state) prefixKept() (kept float64, end string, again int64) {
 	if r == nil {
 		return 1, "", 0
 	}
-	total := r.All()
+	total := r.ToolsRaw + r.SysRaw + r.SummaryRaw + r.EphRaw + r.Raw + r.GoneRaw
 	same, end := s.sameAs(r)
 	if end == "" || same >= total {
 		return 1, "", 0
@@ -98,11 +98,11 @@ func (s *state) notesLoss(again, least int64, end string) bool {
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
 // ends them; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {
-	now := kept.View[*entry]{Heads: s.requestHeads(), System: s.sys, List: s.list, Place: len(s.list)}
+	place := len(s.list)
 	if s.eph != nil {
-		now.Place = s.ephemeralPlace()
+		place = s.ephemeralPlace()
 	}
-	same, end = r.Same(now)
+	same, end = r.Same(s.requestHeads(), s.sys, s.list, int64(place))
 	if end == kept.EndTools {
 		was, is := orNil(r.Set).tools, orNil(s.tools).tools
 		n := kept.SameStart(was, is, func(t, u Tool) bool { return t == u })
@@ -124,8 +124,7 @@ func (s *state) requestOf(h *kept.Heads, f *kept.Figures) *request {
 	if h == nil || *h == (kept.Heads{}) {
 		return nil
 	}
-	figures, n := orNil(f), int64(len(s.list))
-	r := &request{Heads: *h, Figures: figures.Shortened(n, sums.Portion(figures.Raw, n, figures.Kept))} // the list may not be counted yet
+	r := (&request{Heads: *h, Figures: orNil(f)}).Shortened(int64(len(s.list)))
 	if s.frame().Tools == h.Tools {
 		r.Set = s.tools
 	}
@@ -216,21 +215,16 @@ func (s *state) wholeIn(f frame) prefix {
 	return p
 }
 
-// at returns the fingerprint of the ephemeral messages after a list.
-func (e *ephemeral) at(front fingerprint.List) fingerprint.Sum {
-	return e.content.Uint64(uint64(front))
-}
-
 // signed yields the index in list of each assistant entry with signed reasoning that was
 // made for a view, and whether it is bound.
 func (s *state) signed(yield func(i int, bound bool) bool) {
-	p, place := prefix{heads: s.heads()}, s.ephemeralPlace()
-	covered := s.covered()
+	f, place, covered := s.frame(), s.ephemeralPlace(), s.covered()
+	p := prefix{heads: s.headsIn(f)}
 	for i, e := range s.list {
 		if i == place && s.eph != nil {
-			p.ephemeral = s.eph.at(p.list)
+			p.ephemeral = f.Eph.Uint64(uint64(p.list))
 			for k := range covered {
-				covered[k].ephemeral = s.eph.at(covered[k].list)
+				covered[k].ephemeral = f.Eph.Uint64(uint64(covered[k].list))
 			}
 		}
 		if e.msg.isSigned() {
@@ -248,10 +242,8 @@ func (s *state) signed(yield func(i int, bound bool) bool) {
 	}
 }
 
-// heads returns the fingerprint of what stands before the list.
-func (s *state) heads() fingerprint.Sum { return s.headsIn(s.frame()) }
-
-// headsIn is heads with the frame f in place of that of the view.
+// headsIn returns the fingerprint of what stands before the list, with the frame f in place of
+// that of the view.
 func (s *state) headsIn(f frame) fingerprint.Sum {
 	sum := f.Front()
 	if s.summary != nil {
@@ -266,22 +258,16 @@ func (e *entry) setContent() {
 	if e.content != 0 {
 		return
 	}
-	e.content = e.contentSum()
-	side := 0
+	sum, side := e.msg.content(), 0
+	if e.final && !e.marks.has(bare) && e.msg.Role == RoleAssistant {
+		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
+	}
+	e.content = max(sum, 1)
 	for m := range e.msg.allMedia {
 		side = max(side, m.side())
 	}
 	e.marks.set(wide, side > 2000)
 	e.marks.set(huge, side > 4096)
-}
-
-// contentSum returns the fingerprint of the content of e, which is not 0.
-func (e *entry) contentSum() fingerprint.Sum {
-	sum := e.msg.content()
-	if e.final && !e.marks.has(bare) && e.msg.Role == RoleAssistant {
-		sum = sum.Uint64(8) // its reasoning is not sent, and what was made after it needs that
-	}
-	return max(sum, 1)
 }
 
 // unmade returns a copy of e that is not bound.
@@ -294,7 +280,7 @@ func (e *entry) unmade() *entry {
 // bindAll binds each entry with signed reasoning that has no fingerprint to what stands
 // before it.
 func (s *state) bindAll() {
-	p, list := prefix{heads: s.heads()}, slices.Clone(s.list)
+	p, list := prefix{heads: s.headsIn(s.frame())}, slices.Clone(s.list)
 	for i, e := range list {
 		if e.made() == 0 && e.msg.isSigned() {
 			own := *e

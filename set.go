@@ -80,9 +80,6 @@ func (v *view) setSystem(batch []pendingEntry) (changed bool, err error) {
 // message is a [*MessageError], and calls and results that do not pair a [*PairError]; then
 // nothing changes.
 func (h *History) SetEphemeral(msgs ...Message) error {
-	if h.ident == nil {
-		return ErrClosed
-	}
 	eph, err := h.newEphemeral(msgs)
 	if err != nil {
 		return err
@@ -262,13 +259,11 @@ func (h *History) SetModel(name string, l Limits) error {
 	}
 	defer h.warnDue(true)
 	return h.ifOpen(func() error {
-		if name == h.known().model && (l == Limits{} || limits == h.meter.marks().set) {
-			return nil
-		}
-		if l != (Limits{}) {
+		isOther := name != h.known().model
+		if l != (Limits{}) && (isOther || limits != h.meter.marks().set) {
 			h.setLimitsLocked(limits, l.Tools > 0)
 		}
-		if name != h.known().model {
+		if isOther {
 			h.newVersion()
 			h.meter.setModel(nil)
 			h.setModel(name, h.opts.prior(name), h.known().learned)

@@ -646,13 +646,7 @@ func index(list []*entry, id ID) (int, bool) {
 func samePart(a, b []*entry) int { return kept.SamePart(a, b) }
 
 // rawOf returns the raw tokens of a list.
-func rawOf(list []*entry) int64 {
-	var n int64
-	for _, e := range list {
-		n += e.tokens
-	}
-	return n
-}
+func rawOf(list []*entry) int64 { return kept.RawOf(list) }
 
 // newestTurn returns the turn of the newest entry of a list, or 0 if it is empty.
 func newestTurn(list []*entry) int {

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/calibrate"
 	"github.com/seed-c1b73e60/convo/internal/fingerprint"
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
+	"github.com/seed-c1b73e60/convo/internal/sums"
 )
 
 // An Entry is a message of a request.
@@ -88,7 +89,7 @@ func (r *Request[E, T]) Counted(was, now []E) *Request[E, T] {
 	}
 	own := *r
 	own.After = 0
-	if raw := rawOf(now[:min(int(r.Kept), len(now))]); raw != r.Raw && r.Raw > 0 && raw > 0 {
+	if raw := RawOf(now[:min(int(r.Kept), len(now))]); raw != r.Raw && r.Raw > 0 && raw > 0 {
 		for _, n := range [...]*int64{&own.Raw, &own.GoneRaw, &own.ToolsRaw, &own.SysRaw, &own.SummaryRaw, &own.EphRaw, &own.PlaceRaw} {
 			*n = int64(min(float64(*n)*float64(raw)/float64(r.Raw), calibrate.MaxTotal))
 		}
@@ -110,7 +111,7 @@ func (r *Request[E, T]) Cut(list []E, n int) *Request[E, T] {
 		}
 		lost = append(lost, r.Lost...)
 	}
-	return r.shifted(-int64(len(gone)), -rawOf(gone), lost)
+	return r.shifted(-int64(len(gone)), -RawOf(gone), lost)
 }
 
 // Joined returns r for a list that begins with the kept entries, and may go on as the request
@@ -124,7 +125,7 @@ func (r *Request[E, T]) Joined(list []E) *Request[E, T] {
 	if n == 0 {
 		return r
 	}
-	return r.shifted(int64(n), rawOf(more[:n]), r.Lost[n:])
+	return r.shifted(int64(n), RawOf(more[:n]), r.Lost[n:])
 }
 
 // shifted returns r with n more entries at the start of the list, of so many raw tokens, or with
@@ -160,20 +161,13 @@ func (r *Request[E, T]) Back() *Request[E, T] {
 	return &own
 }
 
-// Shortened returns f for a list of n entries, if it is shorter than what was kept, because
-// entries were taken back that are not known.
-func (f Figures) Shortened(n, raw int64) Figures {
-	if f.Kept <= n {
-		return f
+// Shortened returns r for a list of n entries, which may not be counted yet. If what was kept is
+// longer, entries that are not known were taken back.
+func (r *Request[E, T]) Shortened(n int64) *Request[E, T] {
+	if r.Kept <= n {
+		return r
 	}
-	f.Gone, f.GoneRaw = min(f.Gone+f.Kept-n, calibrate.MaxTotal), min(f.GoneRaw+f.Raw-raw, calibrate.MaxTotal)
-	f.Kept, f.Raw, f.RolledBack = n, raw, 1
-	return f
-}
-
-// All returns the raw tokens of the request.
-func (f Figures) All() int64 {
-	return f.ToolsRaw + f.SysRaw + f.SummaryRaw + f.EphRaw + f.Raw + f.GoneRaw
+	return r.shifted(n-r.Kept, sums.Portion(r.Raw, n, r.Kept)-r.Raw, nil).Back()
 }
 
 // What may end the part of the last request that the next one begins with.
@@ -186,16 +180,11 @@ const (
 	EndEphemeral = "ephemeral"
 )
 
-// A View is what the next request is made of.
-type View[E Entry] struct {
-	Heads
-	System, List []E
-	Place        int // index in the list of the entry after the ephemeral messages; without any its length
-}
-
 // Same returns how many raw tokens at the start of r the next request begins with, and what ends
-// them; empty: it begins with all of r. After EndTools, some of the tools may be the same.
-func (r *Request[E, T]) Same(now View[E]) (same int64, end string) {
+// them; empty: it begins with all of r. The entries of the next request are those of system and
+// list; its ephemeral messages come before the entry of list with the index place, which is the
+// length of list without any. After EndTools, some of the tools may be the same.
+func (r *Request[E, T]) Same(now Heads, system, list []E, place int64) (same int64, end string) {
 	edited := EndEdit
 	if r.RolledBack != 0 {
 		edited = EndRollback
@@ -207,13 +196,12 @@ func (r *Request[E, T]) Same(now View[E]) (same int64, end string) {
 	case now.Tools != r.Tools:
 		return 0, EndTools
 	case now.Sys != r.Sys:
-		n := SameStart(r.System, now.System, func(a, b E) bool { return a.Sum() == b.Sum() })
-		return r.ToolsRaw + rawOf(r.System[:n]), EndSystem
+		n := SameStart(r.System, system, func(a, b E) bool { return a.Sum() == b.Sum() })
+		return r.ToolsRaw + RawOf(r.System[:n]), EndSystem
 	case now.Summary != r.Summary:
 		return heads, edited
 	}
 	heads += r.SummaryRaw
-	place := int64(now.Place)
 	switch {
 	case now.Eph == r.Eph && (r.Eph == 0 || place == r.Place):
 		if r.Place <= r.Kept {
@@ -222,7 +210,7 @@ func (r *Request[E, T]) Same(now View[E]) (same int64, end string) {
 	case r.Eph != 0 && r.Place <= min(place, r.Kept):
 		return heads + r.PlaceRaw, EndEphemeral
 	case now.Eph != 0 && (place < r.Kept || place == r.Kept && r.Gone > 0):
-		return heads + r.Raw - rawOf(now.List[place:r.Kept]), EndEphemeral
+		return heads + r.Raw - RawOf(list[place:r.Kept]), EndEphemeral
 	}
 	if r.Gone > 0 {
 		return heads + r.Raw, edited
@@ -248,7 +236,8 @@ func SameStart[A, B any](a []A, b []B, same func(A, B) bool) int {
 	return n
 }
 
-func rawOf[E Entry](list []E) (n int64) {
+// RawOf returns the raw tokens of a list.
+func RawOf[E Entry](list []E) (n int64) {
 	for _, e := range list {
 		n += e.Raw()
 	}

@@ -19,6 +19,13 @@ func (e *item) Raw() int64            { return e.raw }
 
 type request = kept.Request[*item, int]
 
+// A view is what the next request is made of.
+type view struct {
+	kept.Heads
+	system, list []*item
+	place        int64
+}
+
 // items returns entries with these numbers, each of ten times as many raw tokens.
 func items(sums ...int64) (list []*item) {
 	for _, sum := range sums {
@@ -104,10 +111,10 @@ func TestRequest_Counted(t *testing.T) {
 	assert.EqualValues(t, 30, r.Raw)
 }
 
-func TestFigures_Shortened(t *testing.T) {
-	f := kept.Figures{Kept: 4, Raw: 100, Gone: 1, GoneRaw: 5}
-	assert.Equal(t, f, f.Shortened(4, 0))
-	assert.Equal(t, kept.Figures{Kept: 1, Raw: 10, Gone: 4, GoneRaw: 95, RolledBack: 1}, f.Shortened(1, 10))
+func TestRequest_Shortened(t *testing.T) {
+	r := &request{Figures: kept.Figures{Kept: 4, Raw: 100, Gone: 1, GoneRaw: 5}}
+	assert.Same(t, r, r.Shortened(4))
+	assert.Equal(t, kept.Figures{Kept: 1, Raw: 25, Gone: 4, GoneRaw: 80, RolledBack: 1}, r.Shortened(1).Figures)
 }
 
 func TestRequest_Same(t *testing.T) {
@@ -125,28 +132,28 @@ func TestRequest_Same(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		sent *request
-		now  func(v *kept.View[*item])
+		now  func(v *view)
 		same int64
 		end  string
 	}{
 		"all":                       {sent, nil, 10_060, ""},
-		"more":                      {sent, func(v *kept.View[*item]) { v.List = items(1, 2, 3, 4) }, 10_060, ""},
-		"another model":             {sent, func(v *kept.View[*item]) { v.Model++ }, 0, kept.EndModel},
-		"other tools":               {sent, func(v *kept.View[*item]) { v.Tools++ }, 0, kept.EndTools},
-		"a system message":          {sent, func(v *kept.View[*item]) { v.Sys, v.System = 9, items(5, 7) }, 1050, kept.EndSystem},
-		"a summary":                 {sent, func(v *kept.View[*item]) { v.Summary++ }, 3000, kept.EndEdit},
-		"an edit":                   {gone(2, false), func(v *kept.View[*item]) { v.List = list[:2] }, 10_030, kept.EndEdit},
-		"a rollback":                {gone(2, true), func(v *kept.View[*item]) { v.List = list[:2] }, 10_030, kept.EndRollback},
-		"an edit before ephemeral":  {gone(1, false), func(v *kept.View[*item]) { v.List = list[:1] }, 6010, kept.EndEdit},
-		"other ephemeral messages":  {sent, func(v *kept.View[*item]) { v.Eph++ }, 6030, kept.EndEphemeral},
-		"no ephemeral messages":     {sent, func(v *kept.View[*item]) { v.Eph, v.Place = 0, 3 }, 6030, kept.EndEphemeral},
-		"ephemeral messages before": {sent, func(v *kept.View[*item]) { v.Place = 1 }, 6010, kept.EndEphemeral},
+		"more":                      {sent, func(v *view) { v.list = items(1, 2, 3, 4) }, 10_060, ""},
+		"another model":             {sent, func(v *view) { v.Model++ }, 0, kept.EndModel},
+		"other tools":               {sent, func(v *view) { v.Tools++ }, 0, kept.EndTools},
+		"a system message":          {sent, func(v *view) { v.Sys, v.system = 9, items(5, 7) }, 1050, kept.EndSystem},
+		"a summary":                 {sent, func(v *view) { v.Summary++ }, 3000, kept.EndEdit},
+		"an edit":                   {gone(2, false), func(v *view) { v.list = list[:2] }, 10_030, kept.EndEdit},
+		"a rollback":                {gone(2, true), func(v *view) { v.list = list[:2] }, 10_030, kept.EndRollback},
+		"an edit before ephemeral":  {gone(1, false), func(v *view) { v.list = list[:1] }, 6010, kept.EndEdit},
+		"other ephemeral messages":  {sent, func(v *view) { v.Eph++ }, 6030, kept.EndEphemeral},
+		"no ephemeral messages":     {sent, func(v *view) { v.Eph, v.place = 0, 3 }, 6030, kept.EndEphemeral},
+		"ephemeral messages before": {sent, func(v *view) { v.place = 1 }, 6010, kept.EndEphemeral},
 	} {
-		v := kept.View[*item]{Heads: heads, System: sys, List: list, Place: 2}
+		v := view{heads, sys, list, 2}
 		if c.now != nil {
 			c.now(&v)
 		}
-		same, end := c.sent.Same(v)
+		same, end := c.sent.Same(v.Heads, v.system, v.list, v.place)
 		assert.Equal(t, c.end, end, name)
 		assert.Equal(t, c.same, same, name)
 	}

@@ -170,28 +170,24 @@ func (l Limits) MaxOverhead() int64 {
 	return max(min(int64(l.Tools), calibrate.MaxTotal), l.Most()/2)
 }
 
-// Marks are the limits that are compared with the size of a whole request. A mark that does not
-// exist is None.
-type Marks struct{ Limit, High, Soft, Low, MinFree int64 }
-
 // None is the mark of a limit that was not set.
 const None = math.MaxInt64
 
-// Marks returns the marks of l, which has its defaults, if that many tokens of the window are
-// reserved and a provider has named a limit, which is 0 if none has.
-func (l Limits) Marks(named int, reserved int64) Marks {
+// Marks returns what the size of a whole request is compared with, for l with its defaults, if
+// that many tokens of the window are reserved and a provider has named a limit, which is 0 if
+// none has.
+func (l Limits) Marks(named int, reserved int64) (limit, high, soft, low, minFree int64) {
 	if named > 0 {
 		l = l.within(named)
 	}
-	m := Marks{Limit: None, MinFree: int64(l.MinFree)}
+	limit = None
 	if l.Window > 0 {
-		m.Limit = max(int64(l.Limit())-reserved, 0)
+		limit = max(int64(l.Limit())-reserved, 0)
 	}
-	m.High, m.Soft, m.Low = m.Limit, m.Limit, m.Limit
-	if l.High > 0 {
-		m.High, m.Soft, m.Low = min(m.Limit, int64(l.High)), min(m.Limit, int64(l.Soft)), min(m.Limit, int64(l.Low))
+	if l.High == 0 {
+		return limit, limit, limit, limit, int64(l.MinFree)
 	}
-	return m
+	return limit, min(limit, int64(l.High)), min(limit, int64(l.Soft)), min(limit, int64(l.Low)), int64(l.MinFree)
 }
 
 // Room returns how large a request may be by the figures in the error about one that weighs ours

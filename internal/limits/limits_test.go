@@ -51,12 +51,14 @@ func TestLimits_MaxOverhead(t *testing.T) {
 // A limit that a provider has named lowers the marks in proportion; what is reserved lowers each
 // to the limit at most.
 func TestLimits_Marks(t *testing.T) {
+	type marks [5]int64
+	of := func(limit, high, soft, low, minFree int64) marks { return marks{limit, high, soft, low, minFree} }
 	l, _ := limits.Limits{Window: 1000, Reserve: -1}.WithDefaults(refuse)
-	assert.Equal(t, limits.Marks{Limit: 1000, High: 1000, Soft: 750, Low: 500, MinFree: 125}, l.Marks(0, 0))
-	assert.Equal(t, limits.Marks{Limit: 700, High: 700, Soft: 600, Low: 400, MinFree: 100}, l.Marks(800, 100))
+	assert.Equal(t, marks{1000, 1000, 750, 500, 125}, of(l.Marks(0, 0)))
+	assert.Equal(t, marks{700, 700, 600, 400, 100}, of(l.Marks(800, 100)))
 	none, _ := limits.Limits{}.WithDefaults(refuse)
-	assert.Equal(t, limits.Marks{Limit: limits.None, High: limits.None, Soft: limits.None, Low: limits.None, MinFree: 1000}, none.Marks(0, 500))
-	assert.Equal(t, limits.Marks{Limit: 800, High: 800, Soft: 600, Low: 400, MinFree: 100}, none.Marks(800, 0))
+	assert.Equal(t, marks{limits.None, limits.None, limits.None, limits.None, 1000}, of(none.Marks(0, 500)))
+	assert.Equal(t, marks{800, 800, 600, 400, 100}, of(none.Marks(800, 0)))
 }
 
 func TestLimits_Room(t *testing.T) {

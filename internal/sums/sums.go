@@ -9,18 +9,11 @@ import (
 // A Sum is a sum of amounts from 0 to MaxInt64 that does not overflow.
 type Sum struct{ high, low uint64 }
 
-// Add adds an amount.
+// Add adds an amount, or with a negative n takes away what was added.
 func (s *Sum) Add(n int64) {
 	var carry uint64
 	s.low, carry = bits.Add64(s.low, uint64(n), 0)
-	s.high += carry
-}
-
-// Sub takes an amount away that was added.
-func (s *Sum) Sub(n int64) {
-	var borrow uint64
-	s.low, borrow = bits.Sub64(s.low, uint64(n), 0)
-	s.high -= borrow
+	s.high += carry + uint64(n>>63)
 }
 
 // Int64 returns the sum, or MaxInt64 if it is larger.

@@ -15,7 +15,7 @@ func TestSum(t *testing.T) {
 	s.Add(7)
 	assert.Equal(t, int64(math.MaxInt64), s.Int64())
 	for range 5 {
-		s.Sub(math.MaxInt64)
+		s.Add(-math.MaxInt64)
 	}
 	assert.Equal(t, int64(7), s.Int64())
 }
