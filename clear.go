@@ -165,7 +165,7 @@ func (c ClearToolResults) superseded(s *Snapshot, exchanges []cuts.Exchange) [][
 
 // ClearMedia is a [CompactionStrategy] that replaces older media in user messages and in tool
 // results with a line that describes them, such as "image/png cleared: 48,213 bytes" in
-// brackets, or has their address in place of the size.
+// brackets. In place of the size, it has their address if they have one.
 //
 // It calls no model. It is a [Trigger] by the number of media, since providers refuse too many
 // of them; see the Check methods of package wire. Where the model of the History is known to

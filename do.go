@@ -324,7 +324,7 @@ type Reply struct {
 	CutOff *ToolCall
 
 	Usage      Usage    // zero: not reported
-	Stop       Stop     // why the answer ended; StopDone also if no reason was given
+	Stop       Stop     // why the answer ended; StopDone also if no reason was given. Calls are run whatever it is
 	ParamTools []string // names of the tools in the parameters of the request, besides those of the History; Run leaves their calls open. A restart forgets these names: answer their calls before Run
 
 	// Do and AppendReply set the following, and ignore what they are given here.

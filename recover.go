@@ -182,9 +182,10 @@ func (r *recovery) isOverflow() (tooLong bool, fault error) {
 // providers, gateways and model servers say it. It is the default of Options.IsOverflow.
 //
 // It reads at most 64 errors, err and those that it wraps: a few kilobytes at both ends of
-// their texts, what the methods RawJSON, ErrorCode, ErrorMessage, HTTPStatusCode and
-// IsContextTooLarge of official clients return, and, of a pointer to a struct with a field
-// StatusCode, that field, Message and Code.
+// their texts. It also calls methods that errors of official clients have: RawJSON, ErrorCode
+// and ErrorMessage, which return a string, HTTPStatusCode, an int, and IsContextTooLarge, a
+// bool. Of a pointer to a struct with a field StatusCode, it reads that field, Message and
+// Code.
 //
 // A request with more tokens than an account may use in a minute is an overflow, if the error
 // has both sizes. So is the status 413, since a compaction removes bytes as well. Other errors

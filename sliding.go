@@ -14,8 +14,8 @@ import "context"
 // of user messages that the model has not answered yet.
 //
 // Each edit changes the beginning of requests, so the provider has to fill its prompt cache
-// again: with a TriggerAt of twice KeepLast or KeepTurns that is rare, and costs about a
-// quarter of what the default TriggerAt does.
+// again. If TriggerAt is twice KeepLast or KeepTurns, that is rare, and a conversation costs
+// about a quarter as much as with the default TriggerAt.
 type SlidingWindow struct {
 	KeepLast  int // the number of entries to keep; less than 1 means 1, or with KeepTurns any number
 	KeepTurns int // the number of turns to keep, the newest one included; less than 1 means any number
