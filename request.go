@@ -243,10 +243,7 @@ func (s *state) sameAs(r *request) (same int64, end string) {
 		return heads, edited
 	}
 	heads += r.summaryRaw
-	place := int64(len(s.list))
-	if s.eph != nil {
-		place = int64(s.ephemeralPlace())
-	}
+	place := int64(s.beforeEphemeral())
 	switch {
 	case now.eph == r.eph && (r.eph == 0 || place == r.place):
 		if r.place <= r.kept {
