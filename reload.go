@@ -429,17 +429,12 @@ func (m *merger) unrecorded() (all []departed) {
 	v, past := m.view, m.unsaved.past
 	for i := range v.len() {
 		e := v.at(i)
-		if e.id <= m.base {
-			continue
+		if _, isPast := past[e.id]; e.id > m.base && !isPast {
+			all = append(all, departed{was: e, original: v.original(e.id)})
 		}
-		d, ok := past[e.id]
-		if !ok {
-			d = departed{was: e, original: v.original(e.id)}
-		}
-		all = append(all, d)
 	}
 	for id, d := range past {
-		if v.find(id) == nil && id > m.base && !d.was.isSystem() {
+		if id > m.base && (!d.was.isSystem() || v.find(id) != nil) {
 			all = append(all, d)
 		}
 	}
