@@ -66,8 +66,7 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	own := h.withKeyOf(p.view.id)
-	theirs := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
+	own, theirs := h.withKeyOf(p.view.id)
 	saved, err := r.load(own, theirs, p)
 	if err != nil {
 		return nil, nil, r.inRecord(err)

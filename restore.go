@@ -62,17 +62,16 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	return h, nil
 }
 
-// withKeyOf returns a setup for the conversation with the key of id.
-func (s *setup) withKeyOf(id *identity) *setup {
-	own := &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
+// withKeyOf returns a setup for the conversation with the key of id, and an empty view of it.
+func (s *setup) withKeyOf(id *identity) (own *setup, empty *view) {
+	own = &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
 	own.ident.hint, own.ident.tool = s.ident.hint, s.ident.tool
-	return own
+	return own, &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
 }
 
 // restored returns a view with the content of a snapshot except its calibrations.
 func (s *setup) restored(at *Snapshot) (*view, error) {
-	own := s.withKeyOf(at.id)
-	to := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
+	own, to := s.withKeyOf(at.id)
 	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
