@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/ranges"
+	"github.com/seed-c1b73e60/convo/internal/runs"
 	"github.com/seed-c1b73e60/convo/internal/text"
 )
 
@@ -140,15 +141,16 @@ func newSnapshot(msgs []Message, c *counter) (_ *Snapshot, err error) {
 	s := &Snapshot{imported: true, state: state{id: newIdentity(c, nil, "")}}
 	now := time.Now().UnixNano()
 	list := make([]*entry, 0, len(msgs))
+	var turns runs.Turns
 	for i, m := range msgs {
-		e := &entry{msg: m.clone(), id: ID(i + 1), at: now}
+		e := &entry{msg: m.clone(), id: ID(i + 1), at: now, turn: turns.Next(false, 0, string(m.Role))}
 		e.tokens = s.id.message(&e.msg)
 		e.calls = newCalls(&e.msg, s.id.counter)
 		list = append(list, e)
 	}
 	s.last = ID(len(msgs))
 	setHeads(list)
-	turn := setTurns(list)
+	turn := newestTurn(list)
 	sys, list := splitSystem(list, s.id.noteTokens())
 	s.replace(sys, list, nil, turn)
 	return s, nil

@@ -39,24 +39,23 @@ type logbook struct {
 // A logEnd is what is known of the newest records of a log, which were read or written one after the
 // other.
 type logEnd struct {
-	name    string // of the log, in each full record of it
-	id      string // of the newest record; empty: there is none
-	seq     uint64
-	created time.Time
-	recent  []string // IDs of the newest records up to id, the newest last
-	size    links.Size
-	torn    int64         // bytes after the newest record that are not a record
-	holds   summaryMark   // of the newest record
-	marks   []summaryMark // records before one whose summary stands for newer entries, oldest first
+	summaryMark        // of the newest record
+	name        string // of the log, in each full record of it
+	id          string // of the newest record; empty: there is none
+	created     time.Time
+	recent      []string // IDs of the newest records up to id, the newest last
+	size        links.Size
+	torn        int64         // bytes after the newest record that are not a record
+	marks       []summaryMark // records before one whose summary stands for newer entries, oldest first
 }
 
 // add adds a record with so many bytes of Data, whose summary stands for entries up to covered.
 func (c *logEnd) add(rec *Record, bytes int, covered ID) {
-	if c.id != "" && covered > c.holds.covered {
-		c.marks = withMark(c.marks, c.holds)
+	if c.id != "" && covered > c.covered {
+		c.marks = withMark(c.marks, c.summaryMark)
 	}
-	c.id, c.seq, c.created, c.torn = rec.ID, rec.Seq, rec.Created, rec.Torn
-	c.recent, c.holds = append(c.recent, rec.ID), summaryMark{rec.Seq, rec.Upto, covered}
+	c.id, c.created, c.torn = rec.ID, rec.Created, rec.Torn
+	c.recent, c.summaryMark = append(c.recent, rec.ID), summaryMark{rec.Seq, rec.Upto, covered}
 	c.size.Add(int64(bytes), rec.Full)
 }
 
@@ -150,14 +149,6 @@ func newLogbook(s Store, key string) logbook {
 // exceeds reports whether the log is longer than Options.PruneAbove.
 func (b *logbook) exceeds(most int64) bool { return most > 0 && b.size.Bytes() > most }
 
-// last returns the last ID in the record last saved.
-func (b *logbook) last() ID {
-	if b.saved == nil {
-		return 0
-	}
-	return b.saved.last
-}
-
 // isOwn reports whether the record that at was loaded from is in the log, as far as the
 // IDs of the newest records show.
 func (b *logbook) isOwn(at *Snapshot) bool {
@@ -169,10 +160,10 @@ func (b *logbook) isOwn(at *Snapshot) bool {
 // of it. The caller has named id.
 func (b *logbook) wayBack(id, last ID, prunes bool) string {
 	const steps = "Save, Load %s, Rollback to it, and try again"
-	if b.saved == nil || id > b.last() || prunes {
+	if b.saved == nil || id > b.last || prunes {
 		return "Rollback to a snapshot from before that compaction, or Undo it first"
 	}
-	for _, m := range slices.Backward(withMark(b.marks, b.holds)) {
+	for _, m := range slices.Backward(withMark(b.marks, b.summaryMark)) {
 		if m.covered <= last && id <= m.last {
 			return fmt.Sprintf(steps, fmt.Sprintf("record %d", m.seq))
 		}
@@ -203,7 +194,7 @@ func (r *recorder) adopt(b logbook, k keepsake) {
 		k.past = make(map[ID]departed)
 	}
 	k.made = make(map[ID]*queued)
-	*r = recorder{logbook: b, keepsake: k, kept: b.last()}
+	*r = recorder{logbook: b, keepsake: k, kept: b.last}
 }
 
 // left notes for the archive that entries have left the view or were replaced. The originals
@@ -214,7 +205,7 @@ func (r *recorder) left(forgotten []ID, gone ...departed) {
 	}
 	for _, d := range gone {
 		_, known := r.past[d.was.id]
-		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > r.last() && (ok || !known) {
+		if _, ok := slices.BinarySearch(forgotten, d.was.id); d.was.id > r.last && (ok || !known) {
 			r.past[d.was.id] = departed{was: d.was, original: d.original}
 		}
 	}

@@ -537,15 +537,8 @@ func (m Message) LogValue() slog.Value {
 
 // label returns what kind of block o is.
 func (o Opaque) label() string {
-	kind, r := "", strictjson.NewReader([]byte(o.JSON))
-	for key := range r.Object {
-		if string(key) == "type" {
-			kind = strings.Join(strings.Fields(r.Text()), " ")
-			break
-		}
-		r.Skip()
-	}
-	return "block " + text.Shorten(cmp.Or(kind, "of "+o.Format), 100)
+	kind := strings.Fields(string(strictjson.NewReader([]byte(o.JSON)).Peek("type")))
+	return "block " + text.Shorten(cmp.Or(strings.Join(kind, " "), "of "+o.Format), 100)
 }
 
 // printID returns the ID in brackets, or "" if ids is false or the ID is empty.

@@ -66,15 +66,14 @@ func (h *History) Reload(ctx context.Context) (moved map[ID]ID, refused []Messag
 	if err != nil {
 		return nil, nil, err
 	}
-	own := h.withKeyOf(p.view.id)
-	theirs := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
-	l, err := r.load(own, theirs, p)
+	own, theirs := h.withKeyOf(p.view.id)
+	saved, err := r.load(own, theirs, p)
 	if err != nil {
 		return nil, nil, r.inRecord(err)
 	}
 	var m *merger
 	h.change(func() error {
-		m = h.mergeLocked(r, theirs, l.saved, isStored)
+		m = h.mergeLocked(r, theirs, saved, isStored)
 		return nil
 	})
 	if len(m.refused) > 0 {
@@ -140,7 +139,7 @@ func (s *state) common(theirs *state, base ID) ID {
 func (h *History) mergeLocked(r *reading, theirs *view, saved *picture, isStored bool) *merger {
 	b := h.recorder.book()
 	m := &merger{
-		view: &h.view, theirs: theirs, base: max(b.last(), b.loaded),
+		view: &h.view, theirs: theirs, base: max(b.last, b.loaded),
 		was: cmp.Or(b.saved, noPicture), unsaved: h.recorder.draft(h.pictureLocked(), false),
 		moved: make(map[ID]ID), again: make(map[ID]rejoined),
 	}
@@ -357,26 +356,25 @@ func (m *merger) compareQueues(stored []*queued) {
 	if m.isBackup { // the stored queue is older: messages are compared with those of h as it is now
 		saved = nil
 	}
-	same := make(map[*queued]*queued) // stored messages, by those of the view
+	made := make(map[*queued]ID) // the entries that messages were delivered as
+	for id, q := range m.unsaved.made {
+		made[q] = id
+	}
 	for _, q := range saved {
-		if theirs := find(&q.msg); theirs != nil {
-			same[q] = theirs
-			if !slices.Contains(m.view.queue, q) {
-				m.taken[theirs] = true
-			}
+		theirs, id := find(&q.msg), made[q] // 0, which is no entry: it was not delivered
+		if theirs == nil {
+			m.elsewhere[id] = true
+			continue
+		}
+		m.delivered[id] = theirs
+		if !slices.Contains(m.view.queue, q) {
+			m.taken[theirs] = true
 		}
 	}
 	for _, q := range m.view.queue {
 		isHeld := slices.Contains(saved, q) || m.isBackup && find(&q.msg) != nil
 		if !isHeld {
 			m.queued = append(m.queued, q)
-		}
-	}
-	for id, q := range m.unsaved.made {
-		if theirs := same[q]; theirs != nil {
-			m.delivered[id] = theirs
-		} else if slices.Contains(saved, q) {
-			m.elsewhere[id] = true
 		}
 	}
 	for _, e := range m.view.list[firstAfter(m.view.list, m.base):] {
@@ -430,17 +428,12 @@ func (m *merger) unrecorded() (all []departed) {
 	v, past := m.view, m.unsaved.past
 	for i := range v.len() {
 		e := v.at(i)
-		if e.id <= m.base {
-			continue
+		if _, isPast := past[e.id]; e.id > m.base && !isPast {
+			all = append(all, departed{was: e, original: v.original(e.id)})
 		}
-		d, ok := past[e.id]
-		if !ok {
-			d = departed{was: e, original: v.original(e.id)}
-		}
-		all = append(all, d)
 	}
 	for id, d := range past {
-		if v.find(id) == nil && id > m.base && !d.was.isSystem() {
+		if id > m.base && (!d.was.isSystem() || v.find(id) != nil) {
 			all = append(all, d)
 		}
 	}

@@ -98,11 +98,7 @@ func (s *state) notesLoss(again, least int64, end string) bool {
 // sameAs returns how many raw tokens at the start of r the next request begins with, and what
 // ends them; empty: it begins with all of r.
 func (s *state) sameAs(r *request) (same int64, end string) {
-	place := len(s.list)
-	if s.eph != nil {
-		place = s.ephemeralPlace()
-	}
-	same, end = r.Same(s.requestHeads(), s.sys, s.list, int64(place))
+	same, end = r.Same(s.requestHeads(), s.sys, s.list, int64(s.beforeEphemeral()))
 	if end == kept.EndTools {
 		was, is := orNil(r.Set).tools, orNil(s.tools).tools
 		n := kept.SameStart(was, is, func(t, u Tool) bool { return t == u })

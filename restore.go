@@ -62,17 +62,16 @@ func Restore(s *Snapshot, opts *Options) (*History, error) {
 	return h, nil
 }
 
-// withKeyOf returns a setup for the conversation with the key of id.
-func (s *setup) withKeyOf(id *identity) *setup {
-	own := &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
+// withKeyOf returns a setup for the conversation with the key of id, and an empty view of it.
+func (s *setup) withKeyOf(id *identity) (own *setup, empty *view) {
+	own = &setup{opts: s.opts, ident: newIdentity(s.ident.counter, id, ""), noteTokens: s.noteTokens}
 	own.ident.hint, own.ident.tool = s.ident.hint, s.ident.tool
-	return own
+	return own, &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
 }
 
 // restored returns a view with the content of a snapshot except its calibrations.
 func (s *setup) restored(at *Snapshot) (*view, error) {
-	own := s.withKeyOf(at.id)
-	to := &view{state: state{id: own.ident, keep: keeping{most: maxTotal}}}
+	own, to := s.withKeyOf(at.id)
 	return to, (&loader{setup: own, to: to, from: at}).fill()
 }
 
@@ -176,8 +175,7 @@ type loader struct {
 	from *Snapshot
 	own  bool // from is not shared, and nothing is repaired: its entries are used without copying
 
-	counted bool     // with own, entries that have token counts need not be counted
-	saved   *picture // what is in the log; nil: from comes from no log
+	counted bool // with own, entries that have token counts need not be counted
 
 	at placement // the entry being checked
 
@@ -479,10 +477,10 @@ func (l *loader) report(f *SnapshotError) (err error) {
 	return nil
 }
 
-// load fills an empty view with the state read. The loader has a picture of what is in the log,
-// with the entries of the view unless Repair has changed any.
-func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {
-	l := &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil, saved: p}
+// load fills an empty view with the state read, of which p is a picture. It returns a picture of
+// what is in the log, with the entries of the view unless Repair has changed any.
+func (r *reading) load(with *setup, to *view, p *picture) (saved *picture, err error) {
+	l := &loader{setup: with, to: to, from: p.view, own: with.opts.Repair == nil}
 	l.counted = l.own && r.state.counter != "" && r.state.counter == with.ident.name()
 	if err := l.fill(); err != nil {
 		return nil, err
@@ -502,18 +500,15 @@ func (r *reading) load(with *setup, to *view, p *picture) (*loader, error) {
 	to.rewritten = to.version // the measured view is only known in part
 	recounted := to.adoptKnowledge(r, with.opts.prior(r.state.model), p.toolsSet)
 	if l.mended {
-		saved, err := r.picture(true)
-		if err != nil {
+		if p, err = r.picture(true); err != nil {
 			return nil, err
 		}
-		l.saved = saved
 	} else {
 		p.view = &Snapshot{state: to.clipped()}
 		to.seen, p.rewritten = len(to.list), to.rewritten
 	}
-	l.saved.view.queue = l.queued // the same messages as in the view
-	l.saved.recounted = recounted
-	return l, nil
+	p.view.queue, p.recounted = l.queued, recounted // the same messages as in the view
+	return p, nil
 }
 
 // picture returns the combined content of the records. If count is false, the entries

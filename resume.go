@@ -46,18 +46,18 @@ func (r *resumer) resume(rows iter.Seq2[Message, error], opts *Options) (*Histor
 	}
 	p.view.keep.most = maxTotal
 	p.view.replace(p.view.sys, p.view.list, r.originals, p.view.turn)
-	h, l, err := log.open(p, &own)
+	h, _, err := log.open(p, &own)
 	if err != nil {
 		return nil, r.faultOf(err)
 	}
 	if at, ok := nanoseconds(r.rows.lastAppend); ok && at != noTime {
-		l.to.appendedAt(at)
+		h.appendedAt(at)
 	}
 	h.opts.Repair, h.opts.AsSent = repair, asSent
 	if err := h.appendTail(r); err != nil {
 		return nil, err
 	}
-	l.to.setResumed(&r.rows.measuredFrame)
+	h.setResumed(&r.rows.measuredFrame)
 	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}

@@ -47,11 +47,11 @@ func Open(ctx context.Context, s Store, key string, opts *Options) (*History, er
 	if err != nil {
 		return nil, err
 	}
-	h, l, err := r.open(p, opts)
+	h, saved, err := r.open(p, opts)
 	if err != nil {
 		return nil, r.inRecord(err)
 	}
-	h.locked(func() { h.adoptLocked(newLogbook(s, key).asRead(r, l.saved, h.last), keepsake{}) })
+	h.locked(func() { h.adoptLocked(newLogbook(s, key).asRead(r, saved, h.last), keepsake{}) })
 	if err := h.finishLoad(false); err != nil {
 		return nil, err
 	}
@@ -175,9 +175,8 @@ func newestWhole(ctx context.Context, s Store, key string, below uint64) (newest
 }
 
 // open returns a History with the state read. p is what start has returned.
-func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
-	h, err := newHistory(opts, p.view.id)
-	if err != nil {
+func (r *reading) open(p *picture, opts *Options) (h *History, saved *picture, err error) {
+	if h, err = newHistory(opts, p.view.id); err != nil {
 		return nil, nil, err
 	}
 	if p.chosen {
@@ -185,8 +184,8 @@ func (r *reading) open(p *picture, opts *Options) (*History, *loader, error) {
 	}
 	h.meter.adoptNamed(p.named)
 	h.compactor.adopt(breaker{}, p.breaker, 0)
-	l, err := r.load(&h.setup, &h.view, p)
-	return h, l, err
+	saved, err = r.load(&h.setup, &h.view, p)
+	return h, saved, err
 }
 
 // inRecord returns err, and names the newest record if the content of the log is at fault.

@@ -266,21 +266,24 @@ func (s *Snapshot) Same(prev *Snapshot) int {
 	if n < len(s.sys) || n < len(prev.sys) {
 		return n
 	}
-	same := samePart(s.list, prev.list)
-	a, b := s.ephemeralPlace(), prev.ephemeralPlace()
-	if s.eph != prev.eph || s.eph != nil && a != b {
-		if s.eph != nil {
-			same = min(same, a)
-		}
-		if prev.eph != nil {
-			same = min(same, b)
-		}
+	same, a, b := samePart(s.list, prev.list), s.beforeEphemeral(), prev.beforeEphemeral()
+	if s.eph != prev.eph || a != b {
+		same = min(same, a, b)
 	}
 	return n + same
 }
 
-// ephemeralPlace returns the index in list of the entry after the ephemeral messages. It
-// may be the length of list.
+// beforeEphemeral returns how many entries of list stand before the ephemeral messages: all of
+// them if there are no ephemeral messages.
+func (s *state) beforeEphemeral() int {
+	if s.eph == nil {
+		return len(s.list)
+	}
+	return s.ephemeralPlace()
+}
+
+// ephemeralPlace returns the index in list of the entry after ephemeral messages. It may be the
+// length of list.
 func (s *state) ephemeralPlace() int {
 	from, to := turnUsers(s.list)
 	if from == to {

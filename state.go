@@ -506,22 +506,6 @@ func setHeads(list []*entry) {
 	}
 }
 
-// setTurns sets the turns of the entries of a list that has not been checked yet, and
-// returns the newest turn.
-func setTurns(list []*entry) (turn int) {
-	prev := RoleNone
-	for _, e := range list {
-		if e.msg.Role == RoleUser && prev != RoleUser {
-			turn++
-		}
-		e.turn = turn
-		if e.msg.Role != RoleSystem { // a note does not end a run of user messages
-			prev = e.msg.Role
-		}
-	}
-	return turn
-}
-
 func hasCalls(m *Message) bool {
 	return slices.ContainsFunc(m.Parts, isA[ToolCall])
 }

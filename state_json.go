@@ -150,19 +150,13 @@ var savedFields = [...]savedField{
 	{key: "cal", in: inLog, at: func(in *stateJSON) any { return strictjson.Optional(&in.cal, (*calibration).fields) }},
 	{key: "seen", in: inLog, at: func(in *stateJSON) any { return strictjson.Optional(&in.seen, (*seenJSON).fields) }},
 	{key: "tools", in: inRecord | inSnapshot, at: func(in *stateJSON) any { return strictjson.Optional(&in.tools, (*toolset).fields) }, set: func(in *stateJSON, from, to *picture) {
-		if !from.view.tools.sameAs(to.view.tools) {
-			in.tools = cmp.Or(to.view.tools, &toolset{})
-		}
+		in.tools = unless(from.view.tools.sameAs(to.view.tools), orNil(to.view.tools))
 	}},
 	{key: "summary", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.summary, (*Summary).fields) }, set: func(in *stateJSON, from, to *picture) {
-		if from.view.summary != to.view.summary {
-			in.summary = new(orNil(to.view.summary).sum)
-		}
+		in.summary = unless(from.view.summary == to.view.summary, orNil(to.view.summary).sum)
 	}},
 	{key: "system", in: inRecord | inSnapshot, at: func(in *stateJSON) any { return strictjson.Optional(&in.system, in.shown) }, set: func(in *stateJSON, from, to *picture) {
-		if !sameEntries(from.view.sys, to.view.sys) {
-			in.system = new(to.view.sys)
-		}
+		in.system = unless(sameEntries(from.view.sys, to.view.sys), to.view.sys)
 	}},
 	{key: "out", in: inRecord, at: func(in *stateJSON) any { return rangesJSON(&in.out) }},
 	{key: "entries", in: inAll, at: func(in *stateJSON) any { return in.shown(&in.entries) }, set: (*stateJSON).compare},
@@ -175,14 +169,10 @@ var savedFields = [...]savedField{
 	}},
 	{key: "unpin", in: inRecord, at: func(in *stateJSON) any { return strictjson.Ints(&in.unpin) }},
 	{key: "queue", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.queue, in.queued) }, set: func(in *stateJSON, from, to *picture) {
-		if !slices.Equal(from.view.queue, to.view.queue) {
-			in.queue = new(to.view.queue)
-		}
+		in.queue = unless(slices.Equal(from.view.queue, to.view.queue), to.view.queue)
 	}},
 	{key: "taken_back", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.back, rangesJSON) }, set: func(in *stateJSON, from, to *picture) {
-		if !slices.Equal(from.view.takenBack, to.view.takenBack) {
-			in.back = new(to.view.takenBack)
-		}
+		in.back = unless(slices.Equal(from.view.takenBack, to.view.takenBack), to.view.takenBack)
 	}},
 	{key: "left", in: inAll, at: func(in *stateJSON) any { return strictjson.Optional(&in.left, (*leftRow).fields) }, set: func(in *stateJSON, from, to *picture) {
 		in.left = changed(from.view.newestLeft(), to.view.newestLeft())
@@ -225,11 +215,14 @@ func difference(from, to *picture) *stateJSON {
 }
 
 // changed returns a pointer to the new value, or nil if it is equal to the old one.
-func changed[T comparable](from, to T) *T {
-	if from == to {
+func changed[T comparable](from, to T) *T { return unless(from == to, to) }
+
+// unless returns a pointer to a value, or nil if it is the same as before.
+func unless[T any](same bool, now T) *T {
+	if same {
 		return nil
 	}
-	return new(to)
+	return new(now)
 }
 
 // encode returns the JSON.
@@ -656,14 +649,12 @@ func (in *stateJSON) checkFigures() error {
 
 // check returns an error if t can be no toolset. t may be nil.
 func (t *toolset) check() error {
-	if t == nil {
-		return nil
+	own := orNil(t)
+	if len(own.tools) > mostTools || len(own.key) > maxToolsKey {
+		return fmt.Errorf("%d tools, or a key of %d bytes; want at most %d, and %d", len(own.tools), len(own.key), mostTools, maxToolsKey)
 	}
-	if len(t.tools) > mostTools || len(t.key) > maxToolsKey {
-		return fmt.Errorf("%d tools, or a key of %d bytes; want at most %d, and %d", len(t.tools), len(t.key), mostTools, maxToolsKey)
-	}
-	for i := range t.tools {
-		if err := t.tools[i].check(); err != nil {
+	for i := range own.tools {
+		if err := own.tools[i].check(); err != nil {
 			return err
 		}
 	}

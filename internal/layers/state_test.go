@@ -48,7 +48,6 @@ var entryMakers = map[string]string{
 	"attempt.useCuts":     "to replace, as the copies of entries with results cut",
 	"setup.cut":           "to newEntries",
 	"runner.append":       "to cutResults, as the IDs for the markers",
-	"setTurns":            "to replace, as the list of NewSnapshot or of a loader",
 	"loader.place":        "to replace, as copies",
 	"merger.batch":        "to append again, as copies",
 	"loader.entry":        "to replace, like all of loader",
