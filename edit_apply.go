@@ -391,7 +391,6 @@ type editEffect struct {
 	state
 	report  Report // that of the edit
 	changed bool
-	retry   bool       // the edit must be prepared once more
 	newest  ID         // the newest entry that was dropped or changed
 	gone    []departed // what was dropped or changed, in ascending order
 }
@@ -410,7 +409,7 @@ func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, err
 	before := s.clipped()
 	done := &editEffect{state: before, report: r}
 	done.id = s.identity()
-	if err := done.perform(ed, p); err != nil || done.retry {
+	if err := done.perform(ed, p); err != nil {
 		return done, err
 	}
 	done.version++
@@ -476,8 +475,11 @@ func (done *editEffect) countLost() {
 	}
 }
 
-// perform applies an edit to done, whose slices must be clipped. On an error, or if the edit
-// must be prepared once more, done must not be used.
+// errPrepareAgain says that another edit has changed an entry since an edit was prepared.
+var errPrepareAgain = errors.New("convo: the edit must be prepared once more")
+
+// perform applies an edit to done, whose slices must be clipped. After an error, done must not
+// be used.
 func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if ed.newSummary != nil && done.summary != ed.at.summary {
 		return &staleError{Reason: "another summary was put in place since; take a new snapshot"}
@@ -489,7 +491,7 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 		return err
 	}
 	if len(ed.changes) > 0 {
-		if err := done.editList(ed); err != nil || done.retry {
+		if err := done.editList(ed); err != nil {
 			return err
 		}
 		done.noteLeft(done.gone)
@@ -575,7 +577,7 @@ func (done *editEffect) editList(ed *checkedEdit) error {
 		if names[0].id == e.id {
 			var err error
 			e, o, err = w.apply(i, &names[0], o)
-			if err != nil || done.retry {
+			if err != nil {
 				return err
 			}
 			names = names[1:]
@@ -607,7 +609,7 @@ type editWalk struct {
 const changedSince = "was changed by another edit since; take a new snapshot"
 
 // apply returns the entry that takes the place of the one with index i, and its original;
-// no entry if it is dropped. It may set retry instead.
+// no entry if it is dropped.
 func (w *editWalk) apply(i int, c *change, o *original) (*entry, *original, error) {
 	e, r, done := w.list[i], c.r, &w.report
 	switch {
@@ -632,7 +634,7 @@ func (w *editWalk) apply(i int, c *change, o *original) (*entry, *original, erro
 		return nil, nil, nil
 	case r == nil && c.from == nil: // nothing to clear, or Options.Spill failed
 	case r == nil || r.from != e:
-		w.retry = true
+		return nil, nil, errPrepareAgain
 	case r.to == e: // as it was
 	case c.from != nil:
 		if w.sealed {
@@ -685,26 +687,23 @@ func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]C
 		if err != nil {
 			return nil, err
 		}
-		retry, err := h.commitEdit(ed, p, r)
-		if err != nil || !retry {
+		err = h.commitEdit(ed, p, r)
+		if err != errPrepareAgain {
 			spill.applied = err == nil && r.Outcome == OutcomeApplied
 			return p.unspilled, err
 		}
-		// Another edit has changed an entry: prepare again.
 	}
 }
 
-// commitEdit applies a prepared edit and fills in the report, or reports that the edit must
-// be prepared once more.
-func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry bool, err error) {
-	err = h.ifOpen(func() error {
+// commitEdit applies a prepared edit and fills in the report.
+func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) error {
+	return h.ifOpen(func() error {
 		if h.isBeforeReload(ed.at) {
 			return errReloaded
 		}
 		h.measureBeforeLocked(r)
 		done, err := h.edit(ed, p, *r)
-		if err != nil || done.retry {
-			retry = err == nil
+		if err != nil {
 			return err
 		}
 		r.Spared, r.Cause = done.report.Spared, done.report.Cause
@@ -728,7 +727,6 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fits(h.meter.marks())
 		return nil
 	})
-	return retry, err
 }
 
 // edit returns the view after an edit, which leaves v as it is, and compares the next request
