@@ -25,7 +25,7 @@ type checkedEdit struct {
 	at         *state   // the snapshot
 	drop       []ID     // in ascending order
 	covered    []ID     // the part of drop that newSummary stands for
-	changes    []change // of all entries that it names, in ascending order
+	changes    []change // in ascending order of entries; for a dropped entry, what to forget
 	byStrategy bool     // it may not rewrite the floor
 	newSummary *Summary // nil: leave the summary as it is; empty: remove it
 
@@ -39,13 +39,12 @@ type checkedEdit struct {
 // A change says what an edit does with one entry. If the entry is dropped, texts and msg say what
 // of it is to be forgotten.
 type change struct {
-	id    ID
-	drop  bool
-	texts []Clear // of results
-
+	id     ID
 	from   *entry   // in the snapshot, to be rewritten or cut; else nil
 	msg    *Message // what from is rewritten to; nil: results of it are cut
-	forget bool     // the original
+	texts  []Clear  // of results
+	drop   bool
+	forget bool // the original
 
 	r *replacement // what prepare has made of the entry, or a cut; nil: nothing
 }
@@ -94,17 +93,8 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if err == nil && e.Summary != nil {
 		err = ed.checkSummary(*e.Summary)
 	}
-	changed := ed.changes
-	for _, id := range ed.drop {
-		if _, ok := slices.BinarySearchFunc(changed, id, byID); !ok {
-			ed.changes = append(ed.changes, change{id: id, drop: true})
-		}
-	}
-	ed.sort()
 	return ed, err
 }
-
-func byID(c change, id ID) int { return cmp.Compare(c.id, id) }
 
 func (ed *checkedEdit) sort() { sortByID(ed.changes, func(c *change) ID { return c.id }) }
 
@@ -155,13 +145,16 @@ func (ed *checkedEdit) checkDrop() error {
 	at, drop := ed.at, ed.drop
 	floor := at.floor()
 	for len(drop) > 0 {
-		from, to, named := 0, 0, 0
-		for named < len(drop) && (named == 0 || drop[named] <= at.list[to-1].id) {
-			i, ok := index(at.list, drop[named])
-			if !ok {
+		i, ok := index(at.list, drop[0])
+		if !ok {
+			return unknownEntry(at, drop[0])
+		}
+		from, to := exchangeAt(at.list, i)
+		named := 1
+		for named < len(drop) && drop[named] <= at.list[to-1].id {
+			if _, ok := index(at.list, drop[named]); !ok {
 				return unknownEntry(at, drop[named])
 			}
-			from, to = exchangeAt(at.list, i)
 			named++
 		}
 		if named < to-from {
@@ -490,7 +483,7 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if err := done.checkCovered(ed, p); err != nil {
 		return err
 	}
-	if len(ed.changes) > 0 {
+	if len(ed.drop)+len(ed.changes) > 0 {
 		if err := done.editList(ed); err != nil {
 			return err
 		}
@@ -538,9 +531,10 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 		done.changed, done.summary = done.changed || was != nil, nil
 		return
 	}
-	all := r.Dropped
-	r.Dropped = added(ed.covered, all)
-	r.Summarised = added(r.Dropped, all)
+	if covered := ranges.Of[Range](ed.covered); len(covered) > 0 && len(r.Dropped) > 0 {
+		r.Summarised = ranges.Within(r.Dropped, covered)
+		r.Dropped = slices.DeleteFunc(r.Dropped, ranges.In(covered))
+	}
 	if len(r.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
@@ -562,25 +556,31 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // last entry that the edit names are copied as they are.
 func (done *editEffect) editList(ed *checkedEdit) error {
 	w := editWalk{editEffect: done, floor: done.floor(), byStrategy: ed.byStrategy}
-	names, rewrites := ed.changes, slices.ContainsFunc(ed.changes, func(c change) bool { return c.msg != nil })
-	done.report.Dropped = make([]ID, 0, len(ed.drop))
-	done.gone = make([]departed, 0, len(names))
+	drop, changes := ed.drop, ed.changes
+	rewrites := slices.ContainsFunc(changes, func(c change) bool { return c.msg != nil })
+	done.report.Dropped = make([]ID, 0, len(drop))
+	done.gone = make([]departed, 0, len(drop)+len(changes))
 	originals, others := make([]*original, 0, len(done.originals)), done.originals
 	list := make([]*entry, 0, max(len(done.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
 	i := 0
-	for ; i < len(done.list) && len(names) > 0; i++ {
+	for ; i < len(done.list) && len(drop)+len(changes) > 0; i++ {
 		e := done.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
 			o, others = others[0], others[1:]
 		}
-		if names[0].id == e.id {
+		if c := next(drop, changes); c.id == e.id {
+			if len(drop) > 0 && drop[0] == c.id {
+				drop = drop[1:]
+			}
+			if len(changes) > 0 && changes[0].id == c.id {
+				changes = changes[1:]
+			}
 			var err error
-			e, o, err = w.apply(i, &names[0], o)
+			e, o, err = w.apply(i, &c, o)
 			if err != nil {
 				return err
 			}
-			names = names[1:]
 		}
 		if e == nil {
 			continue
@@ -591,11 +591,19 @@ func (done *editEffect) editList(ed *checkedEdit) error {
 			originals = append(originals, o)
 		}
 	}
-	if len(names) > 0 {
-		return &staleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
+	if len(drop)+len(changes) > 0 {
+		return &staleError{ID: next(drop, changes).id, Reason: "has left the view since; take a new snapshot"}
 	}
 	done.replace(done.sys, append(list, done.list[i:]...), append(originals, others...), done.turn)
 	return nil
+}
+
+// next returns what an edit does with the first entry that it drops or changes.
+func next(drop []ID, changes []change) change {
+	if len(changes) > 0 && (len(drop) == 0 || changes[0].id <= drop[0]) {
+		return changes[0]
+	}
+	return change{id: drop[0], drop: true}
 }
 
 // An editWalk is an edit on its way through the list.
