@@ -202,8 +202,7 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 	floor := s.floor()
 	var e Edit
 	var freed int64
-	var left []placedMedia  // what is not cleared
-	var kinds []cuts.Medium // of these
+	var left []cuts.Medium // what is not cleared
 	most, side := s.mediaLimit()
 	onlyMost := most > 0 && s.media > most && g.isOwn() && s.media < c.triggerAt()
 	newer := s.media // number of media from the current entry on
@@ -221,28 +220,21 @@ func (c ClearMedia) Compact(_ context.Context, s *Snapshot, g Goal) (Edit, error
 		}
 		nth := 0
 		for m := range entry.msg.allMedia {
-			left = append(left, placedMedia{entry, nth})
-			kinds = append(kinds, cuts.Medium{Large: side > 0 && m.side() > side, Free: free, Last: newer < keep})
+			left = append(left, cuts.Medium{Entry: i, Nth: nth, Large: side > 0 && m.side() > side, Free: free, Last: newer < keep})
 			nth++
 		}
 	}
-	more := cuts.Surplus(kinds, most, side > 0)
+	more := cuts.Surplus(left, most, side > 0)
 	for len(more) > 0 {
-		at, picked := left[more[0]].in, make(map[int]bool)
-		for len(more) > 0 && left[more[0]].in == at {
-			picked[left[more[0]].nth] = true
+		at, picked := left[more[0]].Entry, make(map[int]bool)
+		for len(more) > 0 && left[more[0]].Entry == at {
+			picked[left[more[0]].Nth] = true
 			more = more[1:]
 		}
-		e.Rewrite = append(e.Rewrite, Rewrite{ID: at.id, Parts: clearMedia(at.msg.Parts, picked)})
+		e.Rewrite = append(e.Rewrite, Rewrite{ID: s.list[at].id, Parts: clearMedia(s.list[at].msg.Parts, picked)})
 		freed = max(freed, int64(g.MinFree), 1)
 	}
 	return orNoGain(e, freed >= int64(max(g.MinFree, 1)))
-}
-
-// A placedMedia is a medium in an entry.
-type placedMedia struct {
-	in  *entry
-	nth int // of the media of the entry
 }
 
 // clearMedia returns parts with their media replaced by lines: those whose number is in

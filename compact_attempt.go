@@ -13,6 +13,7 @@ import (
 	"github.com/seed-c1b73e60/convo/internal/strictjson"
 	"github.com/seed-c1b73e60/convo/internal/sums"
 	"github.com/seed-c1b73e60/convo/internal/text"
+	"github.com/seed-c1b73e60/convo/internal/wording"
 )
 
 // An attempt runs the strategy once and tries to apply its edit. try makes up to
@@ -101,7 +102,7 @@ func (a *attempt) do(run func() error) (r Report, unspilled []Clear, err error) 
 			return
 		}
 		if err := f.h.bringBack(&r); err != nil && err != ErrClosed {
-			r.Cause = &leftAsideError{err: err, cause: r.Cause}
+			r.Cause = &wording.LeftAside{Err: err, Cause: r.Cause}
 		}
 	}()
 	err = run()

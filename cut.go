@@ -285,19 +285,18 @@ func (a *attempt) cut(rest calibrate.Scale, most, aim int64) {
 		less := sort.Search(int(longest), func(n int) bool { return afterCuts(rest, list, longest-int64(n)) <= aim })
 		size := longest - int64(less)
 		again := false
-		kept := list[:0:0]
-		for _, c := range list {
-			if !c.stored && c.size > max(size, c.least) {
-				again, c.stored = true, true
-				if _, err := spill.store(c.in, c.original, c.part); err != nil {
-					a.cutErr = errors.Join(a.cutErr, err)
-					continue
-				}
-				c.measure(a.f.h.ident)
+		list = slices.DeleteFunc(list, func(c *cuttable) bool {
+			if c.stored || c.size <= max(size, c.least) {
+				return false
 			}
-			kept = append(kept, c)
-		}
-		list = kept
+			again, c.stored = true, true
+			if _, err := spill.store(c.in, c.original, c.part); err != nil {
+				a.cutErr = errors.Join(a.cutErr, err)
+				return true
+			}
+			c.measure(a.f.h.ident)
+			return false
+		})
 		if !again {
 			a.useCuts(list, size)
 			return

@@ -217,7 +217,7 @@ func (ed *checkedEdit) checkRewrite(rewrites []Rewrite) error {
 		if !ok {
 			return unknownEntry(ed.at, r.ID)
 		}
-		clear, cleared := slices.BinarySearchFunc(clears, r.ID, byID)
+		clear, cleared := slices.BinarySearchFunc(clears, r.ID, func(c change, id ID) int { return cmp.Compare(c.id, id) })
 		dropped, rule := hasID(ed.drop, r.ID), floor.rule(i)
 		switch {
 		case k > 0 && rewrites[k-1].ID == r.ID:

@@ -25,7 +25,7 @@ type checkedEdit struct {
 	at         *state   // the snapshot
 	drop       []ID     // in ascending order
 	covered    []ID     // the part of drop that newSummary stands for
-	changes    []change // of all entries that it names, in ascending order
+	changes    []change // in ascending order of entries; for a dropped entry, what to forget
 	byStrategy bool     // it may not rewrite the floor
 	newSummary *Summary // nil: leave the summary as it is; empty: remove it
 
@@ -39,13 +39,12 @@ type checkedEdit struct {
 // A change says what an edit does with one entry. If the entry is dropped, texts and msg say what
 // of it is to be forgotten.
 type change struct {
-	id    ID
-	drop  bool
-	texts []Clear // of results
-
+	id     ID
 	from   *entry   // in the snapshot, to be rewritten or cut; else nil
 	msg    *Message // what from is rewritten to; nil: results of it are cut
-	forget bool     // the original
+	texts  []Clear  // of results
+	drop   bool
+	forget bool // the original
 
 	r *replacement // what prepare has made of the entry, or a cut; nil: nothing
 }
@@ -94,17 +93,8 @@ func checkEdit(at *state, e *Edit, byStrategy bool) (*checkedEdit, error) {
 	if err == nil && e.Summary != nil {
 		err = ed.checkSummary(*e.Summary)
 	}
-	changed := ed.changes
-	for _, id := range ed.drop {
-		if _, ok := slices.BinarySearchFunc(changed, id, byID); !ok {
-			ed.changes = append(ed.changes, change{id: id, drop: true})
-		}
-	}
-	ed.sort()
 	return ed, err
 }
-
-func byID(c change, id ID) int { return cmp.Compare(c.id, id) }
 
 func (ed *checkedEdit) sort() { sortByID(ed.changes, func(c *change) ID { return c.id }) }
 
@@ -155,13 +145,16 @@ func (ed *checkedEdit) checkDrop() error {
 	at, drop := ed.at, ed.drop
 	floor := at.floor()
 	for len(drop) > 0 {
-		from, to, named := 0, 0, 0
-		for named < len(drop) && (named == 0 || drop[named] <= at.list[to-1].id) {
-			i, ok := index(at.list, drop[named])
-			if !ok {
+		i, ok := index(at.list, drop[0])
+		if !ok {
+			return unknownEntry(at, drop[0])
+		}
+		from, to := exchangeAt(at.list, i)
+		named := 1
+		for named < len(drop) && drop[named] <= at.list[to-1].id {
+			if _, ok := index(at.list, drop[named]); !ok {
 				return unknownEntry(at, drop[named])
 			}
-			from, to = exchangeAt(at.list, i)
 			named++
 		}
 		if named < to-from {
@@ -391,7 +384,6 @@ type editEffect struct {
 	state
 	report  Report // that of the edit
 	changed bool
-	retry   bool       // the edit must be prepared once more
 	newest  ID         // the newest entry that was dropped or changed
 	gone    []departed // what was dropped or changed, in ascending order
 }
@@ -410,7 +402,7 @@ func (s *state) edited(ed *checkedEdit, p *prepared, r Report) (*editEffect, err
 	before := s.clipped()
 	done := &editEffect{state: before, report: r}
 	done.id = s.identity()
-	if err := done.perform(ed, p); err != nil || done.retry {
+	if err := done.perform(ed, p); err != nil {
 		return done, err
 	}
 	done.version++
@@ -476,8 +468,11 @@ func (done *editEffect) countLost() {
 	}
 }
 
-// perform applies an edit to done, whose slices must be clipped. On an error, or if the edit
-// must be prepared once more, done must not be used.
+// errPrepareAgain says that another edit has changed an entry since an edit was prepared.
+var errPrepareAgain = errors.New("convo: the edit must be prepared once more")
+
+// perform applies an edit to done, whose slices must be clipped. After an error, done must not
+// be used.
 func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if ed.newSummary != nil && done.summary != ed.at.summary {
 		return &staleError{Reason: "another summary was put in place since; take a new snapshot"}
@@ -488,8 +483,8 @@ func (done *editEffect) perform(ed *checkedEdit, p *prepared) error {
 	if err := done.checkCovered(ed, p); err != nil {
 		return err
 	}
-	if len(ed.changes) > 0 {
-		if err := done.editList(ed); err != nil || done.retry {
+	if len(ed.drop)+len(ed.changes) > 0 {
+		if err := done.editList(ed); err != nil {
 			return err
 		}
 		done.noteLeft(done.gone)
@@ -536,9 +531,10 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 		done.changed, done.summary = done.changed || was != nil, nil
 		return
 	}
-	all := r.Dropped
-	r.Dropped = added(ed.covered, all)
-	r.Summarised = added(r.Dropped, all)
+	if covered := ranges.Of[Range](ed.covered); len(covered) > 0 && len(r.Dropped) > 0 {
+		r.Summarised = ranges.Within(r.Dropped, covered)
+		r.Dropped = slices.DeleteFunc(r.Dropped, ranges.In(covered))
+	}
 	if len(r.Summarised) == 0 && len(ed.covered) > 0 {
 		return
 	}
@@ -560,25 +556,31 @@ func (done *editEffect) putSummary(ed *checkedEdit, s *placedSummary) {
 // last entry that the edit names are copied as they are.
 func (done *editEffect) editList(ed *checkedEdit) error {
 	w := editWalk{editEffect: done, floor: done.floor(), byStrategy: ed.byStrategy}
-	names, rewrites := ed.changes, slices.ContainsFunc(ed.changes, func(c change) bool { return c.msg != nil })
-	done.report.Dropped = make([]ID, 0, len(ed.drop))
-	done.gone = make([]departed, 0, len(names))
+	drop, changes := ed.drop, ed.changes
+	rewrites := slices.ContainsFunc(changes, func(c change) bool { return c.msg != nil })
+	done.report.Dropped = make([]ID, 0, len(drop))
+	done.gone = make([]departed, 0, len(drop)+len(changes))
 	originals, others := make([]*original, 0, len(done.originals)), done.originals
 	list := make([]*entry, 0, max(len(done.list)-len(ed.drop), 0)+min(len(ed.drop), 64))
 	i := 0
-	for ; i < len(done.list) && len(names) > 0; i++ {
+	for ; i < len(done.list) && len(drop)+len(changes) > 0; i++ {
 		e := done.list[i]
 		var o *original
 		if len(others) > 0 && others[0].id == e.id {
 			o, others = others[0], others[1:]
 		}
-		if names[0].id == e.id {
+		if c := next(drop, changes); c.id == e.id {
+			if len(drop) > 0 && drop[0] == c.id {
+				drop = drop[1:]
+			}
+			if len(changes) > 0 && changes[0].id == c.id {
+				changes = changes[1:]
+			}
 			var err error
-			e, o, err = w.apply(i, &names[0], o)
-			if err != nil || done.retry {
+			e, o, err = w.apply(i, &c, o)
+			if err != nil {
 				return err
 			}
-			names = names[1:]
 		}
 		if e == nil {
 			continue
@@ -589,11 +591,19 @@ func (done *editEffect) editList(ed *checkedEdit) error {
 			originals = append(originals, o)
 		}
 	}
-	if len(names) > 0 {
-		return &staleError{ID: names[0].id, Reason: "has left the view since; take a new snapshot"}
+	if len(drop)+len(changes) > 0 {
+		return &staleError{ID: next(drop, changes).id, Reason: "has left the view since; take a new snapshot"}
 	}
 	done.replace(done.sys, append(list, done.list[i:]...), append(originals, others...), done.turn)
 	return nil
+}
+
+// next returns what an edit does with the first entry that it drops or changes.
+func next(drop []ID, changes []change) change {
+	if len(changes) > 0 && (len(drop) == 0 || changes[0].id <= drop[0]) {
+		return changes[0]
+	}
+	return change{id: drop[0], drop: true}
 }
 
 // An editWalk is an edit on its way through the list.
@@ -607,7 +617,7 @@ type editWalk struct {
 const changedSince = "was changed by another edit since; take a new snapshot"
 
 // apply returns the entry that takes the place of the one with index i, and its original;
-// no entry if it is dropped. It may set retry instead.
+// no entry if it is dropped.
 func (w *editWalk) apply(i int, c *change, o *original) (*entry, *original, error) {
 	e, r, done := w.list[i], c.r, &w.report
 	switch {
@@ -632,7 +642,7 @@ func (w *editWalk) apply(i int, c *change, o *original) (*entry, *original, erro
 		return nil, nil, nil
 	case r == nil && c.from == nil: // nothing to clear, or Options.Spill failed
 	case r == nil || r.from != e:
-		w.retry = true
+		return nil, nil, errPrepareAgain
 	case r.to == e: // as it was
 	case c.from != nil:
 		if w.sealed {
@@ -685,26 +695,23 @@ func (h *History) carryOut(ctx context.Context, ed *checkedEdit, r *Report) ([]C
 		if err != nil {
 			return nil, err
 		}
-		retry, err := h.commitEdit(ed, p, r)
-		if err != nil || !retry {
+		err = h.commitEdit(ed, p, r)
+		if err != errPrepareAgain {
 			spill.applied = err == nil && r.Outcome == OutcomeApplied
 			return p.unspilled, err
 		}
-		// Another edit has changed an entry: prepare again.
 	}
 }
 
-// commitEdit applies a prepared edit and fills in the report, or reports that the edit must
-// be prepared once more.
-func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry bool, err error) {
-	err = h.ifOpen(func() error {
+// commitEdit applies a prepared edit and fills in the report.
+func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) error {
+	return h.ifOpen(func() error {
 		if h.isBeforeReload(ed.at) {
 			return errReloaded
 		}
 		h.measureBeforeLocked(r)
 		done, err := h.edit(ed, p, *r)
-		if err != nil || done.retry {
-			retry = err == nil
+		if err != nil {
 			return err
 		}
 		r.Spared, r.Cause = done.report.Spared, done.report.Cause
@@ -728,7 +735,6 @@ func (h *History) commitEdit(ed *checkedEdit, p *prepared, r *Report) (retry boo
 		r.MessagesAfter, r.TokensAfter, r.Fits = h.messages(), h.estimate().Upper, h.fits(h.meter.marks())
 		return nil
 	})
-	return retry, err
 }
 
 // edit returns the view after an edit, which leaves v as it is, and compares the next request

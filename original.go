@@ -136,13 +136,6 @@ func (s *Snapshot) toRead(_ context.Context, id ID) (Entry, bool) {
 // minMaxResult is the smallest Options.MaxResult. It leaves room for the marker.
 const minMaxResult = 64
 
-// keptAt begins the reference in a marker.
-const keptAt = markers.KeptAt
-
-// cutMarker returns the text that replaces the middle of a result. bytes is the size of
-// the omitted text.
-func cutMarker(bytes int, ref string) string { return markers.Cut(bytes, ref) }
-
 // cutMarker returns the text that replaces o in a result that is cut.
 func (o Opaque) cutMarker(ref string) string { return markers.Opaque(o.label(), o.JSON, ref) }
 

@@ -244,11 +244,11 @@ func (r *Report) print(ids bool) string {
 	var b strings.Builder
 	switch r.Outcome {
 	case OutcomeApplied:
-		fmt.Fprintf(&b, "compacted %s → %s", grouped(r.TokensBefore), ofLimit(r.TokensAfter, r.Limit))
+		fmt.Fprintf(&b, "compacted %s → %s", grouped(r.TokensBefore), wording.OfLimit(r.TokensAfter, r.Limit))
 	case OutcomeNotNeeded:
-		fmt.Fprintf(&b, "no compaction needed at %s", ofLimit(r.TokensAfter, r.Limit))
+		fmt.Fprintf(&b, "no compaction needed at %s", wording.OfLimit(r.TokensAfter, r.Limit))
 	default:
-		fmt.Fprintf(&b, "compaction %v at %s", r.Outcome, ofLimit(r.TokensAfter, r.Limit))
+		fmt.Fprintf(&b, "compaction %v at %s", r.Outcome, wording.OfLimit(r.TokensAfter, r.Limit))
 	}
 	if done := r.done(ids); len(done) > 0 {
 		b.WriteString(": " + strings.Join(done, ", "))
@@ -329,21 +329,7 @@ func (r *Report) mediaNote() string {
 
 // summaryNote says how long the summary is, who wrote it and how long that took.
 func (r *Report) summaryNote() string {
-	var how []string
-	if r.Model != "" {
-		how = append(how, abbreviate(r.Model))
-	}
-	if r.Calls > 1 {
-		how = append(how, counted(r.Calls, "call", "calls"))
-	}
-	if r.Calls > 0 {
-		how = append(how, fmt.Sprintf("%.1f s", r.Duration.Seconds()))
-	}
-	note := fmt.Sprintf(" in %s tokens", grouped(r.SummaryAfter))
-	if len(how) > 0 {
-		note += " (" + strings.Join(how, ", ") + ")"
-	}
-	return note
+	return wording.Written(r.SummaryAfter, r.Model, r.Calls, r.Duration)
 }
 
 // notes returns further details, for String.
@@ -373,52 +359,19 @@ func (r *Report) notes(ids bool) (notes []string) {
 			}
 		}
 		cause := r.Cause
-		aside, ok := cause.(*leftAsideError)
+		aside, ok := cause.(*wording.LeftAside)
 		if ok {
-			cause = aside.cause
+			cause = aside.Cause
 		}
 		if cause != nil {
 			notes = append(notes, "not all results cleared: "+wording.Short(cause))
 		}
 		if ok {
-			notes = append(notes, aside.text())
+			notes = append(notes, aside.Text())
 		}
 	}
 	note(!r.Fits, "the request must not be sent")
 	return notes
-}
-
-// A leftAsideError says why the messages of Options.AfterCompaction were left aside.
-type leftAsideError struct {
-	err   error
-	cause error // what else went wrong; may be nil
-}
-
-func (e *leftAsideError) text() string {
-	return "messages of AfterCompaction left aside: " + wording.Short(e.err)
-}
-
-func (e *leftAsideError) Error() string {
-	s := "convo: " + e.text()
-	if e.cause != nil {
-		s += "; " + wording.Short(e.cause)
-	}
-	return s
-}
-
-func (e *leftAsideError) Unwrap() []error {
-	if e.cause == nil {
-		return []error{e.err}
-	}
-	return []error{e.err, e.cause}
-}
-
-// ofLimit returns a number of tokens along with the limit, if there is one.
-func ofLimit(tokens, limit int) string {
-	if limit == 0 {
-		return grouped(tokens) + " tokens"
-	}
-	return fmt.Sprintf("%s of %s tokens", grouped(tokens), grouped(limit))
 }
 
 // printIDs returns a list of IDs in brackets if ids is true.
@@ -594,7 +547,7 @@ type Status struct {
 
 // String describes in one line how full the window is.
 func (s Status) String() string {
-	out := ofLimit(s.Upper, s.Limit)
+	out := wording.OfLimit(s.Upper, s.Limit)
 	if s.Limit > 0 {
 		out += fmt.Sprintf(" (%d %%)", int(100*float64(s.Upper)/float64(s.Limit)))
 	}

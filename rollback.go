@@ -654,20 +654,13 @@ func (v *view) unbind(d *departure) {
 			only = false
 		}
 	}
-	list, made := slices.Clone(v.list), false
-	for i, e := range list {
-		if len(cleared) > 0 && e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version {
-			made = true
-			if !only {
-				list[i] = e.unmade()
-			}
-		}
-	}
-	if !made {
+	isMade := func(e *entry) bool { return e.id > d.was.last && e.made() != 0 && e.own().during > d.was.version }
+	if len(cleared) == 0 || !slices.ContainsFunc(v.list, isMade) {
 		return
 	}
+	list := slices.Clone(v.list)
 	for i, e := range list {
-		if only && cleared[e.id] {
+		if only && cleared[e.id] || !only && isMade(e) {
 			list[i] = e.unmade()
 		}
 	}

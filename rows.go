@@ -304,7 +304,7 @@ func hasCleared(m *Message) bool {
 // changesOf returns the changes that make now of the result was, if there are such changes.
 func changesOf(was, now *ToolResult) (changes []rowChange) {
 	if now.Cleared {
-		_, after, _ := strings.Cut(now.Text(), keptAt)
+		_, after, _ := strings.Cut(now.Text(), markers.KeptAt)
 		return []rowChange{{ref: strings.TrimSuffix(after, "]")}}
 	}
 	ref, _ := cutRef(now)
@@ -322,9 +322,9 @@ func changesOf(was, now *ToolResult) (changes []rowChange) {
 	slices.Reverse(changes)
 	n := 0
 	for range 3 { // the marker is longer for a longer number
-		n = cut + len(cutMarker(n, ref))
+		n = cut + len(markers.Cut(n, ref))
 	}
-	if at := strings.Index(text.Join(eachOf[Text](now.Parts), ""), cutMarker(n, ref)); n > 0 && at >= 0 {
+	if at := strings.Index(text.Join(eachOf[Text](now.Parts), ""), markers.Cut(n, ref)); n > 0 && at >= 0 {
 		changes = append(changes, rowChange{head: at, left: n, ref: ref})
 	}
 	return changes

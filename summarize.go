@@ -305,17 +305,17 @@ func (w *writer) before(ctx context.Context, g *Goal, drop []ID) (was *placedSum
 	}
 	x := writer{s: w.s.withoutSummary(), count: w.count, maxTokens: max(w.maxTokens/4, leastExtract)}
 	for _, src := range w.sources { // they are redacted
-		switch {
-		case !hasID(drop, src.id):
-		case w.s.summary.hasRead(src.id): // those before it have not
+		if !hasID(drop, src.id) {
+			continue
+		}
+		if w.s.summary.hasRead(src.id) { // those before it have not
 			m := g.original(ctx, w.s, src.id).Message
 			if m, err = safely("Options.Redact", func() Message { return redacted(&m, w.redact) }); err != nil {
 				return nil, err
 			}
-			x.sources = append(x.sources, source{src.id, &m, src.tokens})
-		default:
-			x.sources = append(x.sources, src)
+			src.msg = &m
 		}
+		x.sources = append(x.sources, src)
 	}
 	sum, err := x.extract(ctx)
 	if err != nil {

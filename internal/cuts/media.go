@@ -4,6 +4,8 @@ import "slices"
 
 // A Medium is an image or another file in a list of entries.
 type Medium struct {
+	Entry, Nth int // the index of the entry in the list, and that of the medium in the entry
+
 	Large bool // an image of which the model takes fewer
 	Free  bool // it may be cleared
 	Last  bool // it is one of the newest, which stay if they can

@@ -79,6 +79,33 @@ func Short(err error) string {
 	return s
 }
 
+// A LeftAside says why the messages of Options.AfterCompaction were left aside.
+type LeftAside struct {
+	Err   error
+	Cause error // what else went wrong; may be nil
+}
+
+// Text returns the text without Cause.
+func (e *LeftAside) Text() string {
+	return "messages of AfterCompaction left aside: " + Short(e.Err)
+}
+
+func (e *LeftAside) Error() string {
+	s := "convo: " + e.Text()
+	if e.Cause != nil {
+		s += "; " + Short(e.Cause)
+	}
+	return s
+}
+
+// Unwrap returns both errors.
+func (e *LeftAside) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Err}
+	}
+	return []error{e.Err, e.Cause}
+}
+
 // CauseOf returns why ctx ended: an error that wraps both ctx's error and its cause.
 func CauseOf(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

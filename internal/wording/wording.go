@@ -252,6 +252,34 @@ func NameOf[N ~uint8](n N, names ...string) string {
 	return fmt.Sprintf("%T(%d)", n, uint8(n))
 }
 
+// OfLimit returns a number of tokens along with the limit, if there is one.
+func OfLimit(tokens, limit int) string {
+	if limit == 0 {
+		return text.Grouped(tokens) + " tokens"
+	}
+	return fmt.Sprintf("%s of %s tokens", text.Grouped(tokens), text.Grouped(limit))
+}
+
+// Written says how long a summary is, and which model has written it, in how many calls and how
+// much time, if one has.
+func Written(tokens int, model string, calls int, took time.Duration) string {
+	var how []string
+	if model != "" {
+		how = append(how, Abbreviate(model))
+	}
+	if calls > 1 {
+		how = append(how, text.Counted(calls, "call", "calls"))
+	}
+	if calls > 0 {
+		how = append(how, fmt.Sprintf("%.1f s", took.Seconds()))
+	}
+	note := fmt.Sprintf(" in %s tokens", text.Grouped(tokens))
+	if len(how) > 0 {
+		note += " (" + strings.Join(how, ", ") + ")"
+	}
+	return note
+}
+
 // unfinished says for each Stop of package convo why a summary is refused, and what to do.
 var unfinished = [...]string{
 	1: "the summary was cut off; raise the output limit of its model",

@@ -1,8 +1,10 @@
 package wording_test
 
 import (
+	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/seed-c1b73e60/convo/internal/wording"
 	"github.com/stretchr/testify/assert"
@@ -100,4 +102,26 @@ func TestValue(t *testing.T) {
 	assert.Equal(t, `Name is "a", want b`, wording.Value("Name", "a", "b"))
 	assert.Equal(t, "Limits.High is -1,000, want 0 or more", wording.Value("Limits.High", -1000, "0 or more"))
 	assert.Equal(t, "soft is 1.5, want less", wording.Value("soft", 1.5, "less"))
+}
+
+func TestOfLimit(t *testing.T) {
+	assert.Equal(t, "1,200 tokens", wording.OfLimit(1200, 0))
+	assert.Equal(t, "1,200 of 5,000 tokens", wording.OfLimit(1200, 5000))
+}
+
+func TestWritten(t *testing.T) {
+	assert.Equal(t, " in 1,200 tokens", wording.Written(1200, "", 0, time.Second))
+	assert.Equal(t, " in 9 tokens (1.5 s)", wording.Written(9, "", 1, 1500*time.Millisecond))
+	assert.Equal(t, " in 9 tokens (haiku, 3 calls, 2.0 s)", wording.Written(9, "haiku", 3, 2*time.Second))
+}
+
+func TestLeftAside(t *testing.T) {
+	full, down := errors.New("convo: it is full"), errors.New("convo: it is down")
+	e := &wording.LeftAside{Err: full}
+	assert.EqualError(t, e, "convo: messages of AfterCompaction left aside: it is full")
+	assert.Equal(t, []error{full}, e.Unwrap())
+	e.Cause = down
+	assert.EqualError(t, e, "convo: messages of AfterCompaction left aside: it is full; it is down")
+	assert.ErrorIs(t, e, down)
+	assert.Equal(t, "messages of AfterCompaction left aside: it is full", e.Text())
 }
