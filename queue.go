@@ -40,10 +40,8 @@ func (h *History) Queue(msgs ...Message) error {
 // Unqueue removes all queued messages and returns them in order, as stored.
 func (h *History) Unqueue() (msgs []Message) {
 	h.change(func() error {
-		for _, q := range h.queue {
-			msgs = append(msgs, q.msg.clone())
-		}
-		if len(msgs) > 0 {
+		if len(h.queue) > 0 {
+			msgs = h.snapshotLocked().Queued()
 			h.requeue(nil)
 		}
 		return nil

@@ -56,10 +56,8 @@ func (s *state) setAnswered(r *request) {
 // Sent returns the fingerprint of what is sent of e.
 func (e *entry) Sent() fingerprint.Sum {
 	sum := e.content
-	for _, p := range e.msg.Parts {
-		if r, ok := p.(Reasoning); ok {
-			sum = sum.String(r.Text).String(r.Signature).String(r.Encrypted)
-		}
+	for r := range eachOf[Reasoning](e.msg.Parts) {
+		sum = sum.String(r.Text).String(r.Signature).String(r.Encrypted)
 	}
 	return sum
 }

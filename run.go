@@ -93,13 +93,9 @@ const defaultMaxRequests = 50
 // Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before it
 // acts. After a restart, calls that were saved open are run again.
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
-	for reply, err := range h.Steps(ctx, send, o) {
-		if err != nil {
-			return reply, err
-		}
-		last = reply
+	for last, err = range h.Steps(ctx, send, o) { // an error is that of the last one
 	}
-	return last, nil
+	return last, err
 }
 
 // Steps is [History.Run] one step at a time. It yields each answer after the results of its

@@ -562,19 +562,24 @@ func (s *state) pinned() (ids []ID) {
 
 // pin pins the exchanges with these heads. It may reorder heads.
 func (s *state) pin(heads ...ID) {
-	if len(heads) > 1 {
-		slices.Sort(heads)
-		heads = slices.Compact(heads)
-	}
-	for _, head := range heads {
-		if !s.isPinned(head) {
-			raw, measured := s.exchangeRaw(head)
-			s.pinRaw, s.pinMeasured = s.pinRaw+raw, s.pinMeasured+measured
-		}
-	}
+	heads = s.countPins(heads, 1)
 	if len(heads) != 1 || !s.isPinned(heads[0]) {
 		s.pins = withPin(s.pins, heads...)
 	}
+}
+
+// countPins adds the exchanges with these heads that are not pinned to what the pinned ones have,
+// or with -1 takes away those that are. It returns the heads in order, each once.
+func (s *state) countPins(heads []ID, by int64) []ID {
+	slices.Sort(heads)
+	heads = slices.Compact(heads)
+	for _, head := range heads {
+		if s.isPinned(head) == (by < 0) {
+			raw, measured := s.exchangeRaw(head)
+			s.pinRaw, s.pinMeasured = s.pinRaw+by*raw, s.pinMeasured+by*measured
+		}
+	}
+	return heads
 }
 
 // isPinned reports whether the exchange with this head is pinned.
