@@ -78,9 +78,6 @@ func (l Limits) with(s limits.Limits) Limits {
 	return l
 }
 
-// limit returns how large a request may be, 0 without a Window.
-func (l Limits) limit() int { return l.Window - l.Reserve }
-
 // most returns the limit, or High without a Window; 0 with neither.
 func (l Limits) most() int64 { return l.sizes().Most() }
 

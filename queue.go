@@ -119,7 +119,5 @@ func (h *History) failed(err error) {
 	if err == nil || isTooLarge(err) {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.talk.note(h.newestMessage(), true)
+	h.locked(func() { h.talk.note(h.newestMessage(), true) })
 }

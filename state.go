@@ -575,8 +575,12 @@ func (s *state) countPins(heads []ID, by int64) []ID {
 	heads = slices.Compact(heads)
 	for _, head := range heads {
 		if s.isPinned(head) == (by < 0) {
-			raw, measured := s.exchangeRaw(head)
-			s.pinRaw, s.pinMeasured = s.pinRaw+by*raw, s.pinMeasured+by*measured
+			for _, e := range s.exchange(head) {
+				s.pinRaw += by * e.tokens
+				if s.isMeasured(e) {
+					s.pinMeasured += by * e.tokens
+				}
+			}
 		}
 	}
 	return heads
@@ -589,18 +593,6 @@ func (s *state) isPinned(head ID) bool {
 	}
 	_, pinned := slices.BinarySearch(s.pins, head)
 	return pinned
-}
-
-// exchangeRaw returns the raw tokens of the exchange with this head, and the part of them
-// that the last usage report measured.
-func (s *state) exchangeRaw(head ID) (raw, measured int64) {
-	for _, e := range s.exchange(head) {
-		raw += e.tokens
-		if s.isMeasured(e) {
-			measured += e.tokens
-		}
-	}
-	return raw, measured
 }
 
 // withPin returns pins with heads added. It may write to the spare capacity of pins,
@@ -738,12 +730,7 @@ func (s *state) cutLeft(last ID) {
 }
 
 // newestLeft returns the newest row that has left, or none.
-func (s *state) newestLeft() (r leftRow) {
-	if n := len(s.left); n > 0 {
-		r = s.left[n-1]
-	}
-	return r
-}
+func (s *state) newestLeft() leftRow { return lastOf(s.left) }
 
 // An editMark records an applied edit that no rollback has undone. The marks of a state
 // ascend by version and descend by newest. A mark is removed when a later edit touches an
@@ -756,11 +743,14 @@ type editMark struct {
 
 // lastEdit returns the version made by the newest edit in the view, or 0 if there is
 // none.
-func (s *state) lastEdit() uint64 {
-	if n := len(s.edits); n > 0 {
-		return s.edits[n-1].version
+func (s *state) lastEdit() uint64 { return lastOf(s.edits).version }
+
+// lastOf returns the last element of a list, or the zero value if it is empty.
+func lastOf[T any](list []T) (v T) {
+	if n := len(list); n > 0 {
+		v = list[n-1]
 	}
-	return 0
+	return v
 }
 
 // orNil returns what p points to, or the zero value if p is nil.
