@@ -248,6 +248,7 @@ func (j *Judge) Ignores(c Claim, l Limits) (ignores bool, want string) {
 	case same && j.last.Version != c.Version:
 		return false, "" // accept the second one in a row
 	}
-	j.last = &c
+	last := c // so that no other claim is allocated
+	j.last = &last
 	return true, fmt.Sprintf("at most %d for a view of %d raw tokens, unless the next report says so too", most, c.Raw)
 }
