@@ -212,7 +212,8 @@ func (m *meter) update() {
 // judge reports whether to ignore a report of that many tokens for the request made from at.
 // doubt says why, if that is to be logged.
 func (m *meter) judge(at *Snapshot, tokens int64) (ignore bool, doubt error) {
-	claim := limits.Claim{Model: at.known().model, Version: at.version, Tokens: tokens, Raw: at.raw(), Window: int64(at.setting.Window)}
+	claim := limits.Claim{Model: at.known().model, Version: at.version, Tokens: tokens, Raw: at.raw()}
+	claim.Window = int64(at.setting.Window)
 	ignore, want := m.judging.Ignores(claim, m.now.set.sizes())
 	if want != "" {
 		doubt = &ValueError{Name: "Usage.Input", Value: min(tokens, maxTotal), Want: want}

@@ -41,7 +41,7 @@ func (h *History) Queue(msgs ...Message) error {
 func (h *History) Unqueue() (msgs []Message) {
 	h.change(func() error {
 		if len(h.queue) > 0 {
-			msgs = h.snapshotLocked().Queued()
+			msgs = (&Snapshot{state: h.state}).Queued()
 			h.requeue(nil)
 		}
 		return nil

@@ -19,7 +19,8 @@ type frame = kept.Frame
 
 // requestHeads returns the fingerprints of what stands around the list.
 func (s *state) requestHeads() kept.Heads {
-	return kept.Heads{Frame: s.frame(), Model: fingerprint.Sum(0).String(s.known().model), Summary: orNil(s.summary).content}
+	model := fingerprint.Sum(0).String(s.known().model)
+	return kept.Heads{Frame: s.frame(), Model: model, Summary: orNil(s.summary).content}
 }
 
 // asRequest returns the view, which has that version, as a request.

@@ -123,7 +123,10 @@ type field struct {
 
 // fields returns the fields of l in their order.
 func (l Limits) fields() []field {
-	return []field{{"Window", l.Window}, {"Reserve", l.Reserve}, {"Tools", l.Tools}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}}
+	return []field{
+		{"Window", l.Window}, {"Reserve", l.Reserve}, {"Tools", l.Tools},
+		{"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree},
+	}
 }
 
 // A printed is some limits as an error prints them, without quotes.
@@ -148,9 +151,10 @@ func (l Limits) within(n int) Limits {
 	}
 	switch {
 	case l.High == 0:
-		minFree := l.MinFree
-		l, _ = Limits{Window: n, Reserve: -1}.WithDefaults(func(faults []error, _ bool, _ string, _ any, _ string) []error { return faults })
-		l.MinFree = min(l.MinFree, minFree)
+		ignore := func(faults []error, _ bool, _ string, _ any, _ string) []error { return faults }
+		now, _ := Limits{Window: n, Reserve: -1}.WithDefaults(ignore)
+		now.MinFree = min(now.MinFree, l.MinFree)
+		return now
 	case l.High > n:
 		share := float64(n) / float64(l.High)
 		for _, mark := range []*int{&l.High, &l.Soft, &l.Low, &l.MinFree} {
