@@ -520,9 +520,7 @@ func (m *Message) check(deep bool) error {
 		return &MessageError{Role: m.Role, Part: -1, Reason: "unknown role; want RoleSystem, RoleUser, RoleAssistant or RoleTool"}
 	}
 	for _, s := range [...]*string{&m.Author, &m.Origin.Format, &m.Origin.Model, &m.Origin.Container, &m.Meta} {
-		if *s != "" {
-			*s = text.Valid(*s)
-		}
+		*s = text.Valid(*s)
 	}
 	if err := m.checkKey(); err != nil {
 		return err
@@ -555,11 +553,8 @@ func checkCallIDs(parts []Part) error {
 	if len(parts) < 2 {
 		return nil
 	}
-	var seen map[string]bool
+	seen := make(map[string]bool)
 	for c := range eachOf[ToolCall](parts) {
-		if seen == nil {
-			seen = make(map[string]bool, len(parts))
-		}
 		if seen[c.ID] {
 			return &PairError{Err: errDuplicateCall, CallID: c.ID, Name: c.Name}
 		}

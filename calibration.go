@@ -1,6 +1,7 @@
 package convo
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -256,12 +257,7 @@ func (k *knowledge) with(f func(*calibration) *calibration) *knowledge {
 }
 
 // known returns the knowledge of s. It is not nil.
-func (s *state) known() *knowledge {
-	if s.knowledge == nil {
-		return &noKnowledge
-	}
-	return s.knowledge
-}
+func (s *state) known() *knowledge { return cmp.Or(s.knowledge, &noKnowledge) }
 
 // A learned is a list of calibrations, at most one for each model, the one with
 // the newest report last. It is replaced, never changed.

@@ -129,7 +129,7 @@ func newHistory(opts *Options, from *identity) (h *History, err error) {
 func (h *History) keepOriginalsLocked() {
 	bound := int64(h.opts.MaxResult)
 	if bound == 0 && h.meter.marks().set.Window > 0 {
-		bound = max(int64(h.meter.marks().set.limit())/4, minMaxResult)
+		bound = max(int64(h.meter.marks().set.sizes().Limit())/4, minMaxResult)
 	}
 	h.maxResult.Store(max(bound, 0))
 	keep := keepOriginals(h.opts.KeepOriginals, h.meter.marks().set.Window, h.reads)

@@ -75,9 +75,6 @@ func (l Limits) with(s limits.Limits) Limits {
 	return l
 }
 
-// limit returns how large a request may be, 0 without a Window.
-func (l Limits) limit() int { return l.Window - l.Reserve }
-
 // most returns the limit, or High without a Window; 0 with neither.
 func (l Limits) most() int64 { return l.sizes().Most() }
 
@@ -212,7 +209,8 @@ func (m *meter) update() {
 // judge reports whether to ignore a report of that many tokens for the request made from at.
 // doubt says why, if that is to be logged.
 func (m *meter) judge(at *Snapshot, tokens int64) (ignore bool, doubt error) {
-	claim := limits.Claim{Model: at.known().model, Version: at.version, Tokens: tokens, Raw: at.raw(), Window: int64(at.setting.Window)}
+	claim := limits.Claim{Model: at.known().model, Version: at.version, Tokens: tokens, Raw: at.raw()}
+	claim.Window = int64(at.setting.Window)
 	ignore, want := m.judging.Ignores(claim, m.now.set.sizes())
 	if want != "" {
 		doubt = &ValueError{Name: "Usage.Input", Value: min(tokens, maxTotal), Want: want}

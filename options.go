@@ -250,18 +250,12 @@ func (o *Options) prior(model string) calibrate.Prior {
 			found, length = p, len(name)
 		}
 	}
-	return found.arithmetic()
-}
-
-// arithmetic returns p in the units of package calibrate: Ratio as tokens for one
-// raw token, and Margin in thousandths.
-func (p Prior) arithmetic() calibrate.Prior {
-	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin}
-	if p.Ratio != 0 {
-		own.Ratio = float64(p.Ratio) / 100
+	own := calibrate.Prior{Ratio: 1, Margin: defaultMargin} // tokens for one raw token, and thousandths
+	if found.Ratio != 0 {
+		own.Ratio = float64(found.Ratio) / 100
 	}
-	if p.Margin != 0 {
-		own.Margin = 10 * int64(max(p.Margin, 0))
+	if found.Margin != 0 {
+		own.Margin = 10 * int64(max(found.Margin, 0))
 	}
 	return own
 }

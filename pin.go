@@ -1,9 +1,6 @@
 package convo
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Pin pins the exchanges of the given entries. Edits do not drop, clear or rewrite pinned
 // entries. Any entry of an exchange may be given. Results that are appended to the
@@ -72,13 +69,4 @@ func (s *state) newestHead() ([]ID, error) {
 }
 
 // unpin removes the pins of the exchanges with these heads. It sorts heads.
-func (s *state) unpin(heads []ID) {
-	slices.Sort(heads)
-	for _, head := range slices.Compact(heads) {
-		if s.isPinned(head) {
-			raw, measured := s.exchangeRaw(head)
-			s.pinRaw, s.pinMeasured = s.pinRaw-raw, s.pinMeasured-measured
-		}
-	}
-	s.pins = withoutPin(s.pins, heads...)
-}
+func (s *state) unpin(heads []ID) { s.pins = withoutPin(s.pins, s.countPins(heads, -1)...) }

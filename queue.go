@@ -40,10 +40,8 @@ func (h *History) Queue(msgs ...Message) error {
 // Unqueue removes all queued messages and returns them in order, as stored.
 func (h *History) Unqueue() (msgs []Message) {
 	h.change(func() error {
-		for _, q := range h.queue {
-			msgs = append(msgs, q.msg.clone())
-		}
-		if len(msgs) > 0 {
+		if len(h.queue) > 0 {
+			msgs = (&Snapshot{state: h.state}).Queued()
 			h.requeue(nil)
 		}
 		return nil
@@ -121,7 +119,5 @@ func (h *History) failed(err error) {
 	if err == nil || isTooLarge(err) {
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.talk.note(h.newestMessage(), true)
+	h.locked(func() { h.talk.note(h.newestMessage(), true) })
 }

@@ -396,7 +396,11 @@ func (r *recovery) apply(c *cure) error {
 	return h.ifOpen(func() error {
 		c.released = h.released
 		if c.release > h.released {
-			c.report.Released += h.signedIn(h.released, c.release)
+			for _, e := range h.list {
+				if e.id > h.released && e.id <= c.release && e.msg.isSigned() {
+					c.report.Released++
+				}
+			}
 			h.release(c.release)
 		}
 		c.report.PrefixKept, c.report.PrefixEnd, _ = h.keptPrefix()
@@ -429,16 +433,6 @@ func (r *recovery) giveUp(c *cure) (report Report) {
 	h.prepare()
 	r.reports = append(r.reports, report)
 	return report
-}
-
-// signedIn returns how many entries after one ID and up to another have signed reasoning.
-func (s *state) signedIn(after, last ID) (n int) {
-	for _, e := range s.list {
-		if e.id > after && e.id <= last && e.msg.isSigned() {
-			n++
-		}
-	}
-	return n
 }
 
 func (c *clearing) isEmpty() bool { return len(c.places) == 0 && c.release == 0 }

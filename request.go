@@ -19,7 +19,8 @@ type frame = kept.Frame
 
 // requestHeads returns the fingerprints of what stands around the list.
 func (s *state) requestHeads() kept.Heads {
-	return kept.Heads{Frame: s.frame(), Model: fingerprint.Sum(0).String(s.known().model), Summary: orNil(s.summary).content}
+	model := fingerprint.Sum(0).String(s.known().model)
+	return kept.Heads{Frame: s.frame(), Model: model, Summary: orNil(s.summary).content}
 }
 
 // asRequest returns the view, which has that version, as a request.
@@ -56,10 +57,8 @@ func (s *state) setAnswered(r *request) {
 // Sent returns the fingerprint of what is sent of e.
 func (e *entry) Sent() fingerprint.Sum {
 	sum := e.content
-	for _, p := range e.msg.Parts {
-		if r, ok := p.(Reasoning); ok {
-			sum = sum.String(r.Text).String(r.Signature).String(r.Encrypted)
-		}
+	for r := range eachOf[Reasoning](e.msg.Parts) {
+		sum = sum.String(r.Text).String(r.Signature).String(r.Encrypted)
 	}
 	return sum
 }
@@ -72,13 +71,19 @@ func (e *entry) Raw() int64 { return e.tokens }
 
 // prefixKept returns the fraction of the last request that is also the start of the next one,
 // what that start ends at, and how many raw tokens of the last request may follow it.
-func (s *state) prefixKept() (kept float64, end string, again int64) {
+func (s *state) prefixKept() (share float64, end string, again int64) {
 	r := s.request
 	if r == nil {
 		return 1, "", 0
 	}
+	same, end := r.Same(s.requestHeads(), s.sys, s.list, int64(s.beforeEphemeral()))
+	if end == kept.EndTools {
+		was, is := orNil(r.Set).tools, orNil(s.tools).tools
+		n := kept.SameStart(was, is, func(t, u Tool) bool { return t == u })
+		same = sums.Portion(r.ToolsRaw, toolBytes(was[:n]), toolBytes(was))
+		end += wording.Changed(was, is, func(t Tool) string { return t.Name })
+	}
 	total := r.ToolsRaw + r.SysRaw + r.SummaryRaw + r.EphRaw + r.Raw + r.GoneRaw
-	same, end := s.sameAs(r)
 	if end == "" || same >= total {
 		return 1, "", 0
 	}
@@ -93,19 +98,6 @@ func (s *state) notesLoss(again, least int64, end string) bool {
 	}
 	s.request = s.request.WithLogged(s.request.Logged.With(end))
 	return true
-}
-
-// sameAs returns how many raw tokens at the start of r the next request begins with, and what
-// ends them; empty: it begins with all of r.
-func (s *state) sameAs(r *request) (same int64, end string) {
-	same, end = r.Same(s.requestHeads(), s.sys, s.list, int64(s.beforeEphemeral()))
-	if end == kept.EndTools {
-		was, is := orNil(r.Set).tools, orNil(s.tools).tools
-		n := kept.SameStart(was, is, func(t, u Tool) bool { return t == u })
-		same = sums.Portion(r.ToolsRaw, toolBytes(was[:n]), toolBytes(was))
-		end += wording.Changed(was, is, func(t Tool) string { return t.Name })
-	}
-	return same, end
 }
 
 func toolBytes(list []Tool) (n int64) {

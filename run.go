@@ -92,13 +92,9 @@ const defaultMaxRequests = 50
 // Run saves nothing: call Save in the loop of Steps, and in a tool to keep its call before it
 // acts. After a restart, calls that were saved open are run again.
 func (h *History) Run(ctx context.Context, send Send, o RunOptions) (last Reply, err error) {
-	for reply, err := range h.Steps(ctx, send, o) {
-		if err != nil {
-			return reply, err
-		}
-		last = reply
+	for last, err = range h.Steps(ctx, send, o) { // an error is that of the last one
 	}
-	return last, nil
+	return last, err
 }
 
 // Steps is [History.Run] one step at a time. It yields each answer after the results of its
@@ -325,8 +321,15 @@ func (r *runner) append(head ID, msgs []Message, reply *Reply) error {
 // results runs calls of the entry head, and returns their results in order. There is none
 // for a call whose tool has no Run, or that is no longer open when its turn comes.
 func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Message {
-	ctx, cancel := untilClosed(ctx, r.h.done)
-	defer cancel()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		select {
+		case <-r.h.done:
+			end(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
 	results := make([]Message, len(calls))
 	free := make(chan struct{}, r.parallel)
 	var running sync.WaitGroup
@@ -367,20 +370,6 @@ func (r *runner) results(ctx context.Context, head ID, calls []ToolCall) []Messa
 func (r *runner) isOpen(head ID, callID string) (open bool) {
 	r.h.locked(func() { open = r.h.isOpenCall(head, callID) })
 	return open
-}
-
-// untilClosed returns a ctx that also ends when done is closed, because the History is. The
-// caller must call cancel.
-func untilClosed(ctx context.Context, done <-chan struct{}) (_ context.Context, cancel func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-done:
-			end(ErrClosed)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { end(nil) }
 }
 
 // toolOf returns the tool of a call, or an error if the call cannot be run.

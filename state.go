@@ -546,19 +546,28 @@ func (s *state) pinned() (ids []ID) {
 
 // pin pins the exchanges with these heads. It may reorder heads.
 func (s *state) pin(heads ...ID) {
-	if len(heads) > 1 {
-		slices.Sort(heads)
-		heads = slices.Compact(heads)
-	}
-	for _, head := range heads {
-		if !s.isPinned(head) {
-			raw, measured := s.exchangeRaw(head)
-			s.pinRaw, s.pinMeasured = s.pinRaw+raw, s.pinMeasured+measured
-		}
-	}
+	heads = s.countPins(heads, 1)
 	if len(heads) != 1 || !s.isPinned(heads[0]) {
 		s.pins = withPin(s.pins, heads...)
 	}
+}
+
+// countPins adds the exchanges with these heads that are not pinned to what the pinned ones have,
+// or with -1 takes away those that are. It returns the heads in order, each once.
+func (s *state) countPins(heads []ID, by int64) []ID {
+	slices.Sort(heads)
+	heads = slices.Compact(heads)
+	for _, head := range heads {
+		if s.isPinned(head) == (by < 0) {
+			for _, e := range s.exchange(head) {
+				s.pinRaw += by * e.tokens
+				if s.isMeasured(e) {
+					s.pinMeasured += by * e.tokens
+				}
+			}
+		}
+	}
+	return heads
 }
 
 // isPinned reports whether the exchange with this head is pinned.
@@ -573,18 +582,6 @@ func (s *state) isPinned(head ID) bool {
 func hasID(list []ID, id ID) bool {
 	_, ok := slices.BinarySearch(list, id)
 	return ok
-}
-
-// exchangeRaw returns the raw tokens of the exchange with this head, and the part of them
-// that the last usage report measured.
-func (s *state) exchangeRaw(head ID) (raw, measured int64) {
-	for _, e := range s.exchange(head) {
-		raw += e.tokens
-		if s.isMeasured(e) {
-			measured += e.tokens
-		}
-	}
-	return raw, measured
 }
 
 // withPin returns pins with heads added. It may write to the spare capacity of pins,
@@ -722,12 +719,7 @@ func (s *state) cutLeft(last ID) {
 }
 
 // newestLeft returns the newest row that has left, or none.
-func (s *state) newestLeft() (r leftRow) {
-	if n := len(s.left); n > 0 {
-		r = s.left[n-1]
-	}
-	return r
-}
+func (s *state) newestLeft() leftRow { return lastOf(s.left) }
 
 // An editMark records an applied edit that no rollback has undone. The marks of a state
 // ascend by version and descend by newest. A mark is removed when a later edit touches an
@@ -740,11 +732,14 @@ type editMark struct {
 
 // lastEdit returns the version made by the newest edit in the view, or 0 if there is
 // none.
-func (s *state) lastEdit() uint64 {
-	if n := len(s.edits); n > 0 {
-		return s.edits[n-1].version
+func (s *state) lastEdit() uint64 { return lastOf(s.edits).version }
+
+// lastOf returns the last element of a list, or the zero value if it is empty.
+func lastOf[T any](list []T) (v T) {
+	if n := len(list); n > 0 {
+		v = list[n-1]
 	}
-	return 0
+	return v
 }
 
 // orNil returns what p points to, or the zero value if p is nil.

@@ -237,18 +237,10 @@ func (s *placedSummary) hasRead(id ID) bool {
 }
 
 // newestRead returns the newest entry in Read, or 0 if there is none.
-func (s *Summary) newestRead() ID { return lastOf(s.Read) }
+func (s *Summary) newestRead() ID { return lastOf(s.Read).Last }
 
 // newestCovered returns the newest entry that s stands for, or 0 if there is none.
-func (s *Summary) newestCovered() ID { return lastOf(s.Covers) }
-
-// lastOf returns the last ID of ranges, or 0 if there are none.
-func lastOf(list []Range) ID {
-	if n := len(list); n > 0 {
-		return list[n-1].Last
-	}
-	return 0
-}
+func (s *Summary) newestCovered() ID { return lastOf(s.Covers).Last }
 
 // readsMore reports whether s has read entries that it does not stand for.
 func (s *Summary) readsMore() bool {

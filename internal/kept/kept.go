@@ -1,5 +1,5 @@
-// Package kept computes how much of a request that a model has answered stands at the start of
-// the next one too, so that a provider may find it in its prompt cache.
+// Package kept computes how much of a request that a model has answered is also the start of the
+// next one, so that a provider may find it in its prompt cache.
 package kept
 
 import (

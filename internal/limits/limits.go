@@ -123,7 +123,10 @@ type field struct {
 
 // fields returns the fields of l in their order.
 func (l Limits) fields() []field {
-	return []field{{"Window", l.Window}, {"Reserve", l.Reserve}, {"Tools", l.Tools}, {"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree}}
+	return []field{
+		{"Window", l.Window}, {"Reserve", l.Reserve}, {"Tools", l.Tools},
+		{"High", l.High}, {"Low", l.Low}, {"Soft", l.Soft}, {"MinFree", l.MinFree},
+	}
 }
 
 // A printed is some limits as an error prints them, without quotes.
@@ -148,9 +151,10 @@ func (l Limits) within(n int) Limits {
 	}
 	switch {
 	case l.High == 0:
-		minFree := l.MinFree
-		l, _ = Limits{Window: n, Reserve: -1}.WithDefaults(func(faults []error, _ bool, _ string, _ any, _ string) []error { return faults })
-		l.MinFree = min(l.MinFree, minFree)
+		ignore := func(faults []error, _ bool, _ string, _ any, _ string) []error { return faults }
+		now, _ := Limits{Window: n, Reserve: -1}.WithDefaults(ignore)
+		now.MinFree = min(now.MinFree, l.MinFree)
+		return now
 	case l.High > n:
 		share := float64(n) / float64(l.High)
 		for _, mark := range []*int{&l.High, &l.Soft, &l.Low, &l.MinFree} {
@@ -209,4 +213,46 @@ func (l Limits) Room(f overflow.Figures, ours, limit int64) int {
 		return 0
 	}
 	return room
+}
+
+// A Judge decides which usage reports to believe. A copy of it does not change.
+type Judge struct {
+	last    *Claim // the last one, if it was implausible and ignored
+	toldLow bool   // a report that is too low was doubted
+}
+
+// A Claim is a usage report that may be wrong.
+type Claim struct {
+	Model               string
+	Version             uint64 // of the view that it is for
+	Tokens, Raw, Window int64  // of the request; raw tokens of that view; of the model then, 0: not known
+}
+
+// Ignores reports whether to ignore a report under the present limits. want says what would be
+// believed, if that is to be logged.
+func (j *Judge) Ignores(c Claim, l Limits) (ignores bool, want string) {
+	least, most := c.Raw/calibrate.MaxRatio, calibrate.MaxRatio*c.Raw+l.MaxOverhead()
+	tokens := min(c.Tokens, calibrate.MaxTotal)
+	switch {
+	case c.Tokens < least && j.toldLow:
+		return true, ""
+	case c.Tokens < least:
+		j.toldLow = true
+		return true, fmt.Sprintf("at least %d for a view of %d raw tokens: include the tokens that the provider read from its cache; later figures that are too low are ignored without a warning", least, c.Raw)
+	case c.Window > 0 && tokens > c.Window:
+		return true, fmt.Sprintf("at most Limits.Window, which is %d: report each request alone, or raise Limits.Window", c.Window)
+	}
+	same := j.last != nil && j.last.Model == c.Model
+	switch {
+	case l.Most() == 0 || tokens <= most:
+		if same {
+			j.last = nil
+		}
+		return false, ""
+	case same && j.last.Version != c.Version:
+		return false, "" // accept the second one in a row
+	}
+	last := c // so that no other claim is allocated
+	j.last = &last
+	return true, fmt.Sprintf("at most %d for a view of %d raw tokens, unless the next report says so too", most, c.Raw)
 }

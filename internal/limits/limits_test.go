@@ -43,7 +43,7 @@ func TestRatios(t *testing.T) {
 }
 
 func TestLimits_MaxOverhead(t *testing.T) {
-	assert.EqualValues(t, 1<<52, limits.Limits{}.MaxOverhead())
+	assert.EqualValues(t, int64(1<<52), limits.Limits{}.MaxOverhead())
 	assert.EqualValues(t, 450, limits.Limits{Window: 1000, Reserve: 100}.MaxOverhead())
 	assert.EqualValues(t, 600, limits.Limits{High: 1000, Tools: 600}.MaxOverhead())
 }
