@@ -394,11 +394,11 @@ func (m *Message) keepResults(results []ToolResult) *EditError {
 // rewritten returns the replacement of c.from, which c rewrites; o is its original,
 // nil if there is none. If there is nothing to change, it replaces c.from by
 // itself.
-func (id *identity) rewritten(c *change, o *original) *replacement {
+func (id *identity) rewritten(c *change, o *original) replacement {
 	from := c.from
 	same := equalParts(c.msg.Parts, from.msg.Parts)
 	if same && (!c.forget || o == nil) {
-		return &replacement{from: from, to: from}
+		return replacement{from: from, to: from}
 	}
 	to, next := from.replaced(o)
 	to.setReads()
@@ -416,9 +416,9 @@ func (id *identity) rewritten(c *change, o *original) *replacement {
 	next.readTokens, _ = id.entry(to, &next.read)
 	to.setMissing(next)
 	if c.forget {
-		return &replacement{from, to, nil, departed{to, to, nil}}
+		return replacement{from, to, nil, departed{to, to, nil}}
 	}
-	return &replacement{from, to, next, departed{from, to, o}}
+	return replacement{from, to, next, departed{from, to, o}}
 }
 
 // keepRead lets a summarizer go on reading originals that old holds: those of results that

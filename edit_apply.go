@@ -254,7 +254,7 @@ type replacement struct {
 // prepare makes and counts the texts that an edit puts in place, for the view now.
 // It runs the caller's code, so no lock may be held.
 func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepared {
-	p := new(prepared)
+	p, made := new(prepared), make([]replacement, len(ed.changes))
 	for i := range ed.changes {
 		c := &ed.changes[i]
 		if c.texts == nil && c.msg == nil {
@@ -266,9 +266,12 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 		case from == nil: // perform will return a staleError
 		case now.isPinned(from.head): // perform will keep it
 		case c.from == nil:
-			c.r = id.cleared(from, now.original(c.id), c, spill, p)
+			made[i] = id.cleared(from, now.original(c.id), c, spill, p)
 		case c.from == from: // otherwise perform will return a staleError
-			c.r = id.rewritten(c, now.original(c.id))
+			made[i] = id.rewritten(c, now.original(c.id))
+		}
+		if made[i].from != nil {
+			c.r = &made[i]
 		}
 	}
 	if ed.newSummary != nil && ed.newSummary.Text != "" {
@@ -277,10 +280,10 @@ func (id *identity) prepare(now *state, ed *checkedEdit, spill *spiller) *prepar
 	return p
 }
 
-// cleared returns the replacement of an entry with results cleared, or nil if there is nothing
+// cleared returns the replacement of an entry with results cleared, or none if there is nothing
 // to clear; o is its original, nil if there is none. The copy does not keep the cleared content
 // in memory.
-func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) *replacement {
+func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller, p *prepared) replacement {
 	was, o := id.forgotten(from, o, c)
 	to, next := was.replaced(o)
 	changed, written := false, false
@@ -307,10 +310,10 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 		}
 	}
 	if !changed && was == from {
-		return nil
+		return replacement{}
 	}
 	if !changed {
-		return &replacement{from, was, o, departed{was, was, o}}
+		return replacement{from, was, o, departed{was, was, o}}
 	}
 	if written {
 		to.setReads()
@@ -318,7 +321,7 @@ func (id *identity) cleared(from *entry, o *original, c *change, spill *spiller,
 	}
 	to.tokens = id.message(&to.msg)
 	to.setMissing(next)
-	return &replacement{from, to, next, departed{was, to, o}}
+	return replacement{from, to, next, departed{was, to, o}}
 }
 
 // forgotten returns e with those results cleared whose originals are to be
