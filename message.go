@@ -232,15 +232,10 @@ func (m *Message) isHosts() bool {
 	case m.Role != RoleUser || m.Author != "":
 		return false
 	}
-	wrapped := false
-	for _, p := range m.Parts {
+	return !m.isEmpty() && !slices.ContainsFunc(m.Parts, func(p Part) bool {
 		t, ok := p.(Text)
-		if !ok || t != "" && !hosts.IsWrapped(string(t)) {
-			return false
-		}
-		wrapped = wrapped || t != ""
-	}
-	return wrapped
+		return !ok || t != "" && !hosts.IsWrapped(string(t))
+	})
 }
 
 // isMarkedHosts reports whether the application has said that no person wrote m.
