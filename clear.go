@@ -185,8 +185,10 @@ type ClearMedia struct {
 func (ClearMedia) Name() string { return "clear-media" }
 
 // Due reports whether the view has at least TriggerAt media, or more than Status.MostMedia.
-func (c ClearMedia) Due(s Status) bool {
-	return c.TriggerAt >= 0 && (s.Media >= c.triggerAt() || s.MostMedia > 0 && s.Media > s.MostMedia)
+func (c ClearMedia) Due(s Status) bool { return c.isReached(counts{media: s.Media, most: s.MostMedia}) }
+
+func (c ClearMedia) isReached(n counts) bool {
+	return c.TriggerAt >= 0 && (n.media >= c.triggerAt() || n.most > 0 && n.media > n.most)
 }
 
 func (c ClearMedia) triggerAt() int { return cmp.Or(c.TriggerAt, 90) }

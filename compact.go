@@ -30,7 +30,10 @@ func (h *History) Prepare(ctx context.Context) (at *Snapshot, r Report, err erro
 	var tooLong error
 	for range maxRounds {
 		at = nil
-		r, err = h.compactIfNeeded(ctx, &at)
+		if tooLong != nil {
+			r = Report{}
+		}
+		err = h.compactIfNeeded(ctx, &at, &r)
 		if at != nil {
 			return at, r, nil
 		}
@@ -75,27 +78,28 @@ func (h *History) prepareLocked() *Snapshot {
 	return h.snapshotLocked()
 }
 
-// compactIfNeeded makes the compaction of Prepare. If there is nothing to do, it sets at to the
-// snapshot to send, unless it has asked a Trigger.
-func (h *History) compactIfNeeded(ctx context.Context, at **Snapshot) (r Report, err error) {
-	if ctx, err = h.compacting.enter(ctx); err != nil {
-		return h.notStarted(ReasonHigh, err)
+// compactIfNeeded makes the compaction of Prepare, and writes its report into r, which is zero.
+// If there is nothing to do, it sets at to the snapshot to send, unless it has asked a Trigger.
+func (h *History) compactIfNeeded(ctx context.Context, at **Snapshot, r *Report) (err error) {
+	var n *need
+	if ctx, err = h.compacting.enter(ctx); err == nil {
+		n, err = h.check(ReasonHigh, "", r, at)
 	}
-	n, err := h.check(ReasonHigh, "", &r, at)
 	switch {
-	case err == ErrClosed:
-		return h.notStarted(ReasonHigh, err)
+	case err == ErrReentrant || err == ErrClosed:
+		*r, err = h.notStarted(ReasonHigh, err)
+		return err
 	case n == nil:
-		return r, nil
+		return nil
 	}
-	r, err = h.withSlot(ctx, n.reason, maxRounds, ifDue(ReasonHigh, ""))
+	*r, err = h.withSlot(ctx, n.reason, maxRounds, ifDue(ReasonHigh, ""))
 	switch {
 	case r.Fits:
-		return r, nil
+		return nil
 	case h.isClosed():
-		return r, closedBeside(err)
+		return closedBeside(err)
 	}
-	return r, err
+	return err
 }
 
 // closedBeside returns ErrClosed, together with err if that is another error.

@@ -319,9 +319,13 @@ type Trigger interface {
 	Due(Status) bool
 }
 
-// A counting Trigger of this package depends on the numbers of entries, turns and media alone. So
-// a check asks it with the lock held, and makes no whole Status.
-type counting interface{ Due(Status) bool }
+// A counting Trigger depends on the numbers of entries, turns and media alone. So a check asks it
+// with the lock held, and makes no Status.
+type counting interface{ isReached(n counts) bool }
+
+// counts are the numbers of entries besides the system entries, of turns, and of media: in the
+// view, and the most that the model takes, 0 if that is not known or they are few.
+type counts struct{ entries, turns, media, most int }
 
 // Triggers are those of a strategy.
 type triggers struct {
@@ -332,7 +336,12 @@ type triggers struct {
 
 // isReached reports whether a counting Trigger is due.
 func (t *triggers) isReached(s *state) bool {
-	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.Due(s.counts()) })
+	if len(t.counting) == 0 {
+		return false
+	}
+	most, _ := s.mediaLimit()
+	n := counts{len(s.list), s.turns, s.media, most}
+	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.isReached(n) })
 }
 
 // isDue calls t.Due and turns a panic into an error. A nil t is never due.

@@ -569,7 +569,7 @@ func (h *History) Status() Status {
 }
 
 func (h *History) statusLocked() Status {
-	s, e, marks, b := h.counts(), h.estimate(), h.meter.marks(), h.recorder.book()
+	s, e, marks, b := h.numbers(), h.estimate(), h.meter.marks(), h.recorder.book()
 	again, most := orNil(h.reread.Load()), clampInt(marks.set.most())
 	s.OpenCalls, s.Queued, s.AwaitsAnswer = h.openCount(), len(h.queue), h.awaitsNext(true)
 	s.Unsaved, s.Torn = b.unsaved(&h.state, h.compactor.saved()), clampInt(b.torn)
@@ -584,8 +584,8 @@ func (h *History) statusLocked() Status {
 	return s
 }
 
-// counts returns the numbers of entries, turns and media, in constant time.
-func (s *state) counts() Status {
+// numbers returns a Status with the numbers of entries, turns and media, in constant time.
+func (s *state) numbers() Status {
 	most, _ := s.mediaLimit()
 	return Status{Entries: s.len(), System: len(s.sys), Turns: s.turns, Media: s.media, MostMedia: most}
 }

@@ -41,12 +41,15 @@ func (w SlidingWindow) keep() (entries, turns int) {
 
 // Due reports whether there are at least TriggerAt turns or entries.
 func (w SlidingWindow) Due(s Status) bool {
+	return w.isReached(counts{entries: s.Entries - s.System, turns: s.Turns})
+}
+
+func (w SlidingWindow) isReached(n counts) bool {
 	entries, turns := w.keep()
-	n := s.Entries - s.System
 	if turns > 0 {
-		return s.Turns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
+		return n.turns > max(turns, w.TriggerAt-1) || entries > 0 && n.entries > entries
 	}
-	return n > max(entries, w.TriggerAt-1)
+	return n.entries > max(entries, w.TriggerAt-1)
 }
 
 // Compact returns an edit that drops the entries before the window. It returns

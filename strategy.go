@@ -231,7 +231,7 @@ func triggerOf(c CompactionStrategy) Trigger {
 
 // status returns the part of a Status that a snapshot alone provides.
 func (s *Snapshot) status() Status {
-	out, raw := s.counts(), clampInt(s.raw())
+	out, raw := s.numbers(), clampInt(s.raw())
 	out.OpenCalls, out.Tokens, out.Upper, out.Appended = callsOf(s.list).Open(), raw, raw, clampInt(s.appended)
 	return out
 }

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -74,9 +75,7 @@ func Valid(data []byte) bool {
 
 // IsObject reports whether s is a JSON object in valid UTF-8.
 func IsObject(s string) bool {
-	data := []byte(s)
-	i := skipSpace(data, 0)
-	return i < len(data) && data[i] == '{' && Valid(data) && utf8.Valid(data)
+	return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "{") && utf8.ValidString(s) && Valid([]byte(s))
 }
 
 // The functions below return the index after the named syntax at i, or -1 if data does not
