@@ -404,7 +404,13 @@ func eachOf[P Part](parts []Part) iter.Seq[P] {
 func isA[P Part](p Part) bool { _, ok := p.(P); return ok }
 
 // Text returns the text parts of r, joined by newlines.
-func (r ToolResult) Text() string { return text.Join(eachOf[Text](r.Parts), "\n") }
+func (r ToolResult) Text() string {
+	if len(r.Parts) == 1 { // as most have; this allocates nothing
+		t, _ := r.Parts[0].(Text)
+		return string(t)
+	}
+	return text.Join(eachOf[Text](r.Parts), "\n")
+}
 
 // clone returns a copy of m that shares no slices with it.
 func (m *Message) clone() Message {
