@@ -185,10 +185,15 @@ type ClearMedia struct {
 func (ClearMedia) Name() string { return "clear-media" }
 
 // Due reports whether the view has at least TriggerAt media, or more than Status.MostMedia.
-func (c ClearMedia) Due(s Status) bool { return c.isReached(counts{media: s.Media, most: s.MostMedia}) }
+func (c ClearMedia) Due(s Status) bool { return c.reached(s.Media, s.MostMedia) }
 
-func (c ClearMedia) isReached(n counts) bool {
-	return c.TriggerAt >= 0 && (n.media >= c.triggerAt() || n.most > 0 && n.media > n.most)
+func (c ClearMedia) isReached(s *state) bool {
+	most, _ := s.mediaLimit()
+	return c.reached(s.media, most)
+}
+
+func (c ClearMedia) reached(media, most int) bool {
+	return c.TriggerAt >= 0 && (media >= c.triggerAt() || most > 0 && media > most)
 }
 
 func (c ClearMedia) triggerAt() int { return cmp.Or(c.TriggerAt, 90) }

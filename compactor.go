@@ -321,11 +321,7 @@ type Trigger interface {
 
 // A counting Trigger depends on the numbers of entries, turns and media alone. So a check asks it
 // with the lock held, and makes no Status.
-type counting interface{ isReached(n counts) bool }
-
-// counts are the numbers of entries besides the system entries, of turns, and of media: in the
-// view, and the most that the model takes, 0 if that is not known or they are few.
-type counts struct{ entries, turns, media, most int }
+type counting interface{ isReached(s *state) bool }
 
 // Triggers are those of a strategy.
 type triggers struct {
@@ -336,12 +332,7 @@ type triggers struct {
 
 // isReached reports whether a counting Trigger is due.
 func (t *triggers) isReached(s *state) bool {
-	if len(t.counting) == 0 {
-		return false
-	}
-	most, _ := s.mediaLimit()
-	n := counts{len(s.list), s.turns, s.media, most}
-	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.isReached(n) })
+	return slices.ContainsFunc(t.counting, func(c counting) bool { return c.isReached(s) })
 }
 
 // isDue calls t.Due and turns a panic into an error. A nil t is never due.

@@ -482,6 +482,31 @@ func TestBeforeCompaction(t *testing.T) {
 	require.ErrorContains(t, err, "not now", "the request does not fit, so it must not be sent")
 }
 
+// Redact gets what is summarised, what the user said that stays, the summary so far, and then the
+// message after it, so that numbered placeholders stay the same from one version to the next.
+func TestRedact_Order(t *testing.T) {
+	var seen []string
+	opts := windowOf(0, convo.Summarize{With: new(recorder), MaxTokens: 200, Window: -1, KeepLast: 1})
+	opts.Redact = func(m convo.Message) convo.Message {
+		first, _, _ := strings.Cut(m.Text(), " ")
+		seen = append(seen, first)
+		return m
+	}
+	long := func(first string) string { return first + strings.Repeat(" and so on", 100) }
+	h := historyOf(t, opts, convo.User(long("first")), convo.Assistant(long("1")), convo.User(long("second")), convo.Assistant(long("2")), convo.User("third"))
+	_, err := h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"first", "1", "second", "2", "third"}, seen)
+	sum, _ := h.Snapshot().Summary()
+	_, err = h.Append(convo.Assistant(long("3")), convo.User("fourth"))
+	require.NoError(t, err)
+	seen = nil
+	_, err = h.Compact(t.Context(), "")
+	require.NoError(t, err)
+	said, _, _ := strings.Cut(sum.Text, " ")
+	assert.Equal(t, []string{"3", "third", said, "fourth"}, seen)
+}
+
 // A summarizer sees no message, for whatever purpose, but through Redact.
 func TestRedact(t *testing.T) {
 	secret := "hunter2"

@@ -177,6 +177,11 @@ func (h *History) apply(at *Snapshot, e Edit) (Report, error) {
 // or to shorten an old answer. The role, the author, the tool calls and the calls that results
 // answer stay. The view may grow.
 //
+//	e, _ := snap.Find(id)
+//	parts := slices.DeleteFunc(e.Message.Parts, func(p convo.Part) bool { _, ok := p.(convo.Media); return ok })
+//	parts = append(parts, convo.Text("[an image was here]"))
+//	report, err := h.Apply(snap, convo.Edit{Rewrite: []convo.Rewrite{{ID: id, Parts: parts}}})
+//
 // A strategy may rewrite entries outside the floor, and [History.Apply] any entry except those
 // of pinned exchanges and system entries, which SetSystem replaces. Models and summarizers see
 // the new parts from the next request on. [Report.Originals] returns the entry as it was, and

@@ -46,7 +46,9 @@ const assumedWindow = 128_000
 // of the window. 0 means 0.70 for soft and 0.85 for high, so Ratios(200_000, 0, 0) is
 // Limits{Window: 200_000, Soft: 140_000, High: 170_000}. The other fields have their defaults,
 // except that Low is half of Soft if half of High is not below Soft, and Reserve is no more
-// than High leaves of the window. All fields may be changed.
+// than High leaves of the window. All fields may be changed: in a large window, a High and a
+// Soft of fewer tokens compact earlier. For a mark below soft at which only old tool results
+// are cleared, use [When].
 //
 // If window is 0 or less, it is taken to be 128,000, and Assumed is set. Soft must be more than
 // 0 and less than high, and high at most 1; otherwise the function given the limits returns a

@@ -266,7 +266,7 @@ func verdictOf(c *compactor, now *moment, asked Reason, focus string) (v verdict
 type isAlways bool
 
 func (is isAlways) Due(Status) bool       { return bool(is) }
-func (is isAlways) isReached(counts) bool { return bool(is) }
+func (is isAlways) isReached(*state) bool { return bool(is) }
 
 func TestCompactor_Due(t *testing.T) {
 	above := func(n int64) func(*moment) { return func(m *moment) { m.upper = n } }

@@ -23,7 +23,9 @@ type Salvaged struct {
 	Damage  []error  // what is wrong with the log, one error for each place
 }
 
-// String says in one line what was kept.
+// String says in one line what was kept:
+//
+//	117 records whole up to record 117, 2 in part (119 to 120), 1 lost (118), entries 234 to 235 gone
 func (s Salvaged) String() string {
 	out := counted(s.Whole, "record", "records") + " whole"
 	if s.Newest > 0 {

@@ -14,8 +14,9 @@ import "context"
 // of user messages that the model has not answered yet.
 //
 // Each edit changes the beginning of requests, so the provider has to fill its prompt cache
-// again. If TriggerAt is twice KeepLast or KeepTurns, that is rare, and a conversation costs
-// about a quarter as much as with the default TriggerAt.
+// again. If TriggerAt is twice KeepLast, that happens only once every KeepLast entries, and a
+// conversation costs about a quarter as much as with the default TriggerAt. The same holds for
+// KeepTurns.
 type SlidingWindow struct {
 	KeepLast  int // the number of entries to keep; less than 1 means 1, or with KeepTurns any number
 	KeepTurns int // the number of turns to keep, the newest one included; less than 1 means any number
@@ -40,16 +41,17 @@ func (w SlidingWindow) keep() (entries, turns int) {
 }
 
 // Due reports whether there are at least TriggerAt turns or entries.
-func (w SlidingWindow) Due(s Status) bool {
-	return w.isReached(counts{entries: s.Entries - s.System, turns: s.Turns})
-}
+func (w SlidingWindow) Due(s Status) bool { return w.reached(s.Entries-s.System, s.Turns) }
 
-func (w SlidingWindow) isReached(n counts) bool {
+func (w SlidingWindow) isReached(s *state) bool { return w.reached(len(s.list), s.turns) }
+
+// reached is Due for n entries besides the system entries, in the given number of turns.
+func (w SlidingWindow) reached(n, inTurns int) bool {
 	entries, turns := w.keep()
 	if turns > 0 {
-		return n.turns > max(turns, w.TriggerAt-1) || entries > 0 && n.entries > entries
+		return inTurns > max(turns, w.TriggerAt-1) || entries > 0 && n > entries
 	}
-	return n.entries > max(entries, w.TriggerAt-1)
+	return n > max(entries, w.TriggerAt-1)
 }
 
 // Compact returns an edit that drops the entries before the window. It returns

@@ -582,11 +582,14 @@ func (w *writer) redactAll() (err error) {
 		return nil
 	}
 	defer catch(&err, "Options.Redact")
-	for _, list := range [][]source{w.sources, w.system, w.pinned, w.said, w.next} {
+	redactList := func(list []source) {
 		for i := range list {
 			own := redacted(list[i].msg, w.redact)
 			list[i].msg = &own
 		}
+	}
+	for _, list := range [][]source{w.sources, w.system, w.pinned, w.said} {
+		redactList(list)
 	}
 	for _, text := range []*string{&w.previous, &w.oldNames} {
 		if *text != "" {
@@ -595,6 +598,7 @@ func (w *writer) redactAll() (err error) {
 			*text = m.Text()
 		}
 	}
+	redactList(w.next)
 	w.sent = nil
 	return nil
 }

@@ -47,7 +47,7 @@ func TestWork_IsLinear(t *testing.T) {
 		return all
 	}
 	const few, many = 500, 2000
-	for _, operation := range []string{"OpenCalls", "Append", "Prepare", "Restore", "Rewind"} {
+	for _, operation := range []string{"OpenCalls", "Append", "Apply", "Prepare", "Restore", "Rewind"} {
 		small, large := counts(operation, few), counts(operation, many)
 		most := 0
 		for place, n := range large {

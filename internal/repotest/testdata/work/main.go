@@ -36,6 +36,20 @@ var operations = map[string]func(n int){
 			panic(r)
 		}
 	},
+	"Apply": func(n int) { // the edit drops one exchange of many messages
+		h := history()
+		calls, _ := round(n)
+		msgs := []convo.Message{convo.User("q"), calls}
+		drop := []convo.ID{1, 2}
+		for i := range n {
+			msgs = append(msgs, convo.Result(convo.ToolCall{ID: fmt.Sprint("call", i), Name: "tool"}, "ok"))
+			drop = append(drop, convo.ID(i+3))
+		}
+		_, err := h.Append(append(msgs, convo.Assistant("a"), convo.User("next"))...)
+		check(err)
+		_, err = h.Apply(h.Snapshot(), convo.Edit{Drop: drop})
+		check(err)
+	},
 	"Restore": func(n int) {
 		data, err := json.Marshal(chat(n).Snapshot())
 		check(err)
