@@ -41,7 +41,7 @@ func (h *History) Queue(msgs ...Message) error {
 func (h *History) Unqueue() (msgs []Message) {
 	h.change(func() error {
 		if len(h.queue) > 0 {
-			msgs = (&Snapshot{state: h.state}).Queued()
+			msgs = h.snapshotLocked().Queued()
 			h.requeue(nil)
 		}
 		return nil
