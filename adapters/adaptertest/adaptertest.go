@@ -105,6 +105,7 @@ func Run[M any](t *testing.T, f Framework[M]) {
 	compactions, restarts, again, typed := 0, 0, 0, 0
 	opts := f.Options
 	opts.Limits = convo.Limits{Window: window, Reserve: 800}
+	opts.TagKey = "a test" // a random key would have other tokens in each run
 	opts.OnCompaction = func(r convo.Report) {
 		if r.Outcome == convo.OutcomeApplied {
 			compactions++
