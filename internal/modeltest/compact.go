@@ -423,7 +423,7 @@ func (d *driver) resolve() {
 	before.view = d.m.view.clone()
 	after := *d.m
 	after.view = d.m.view.clone()
-	after.applied = slices.Clone(d.m.applied)
+	after.applied, after.forgotten = slices.Clone(d.m.applied), maps.Clone(d.m.forgotten)
 	did, want := after.apply(p.at, e)
 	freed := before.raw() - after.raw()
 	d.say("edit drop %v clear %d summary %v: %q, frees %d; report %v, %v", e.drop, len(e.clear), e.setSummary, want, freed, r.Outcome, r.Cause)
