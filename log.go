@@ -36,8 +36,8 @@ type logbook struct {
 	notes  []string // that no record holds
 }
 
-// A logEnd is what is known of the newest records of a log, which were read or written one after the
-// other.
+// A logEnd is what is known of the newest records of a log, which were read or written one after
+// the other.
 type logEnd struct {
 	summaryMark        // of the newest record
 	name        string // of the log, in each full record of it

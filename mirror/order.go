@@ -315,7 +315,7 @@ func (m *Mirror[M]) wanted(p *plan[M]) (want []*unit[M]) {
 // others returns the units in the view that the list does not hold, and finds out behind how many
 // units of the list each stands.
 func (m *Mirror[M]) others(p *plan[M]) (loose []*unit[M]) {
-	var follows map[*unit[M]]int // place of the unit of the list that stands behind it, also if the list holds it again
+	var follows map[*unit[M]]int // place of the unit of the list that stands after it, also if the list holds it again
 	if len(p.wrong) > 0 {
 		follows = make(map[*unit[M]]int, len(m.view))
 		again, next := p.again(), len(p.list)

@@ -194,8 +194,8 @@ func (l Limits) Marks(named int, reserved int64) (limit, high, soft, low, minFre
 	return limit, min(limit, int64(l.High)), min(limit, int64(l.Soft)), min(limit, int64(l.Low)), int64(l.MinFree)
 }
 
-// Room returns how large a request may be by the figures in the error about one that weighs ours
-// tokens by our own estimate. It is 0 if these figures do not lower the present limit.
+// Room returns how large a request may be by the figures in an error. The request that the error is
+// about has ours tokens by our own estimate. Room is 0 if the figures do not lower the limit.
 func (l Limits) Room(f overflow.Figures, ours, limit int64) int {
 	room := f.Limit - f.Output
 	if f.Output == 0 && l.Window > f.Limit {
